@@ -1,0 +1,53 @@
+"""Data to try methods on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.errors import InputError
+from microagg.groups import Floats, Labels
+
+__all__ = ["simulate_clusters"]
+
+
+def simulate_clusters(
+    n_clusters: int = 200,
+    n_features: int = 10,
+    min_size: int = 10,
+    max_size: int = 100,
+    sigma: float = 0.01,
+    random_state: int | None = 0,
+) -> tuple[Floats, Labels]:
+    """Draw records in Gaussian clusters, the recipe of Laszlo & Mukherjee 2005, section 4.
+
+    Centres are uniform in the cube [−1, 1]^d, sizes uniform from ``min_size`` to
+    ``max_size`` (both included), coordinates normal around the centre.
+
+    Parameters
+    ----------
+    n_clusters, n_features : int, at least 1
+    min_size, max_size : int, 1 ≤ min_size ≤ max_size
+    sigma : float, at least 0
+        Standard deviation of each coordinate within a cluster.
+    random_state : int or None
+
+    Returns
+    -------
+    X : float64 array of shape (n, n_features)
+    cluster : int64 array of shape (n,), the cluster of each record, ascending
+
+    >>> X, cluster = simulate_clusters(n_clusters=3, n_features=2, min_size=4, max_size=4)
+    >>> X.shape, cluster.tolist()
+    ((12, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    """
+    if min(n_clusters, n_features, min_size) < 1 or max_size < min_size or not sigma >= 0:
+        raise InputError(
+            "simulate_clusters needs at least one cluster and feature, 1 ≤ min_size ≤ max_size and "
+            f"sigma ≥ 0; got n_clusters={n_clusters}, n_features={n_features}, min_size={min_size}, "
+            f"max_size={max_size}, sigma={sigma}."
+        )
+    rng = np.random.default_rng(random_state)
+    centres = rng.uniform(-1, 1, size=(n_clusters, n_features))
+    sizes = rng.integers(min_size, max_size, size=n_clusters, endpoint=True)
+    cluster = np.repeat(np.arange(n_clusters, dtype=np.int64), sizes)
+    return rng.normal(centres[cluster], sigma), cluster

@@ -1,0 +1,98 @@
+"""Bring the columns to a common scale, so that no unit of measurement decides the groups.
+
+Microaggregation is invariant to a shift, so every scale also centres. The shift is
+made first and by a value of the column itself: the differences are then the same
+doubles whether or not the data carry an offset (data + 1e9 gives the same groups),
+and a power of two brings the range to about 1, which is exact and keeps squares
+of huge or tiny values from overflowing or vanishing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.errors import InputError, listed, shown
+from microagg.groups import Floats
+
+__all__ = ["SCALES", "Scaling", "check_scale", "fit_scale"]
+
+SCALES = ("zscore", "range", "robust", "none")
+
+# Beyond this a sum of squared differences may overflow.
+_LARGEST_RANGE = 1e140
+# The interquartile range of a normal distribution with standard deviation 1.
+_NORMAL_IQR = 1.3489795003921634
+
+
+def check_scale(how: str) -> None:
+    """Refuse a scale that does not exist."""
+    if how not in SCALES:
+        raise InputError(f"scale={shown(how)} is not known; choose one of {listed(SCALES)}.")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A scale fitted to some data, ready to be applied to them and to their protected twin."""
+
+    low: Floats
+    exponent: NDArray[np.intc]
+    centre: Floats
+    spread: Floats  # infinite for constant columns, which so become 0
+
+    def apply(self, X: Floats) -> Floats:
+        """Return the scaled data as a new C-contiguous matrix."""
+        Y = np.ldexp(X, -self.exponent)
+        Y -= np.ldexp(self.low, -self.exponent)
+        Y -= self.centre
+        Y /= self.spread
+        return Y
+
+
+def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
+    """Find the centre and the spread of each column.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d), finite
+    how : {"zscore", "range", "robust", "none"}
+        The spread: the standard deviation (denominator n−1), the range max − min, the
+        interquartile range / 1.349 (which equals the standard deviation for normal
+        data; a column whose quartiles coincide uses its standard deviation), or 1.
+
+    >>> X = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]])
+    >>> fit_scale(X).apply(X).tolist()
+    [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
+    """
+    check_scale(how)
+    low, high = X.min(axis=0), X.max(axis=0)
+    halved = high / 2 - low / 2  # the range itself may overflow
+    if how == "none":
+        if np.any(halved > _LARGEST_RANGE / 2):
+            raise InputError(
+                f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
+                "squared distances overflow beyond; use scale='zscore' or divide the column."
+            )
+        exponent = np.zeros(X.shape[1], dtype=np.intc)
+    else:
+        exponent = np.frexp(halved)[1] + np.intc(1)
+    Y = np.ldexp(X, -exponent)
+    Y -= np.ldexp(low, -exponent)
+    centre = Y.mean(axis=0)
+    spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how)
+    spread[low == high] = np.inf
+    return Scaling(low, exponent, centre, spread)
+
+
+def _spread(Y: Floats, how: str) -> Floats:
+    """Spread of each centred column."""
+    if how == "range":
+        return np.asarray(np.ptp(Y, axis=0))
+    deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y) / max(len(Y) - 1, 1))
+    if how == "zscore":
+        return np.asarray(deviation)
+    first, third = np.quantile(Y, [0.25, 0.75], axis=0)
+    quartiles = (third - first) / _NORMAL_IQR
+    return np.where(quartiles > 0, quartiles, deviation)

@@ -1,0 +1,52 @@
+"""What can go wrong, by class.
+
+Every message states the rule, the fact and the way out:
+``k=5 needs at least 5 records; the table has 3. Lower k or add records.``
+"""
+
+from __future__ import annotations
+
+__all__ = ["DisclosureRiskWarning", "InputError", "MicroaggError", "TableError", "VerificationError"]
+
+
+class MicroaggError(Exception):
+    """Base class of all errors that microagg raises on purpose."""
+
+
+class InputError(MicroaggError, ValueError):
+    """Data, a parameter or an option breaks a rule; nothing was computed."""
+
+
+class TableError(MicroaggError, ValueError):
+    """A file cannot be read or written as asked; what was on disk before is unchanged."""
+
+
+class VerificationError(MicroaggError):
+    """A released file was read back and does not keep the promise; it was taken away again."""
+
+
+class DisclosureRiskWarning(UserWarning):
+    """The result is valid, but something in or beside it may still give records away."""
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Quote a name or value for a message: control characters escaped, long text cut.
+
+    >>> shown("income"), shown("a" * 100, limit=5), shown("\x1b[2J")
+    ("'income'", "'aaaaa…'", "'\\x1b[2J'")
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= limit else value[:limit] + "…")
+    text = repr(value)
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def listed(names: object, limit: int = 12) -> str:
+    """Quote several names for a message, the first ``limit`` of them.
+
+    >>> listed(["a", "b"]), listed(range(4), limit=2)
+    ("'a', 'b'", '0, 1 and 2 more')
+    """
+    quoted = [shown(name) for name in names]  # type: ignore[attr-defined]
+    extra = len(quoted) - limit
+    return ", ".join(quoted[:limit]) + (f" and {extra} more" if extra > 0 else "")

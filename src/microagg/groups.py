@@ -1,0 +1,60 @@
+"""Arithmetic of a partition given by labels: numbering, sizes, means and sums of squares.
+
+All sums are taken of differences to a member of the group, so that a large offset
+in the data costs no accuracy and a group of equal values has exactly that mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+# Sums of values beyond this are taken in units of 2**64, lest they overflow.
+_HUGE = 1e280
+
+
+def canonical_labels(labels: NDArray[np.integer]) -> Labels:
+    """Number the groups 0..g-1 by first appearance in row order.
+
+    >>> canonical_labels(np.array([7, 2, 7, 5])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return rank[inverse.reshape(-1)]
+
+
+def group_sizes(labels: Labels) -> Labels:
+    """Count the records of each group."""
+    return np.bincount(labels).astype(np.int64, copy=False)
+
+
+def group_means(column: Floats, labels: Labels) -> Floats:
+    """Mean of one column in each group, shape (g,).
+
+    >>> group_means(np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])).tolist()
+    [0.1, 1000000000.5]
+    """
+    sizes = np.bincount(labels)
+    base = np.empty(sizes.size)
+    base[labels[::-1]] = column[::-1]  # the first member of each group is written last
+    unit = 2.0**64 if np.abs(column).max(initial=0.0) > _HUGE else 1.0
+    column, base = column / unit, base / unit
+    return (base + np.bincount(labels, weights=column - base[labels]) / sizes) * unit
+
+
+def sum_of_squares(X: Floats, labels: Labels) -> float:
+    """Sum of squared distances of the records to the means of their groups (SSE).
+
+    >>> sum_of_squares(np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1]))
+    2.0
+    """
+    total = 0.0
+    for column in X.T:
+        residual = column - group_means(column, labels)[labels]
+        total += float(np.dot(residual, residual))
+    return total

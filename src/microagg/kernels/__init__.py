@@ -1,0 +1,1 @@
+"""Numba primitives that two or more methods use."""

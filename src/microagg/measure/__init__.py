@@ -1,0 +1,1 @@
+"""What was lost and what an attacker can still gain."""

@@ -1,0 +1,54 @@
+"""Equivalence classes: records that agree in all of some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels, canonical_labels
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["classes", "count_combinations"]
+
+
+def count_combinations(table: pa.Table, columns: Sequence[Any]) -> Labels:
+    """Count the records of each combination of values that occurs, ascending."""
+    picked = _plain(table, columns)
+    counted = picked.group_by(picked.column_names).aggregate([([], "count_all")])
+    return np.sort(counted["count_all"].to_numpy().astype(np.int64))
+
+
+def classes(X: Floats) -> Labels:
+    """Label the records so that two have the same label exactly if their rows are equal.
+
+    >>> classes(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
+    [0, 1, 0]
+    """
+    import pyarrow as pa
+
+    table = _plain(pa.table({str(j): column for j, column in enumerate(X.T)}))
+    keys = table.column_names
+    table = table.append_column("row", pa.array(np.arange(len(X))))
+    rows = table.group_by(keys).aggregate([("row", "list")])["row_list"].combine_chunks()
+    sizes = np.diff(rows.offsets.to_numpy())
+    labels = np.empty(len(X), dtype=np.int64)
+    labels[rows.flatten().to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
+    return canonical_labels(labels)
+
+
+def _plain(table: pa.Table, columns: Sequence[Any] | None = None) -> pa.Table:
+    """Pick columns, name them by number, and make −0 and 0 one value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    picked = table if columns is None else table.select([str(name) for name in columns])
+    return pa.table(
+        {
+            str(j): pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+            for j, column in enumerate(picked.columns)
+        }
+    )

@@ -1,0 +1,1 @@
+"""Heuristics whose groups all have k records, but for the last ones."""

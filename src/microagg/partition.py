@@ -1,0 +1,111 @@
+"""partition(): check, scale, look the method up, run it, wrap the result."""
+
+from __future__ import annotations
+
+import time
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from microagg.encode.scale import check_scale, fit_scale
+from microagg.errors import InputError, listed, shown
+from microagg.groups import canonical_labels, sum_of_squares
+from microagg.progress import Report, run_watched
+from microagg.registry import Method, find
+from microagg.results import Partition
+from microagg.tables.matrix import as_matrix, check_k
+
+__all__ = ["partition"]
+
+
+def partition(
+    X: Any,
+    k: int,
+    *,
+    method: str = "auto",
+    scale: str = "zscore",
+    random_state: int | None = 0,
+    progress: Report | None = None,
+    **options: Any,
+) -> Partition:
+    """Partition records into groups of at least k similar ones.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, d), or a data frame of numbers
+        The records, one a row. Never changed.
+    k : int
+        Least number of records in a group, 1 ≤ k ≤ n.
+    method : str
+        A name from :func:`microagg.methods`.
+    scale : {"zscore", "range", "robust", "none"}
+        How columns are made comparable, see :func:`microagg.encode.scale.fit_scale`.
+    random_state : int or None
+        Seed of the methods that draw random numbers; None draws a fresh one.
+    progress : callable, optional
+        Called about ten times a second with the number of records done.
+    **options
+        Settings of the method, as listed by :func:`microagg.methods`.
+
+    Returns
+    -------
+    Partition
+        With ``labels``, ``sizes``, ``sse``, ``information_loss`` and more.
+
+    Raises
+    ------
+    InputError
+        For anything that is not a table of finite numbers with at least k rows, and
+        for unknown names.
+
+    >>> p = partition([1, 2, 3, 50, 51, 52], k=3, method="mdav")
+    >>> p.labels.tolist(), p.sizes.tolist(), round(p.information_loss, 3)
+    ([0, 0, 0, 1, 1, 1], [3, 3], 0.111)
+    """
+    chosen = find(method)
+    check_scale(scale)
+    settings = _settings(chosen, options, random_state)
+    matrix = as_matrix(X)
+    k = check_k(k, len(matrix))
+
+    started = time.perf_counter()
+    scaled = fit_scale(matrix, scale).apply(matrix)
+    labels = canonical_labels(
+        run_watched(
+            lambda state: chosen.function(scaled, k, progress=state, **settings), report=progress
+        )
+    )
+    return Partition(
+        labels=labels,
+        k=k,
+        method=chosen.name,
+        scale=scale,
+        options=MappingProxyType(settings),
+        sse=sum_of_squares(scaled, labels),
+        sst=sum_of_squares(scaled, np.zeros_like(labels)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _settings(
+    method: Method, options: dict[str, Any], random_state: int | None
+) -> dict[str, Any]:
+    """Complete the options by their defaults; refuse those that the method does not have."""
+    if random_state is not None and (
+        isinstance(random_state, bool)
+        or not isinstance(random_state, int | np.integer)
+        or random_state < 0
+    ):
+        raise InputError(
+            f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
+        )
+    known = {option.name: option.default for option in method.options}
+    for name in options:
+        if name not in known:
+            has = f"it takes {listed(known)}" if known else "it takes none"
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
+    settings = {**known, **options}
+    if "random_state" in known:
+        settings["random_state"] = random_state
+    return settings

@@ -1,0 +1,56 @@
+"""Watching a long computation: how far it is, and asking it to stop.
+
+Kernels run outside the interpreter lock in a worker thread and share a small array
+with the caller's thread, which can so report progress and react to Ctrl-C at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+State = NDArray[np.int64]
+Report = Callable[[int], None]
+
+# Places in the shared array: records done so far; not 0 when the kernel shall return.
+DONE, STOP = 0, 1
+
+_SECONDS_BETWEEN_REPORTS = 0.1
+
+
+def new_state() -> State:
+    """Make the array that a kernel and its watcher share."""
+    return np.zeros(2, dtype=np.int64)
+
+
+def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:
+    """Run ``work(state)`` in a thread; call ``report(records done)`` ten times a second.
+
+    An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
+    stop before it is raised.
+    """
+    state = new_state()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
+        future = pool.submit(work, state)
+        try:
+            while True:
+                try:
+                    result = future.result(timeout=_SECONDS_BETWEEN_REPORTS)
+                except NotYet:
+                    if future.done():  # the work itself raised a TimeoutError
+                        raise
+                    if report is not None:
+                        report(int(state[DONE]))
+                else:
+                    if report is not None:
+                        report(int(state[DONE]))
+                    return result
+        except BaseException:
+            state[STOP] = 1
+            raise

@@ -1,0 +1,195 @@
+"""protect(): the whole way of a table on one page.
+
+read → roles, checks → encode, scale → partition → aggregate → measure → verify → write
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.aggregate import aggregate as group_aggregate
+from microagg.aggregate import check_aggregate
+from microagg.errors import VerificationError, listed, shown
+from microagg.partition import partition
+from microagg.progress import Report
+from microagg.results import Partition
+from microagg.tables.frames import Frame
+from microagg.tables.matrix import columns_matrix
+from microagg.tables.roles import choose_columns, warn_of_identifiers
+
+if TYPE_CHECKING:
+    from microagg.measure.risk import Risk
+    from microagg.measure.utility import Utility
+    from microagg.tables.files import CsvFormat
+    from microagg.verify import Verification
+
+__all__ = ["Release", "protect"]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A protected table and how it came about."""
+
+    data: Any = field(repr=False)
+    partition: Partition
+    columns: list[Any]
+    untouched: list[Any]
+    identifying: list[Any]
+    aggregate: str
+    seconds: Mapping[str, float] = field(repr=False)
+    _original: Any = field(repr=False)
+
+    @cached_property
+    def utility(self) -> Utility:
+        """What was lost, see :func:`microagg.utility`."""
+        from microagg.measure.utility import utility
+
+        return utility(self._original, self.data, self.columns)
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What an attacker still gains, see :func:`microagg.risk`."""
+        from microagg.measure.risk import risk
+
+        return risk(self._original, self.data, self.columns)
+
+    def write(self, path: str | Path, csv: CsvFormat | None = None) -> Verification:
+        """Write the protected table; it gets its name only after it was read back and counted.
+
+        The ending of the name tells the format: .csv, .parquet, .arrow and some more.
+
+        Raises
+        ------
+        VerificationError
+            If a combination of protected values occurs fewer than k times in the file, or
+            records are missing from it. The file is removed.
+        """
+        from microagg.tables.atomic import replacing
+        from microagg.tables.files import kind_of, write_file
+        from microagg.verify import verify
+
+        target = Path(path)
+        kind_of(target)  # an unknown ending is refused before any work
+        table = Frame(self.data).to_arrow()
+        with replacing(target) as part:
+            write_file(table, part, csv)
+            found = verify(part, self.partition.k, [str(name) for name in self.columns], csv)
+            if not found.holds or found.records != len(self.partition.labels):
+                raise VerificationError(
+                    f"{shown(str(path), 300)} was read back and does not hold: {found.records} of "
+                    f"{len(self.partition.labels)} records are there and {found.records_below_k} share "
+                    f"their values in {listed(self.columns)} with fewer than {found.k - 1} others. "
+                    "The file was removed."
+                )
+        return found
+
+
+def protect(
+    frame: Any,
+    k: int,
+    *,
+    columns: Iterable[Any] | None = None,
+    method: str = "auto",
+    aggregate: str = "mean",
+    scale: str = "zscore",
+    round: bool = False,  # noqa: A002 - the word that users look for
+    random_state: int | None = 0,
+    progress: Report | None = None,
+    **options: Any,
+) -> Release:
+    """Protect a table: replace values by those of groups of at least k similar records.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow. Never changed.
+    k : int
+        Least number of records that share their protected values.
+    columns : names of the columns to protect; by default all numeric ones
+    method, scale, random_state, progress, **options
+        As for :func:`microagg.partition`.
+    aggregate : {"mean", "median"}
+        What a group releases.
+    round : bool
+        Round the aggregates of integer columns, which so stay integers. Groups stay
+        indistinguishable; column means are kept up to rounding only.
+
+    Returns
+    -------
+    Release
+        ``data`` has the type, row order, index and column order of ``frame``.
+
+    Warns
+    -----
+    DisclosureRiskWarning
+        If a column that is left as it was has (nearly) only distinct values.
+
+    >>> import pyarrow as pa
+    >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66], "city": ["A", "B", "A", "B", "B", "A"]})
+    >>> r = protect(t, k=3)
+    >>> r.data["age"].to_pylist(), r.risk.smallest_class
+    ([31.666..., 31.666..., 31.666..., 64.0, 64.0, 64.0], 3)
+    """
+    check_aggregate(aggregate)
+    clock = Clock()
+    with clock.time("check"):
+        table = Frame(frame)
+        chosen = choose_columns(table, columns)
+        matrix = columns_matrix(table, chosen)
+        whole = [name for name in chosen if round and table.is_integer(name)]
+        for name in whole:
+            table.check_roundable(name, matrix[:, chosen.index(name)])
+        untouched = [name for name in table.names if name not in chosen]
+        identifying = warn_of_identifiers(table, untouched)
+    with clock.time("partition"):
+        found = partition(
+            matrix,
+            k,
+            method=method,
+            scale=scale,
+            random_state=random_state,
+            progress=progress,
+            **options,
+        )
+    with clock.time("aggregate"):
+        released = {
+            name: group_aggregate(matrix[:, j], found.labels, aggregate)
+            for j, name in enumerate(chosen)
+        }
+        for name in whole:
+            released[name] = np.rint(released[name])
+        data = table.replace(released, whole=whole)
+    return Release(
+        data=data,
+        partition=found,
+        columns=chosen,
+        untouched=untouched,
+        identifying=identifying,
+        aggregate=aggregate,
+        seconds=MappingProxyType(clock.seconds),
+        _original=frame,
+    )
+
+
+class Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def time(self, stage: str) -> Iterator[None]:
+        """Add the time of a block to a stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started

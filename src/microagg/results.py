@@ -1,0 +1,56 @@
+"""What a partition is, as a value that cannot change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from microagg.groups import Labels, group_sizes
+
+__all__ = ["Partition"]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition of n records into groups of at least k.
+
+    ``sse`` and ``information_loss`` (100·SSE/SST) are taken in the scaled space.
+    """
+
+    labels: Labels = field(repr=False)  # (n,), groups 0..g-1 numbered by first appearance
+    k: int
+    method: str
+    scale: str
+    options: Mapping[str, object]
+    sse: float
+    sst: float
+    seconds: float
+    lower_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        self.labels.setflags(write=False)
+
+    @cached_property
+    def sizes(self) -> Labels:
+        """Number of records of each group, int64 of shape (g,)."""
+        sizes = group_sizes(self.labels)
+        sizes.setflags(write=False)
+        return sizes
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups g."""
+        return len(self.sizes)
+
+    @property
+    def information_loss(self) -> float:
+        """100·SSE/SST: 0 when nothing was lost, 100 when only the column means are left."""
+        return 100 * self.sse / self.sst if self.sst > 0 else 0.0
+
+    @property
+    def gap(self) -> float | None:
+        """By what share of its SSE the partition could still improve at most; None without a bound."""
+        if self.lower_bound is None:
+            return None
+        return 1 - self.lower_bound / self.sse if self.sse > 0 else 0.0

@@ -1,0 +1,1 @@
+"""Files and frames: reading, writing, and what is in them."""

@@ -1,0 +1,64 @@
+"""Writing a file so that its name only ever stands for something complete."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from microagg.errors import TableError, shown
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``target``, which takes its name when the block succeeds.
+
+    It has the same ending, so that the format can be told from it.
+
+    When the block raises, the temporary file is removed and ``target`` is as it was
+    before, be it absent or the very input of the run.
+    """
+    target = Path(os.path.realpath(target))  # a link keeps pointing to where it does
+    if target.exists() and not target.is_file():
+        raise TableError(
+            f"The output must be an ordinary file; {shown(str(target))} is not one. Choose another name."
+        )
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name[:100]}.", suffix=f".part{target.suffix}", dir=target.parent
+        )
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(_mode_for(target))
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _mode_for(target: Path) -> int:
+    """Permissions of the file that is replaced, or those that a new file would get."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _cannot_write(target: Path, error: OSError) -> TableError:
+    reason = error.strerror or str(error)
+    return TableError(
+        f"Cannot write {shown(str(target), limit=300)}: {reason}. Nothing was released; choose a "
+        "folder that exists, is writable and has room."
+    )

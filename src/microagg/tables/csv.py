@@ -1,0 +1,270 @@
+"""CSV, read as text so that what is not protected is written back to the letter.
+
+Only the columns to protect are turned into numbers: a postal code 00123, an amount
+1.50 or an id of 25 digits in any other column comes out as it went in.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import dataclasses
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from microagg.errors import TableError, listed, shown
+
+__all__ = ["CsvFormat", "read_csv", "write_csv"]
+
+_DELIMITERS = ",;\t|"
+_MISSING = pa.array(["", "NA", "N/A", "NaN", "nan", "NULL", "null"])
+_HEAD_BYTES = 1 << 16
+_ROWS_AT_ONCE = 100_000
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written. None means: found out from the file, or the usual when writing."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    newline: str = "\n"
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\n\r'):
+            raise TableError(
+                f"The delimiter must be one character and no quote or line end; got {shown(self.delimiter)}."
+            )
+        if self.decimal not in (".", ","):
+            raise TableError(f"The decimal sign must be . or , ; got {shown(self.decimal)}.")
+        if self.decimal == self.delimiter:
+            raise TableError(
+                f"The delimiter and the decimal sign must differ; both are {shown(self.decimal)}. "
+                "Files with decimal commas usually have the delimiter ; ."
+            )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise TableError(
+                    f"The encoding {shown(self.encoding)} is not known; try utf-8, latin-1 or cp1252."
+                ) from None
+
+
+def read_csv(
+    path: Path, columns: Iterable[str] | None, form: CsvFormat
+) -> tuple[pa.Table, CsvFormat]:
+    """Read a CSV file with a header line.
+
+    ``columns`` (None: all) become numbers where they can; everything else stays text.
+    Returns the table and the format with what was found out filled in.
+    """
+    form = _find_out(path, form)
+    text = _read_text(path, form)
+    wanted = text.column_names if columns is None else set(columns)
+    with ThreadPoolExecutor() as pool:
+        parsed = pool.map(
+            lambda name: (
+                _as_numbers(text[name], form.decimal, codes_are_text=columns is None)
+                if name in wanted
+                else text[name]
+            ),
+            text.column_names,
+        )
+        return pa.table(dict(zip(text.column_names, parsed, strict=True))), form
+
+
+def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
+    """Fill in delimiter, byte order mark and line end from the head of the file."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    encoding = form.encoding or ("utf-8-sig" if head.startswith(codecs.BOM_UTF8) else "utf-8")
+    line = head.decode(encoding, errors="replace").split("\n", 1)[0]
+    delimiter = form.delimiter
+    if delimiter is None:
+        bare = "".join(line.split('"')[::2])  # what stands outside quotes
+        candidates = _DELIMITERS.replace(form.decimal, "")
+        delimiter = max(candidates, key=bare.count)
+    return dataclasses.replace(
+        form,
+        delimiter=delimiter,
+        encoding=encoding,
+        newline="\r\n" if line.endswith("\r") else "\n",
+    )
+
+
+def _read_text(path: Path, form: CsvFormat) -> pa.Table:
+    """Read all columns as text."""
+    broken: list[Any] = []
+
+    def note(row: Any) -> str:
+        broken.append(row)
+        return "error"
+
+    # Line numbers of broken rows are known without threads only, so look twice at a broken file.
+    for threads in (True, False):
+        try:
+            table = _open(path, form, threads, note)
+            break
+        except UnicodeDecodeError as error:
+            raise _not_in_encoding(path, form, str(error)) from None
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error) or "utf8" in str(error):
+                raise _not_in_encoding(path, form, "invalid bytes") from None
+            if threads:
+                broken.clear()
+                continue
+            if broken:
+                row = broken[0]
+                raise TableError(
+                    f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
+                    f"{row.expected_columns} columns, but line {row.number} has "
+                    f"{row.actual_columns} fields. Mend that line, or give the right --delimiter."
+                ) from None
+            raise TableError(f"Cannot read {shown(str(path), 300)} as CSV: {error}.") from None
+    repeated = sorted({n for n in table.column_names if table.column_names.count(n) > 1})
+    if repeated:
+        raise TableError(
+            f"Column names must differ; in {shown(str(path), 300)} {listed(repeated)} occurs more than "
+            "once. Rename the columns."
+        )
+    return table
+
+
+def _open(path: Path, form: CsvFormat, threads: bool, note: Any) -> pa.Table:
+    encoding = "utf-8" if form.encoding == "utf-8-sig" else form.encoding  # arrow skips the mark
+    with path.open(encoding=form.encoding, newline="") as file:
+        column_names = next(csv.reader(file, delimiter=str(form.delimiter)), [])
+    return pacsv.read_csv(
+        path,
+        read_options=pacsv.ReadOptions(use_threads=threads, encoding=encoding),
+        parse_options=pacsv.ParseOptions(
+            delimiter=form.delimiter, newlines_in_values=True, invalid_row_handler=note
+        ),
+        convert_options=pacsv.ConvertOptions(
+            column_types=dict.fromkeys(column_names, pa.string()), strings_can_be_null=False
+        ),
+    )
+
+
+def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
+    return TableError(
+        f"{shown(str(path), 300)} is not text in the encoding {form.encoding} ({why}). "
+        "Give the right one with --encoding, for example latin-1 or cp1252."
+    )
+
+
+def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa.ChunkedArray:
+    """Turn a text column into int64 or double, missing values to null; text stays text."""
+    numbers = pc.utf8_trim_whitespace(text)
+    if decimal == ",":
+        if pc.any(pc.match_substring(numbers, ".")).as_py():
+            return text
+        numbers = pc.replace_substring(numbers, ",", ".")
+    if codes_are_text and pc.any(pc.starts_with(numbers, "0")).as_py():
+        if pc.any(pc.match_substring_regex(numbers, r"^0\d")).as_py():
+            return text  # 00123 is a code, not a quantity
+    for attempt in ("as it is", "without missing values"):
+        if attempt == "without missing values":
+            numbers = pc.if_else(
+                pc.is_in(numbers, value_set=_MISSING), pa.scalar(None, pa.string()), numbers
+            )
+            if numbers.null_count == len(numbers):
+                return text
+        for kind in (pa.int64(), pa.float64()):
+            try:
+                return pc.cast(numbers, kind)
+            except pa.ArrowInvalid:
+                continue
+    return text
+
+
+def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
+    """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
+    form = dataclasses.replace(
+        form, delimiter=form.delimiter or (";" if form.decimal == "," else ","),
+        encoding=form.encoding or "utf-8",
+    )
+    with path.open("wb") as file:
+        encoder = codecs.getincrementalencoder(str(form.encoding))()
+        for block in _blocks(table, form):
+            _write_encoded(file, block, encoder, path, form)
+
+
+def _write_encoded(
+    file: BinaryIO, block: pa.Buffer | bytes, encoder: Any, path: Path, form: CsvFormat
+) -> None:
+    if form.encoding == "utf-8":
+        file.write(block)
+        return
+    try:
+        file.write(encoder.encode(str(memoryview(block), "utf-8")))
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"The encoding {form.encoding} has no sign for {shown(error.object[error.start])}, which "
+            "the table contains. Write utf-8 instead."
+        ) from None
+
+
+def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
+    """Yield the file as UTF-8, some rows at a time so that memory stays small."""
+    delimiter = str(form.delimiter)
+    alone = table.num_columns == 1
+    names = _quoted(pa.chunked_array([pa.array(map(str, table.column_names), pa.string())]), form, alone)
+    yield (delimiter.join(names.to_pylist()) + form.newline).encode()
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+            rows = table.slice(start, _ROWS_AT_ONCE)
+            texts = list(pool.map(lambda c: _as_text(c, form, alone), rows.columns))  # noqa: B023
+            lines = pc.binary_join_element_wise(*texts, delimiter) if not alone else texts[0]
+            ended = pc.binary_join_element_wise(lines, "", form.newline)
+            for chunk in ended.chunks if isinstance(ended, pa.ChunkedArray) else [ended]:
+                yield _content(chunk)
+
+
+def _content(lines: pa.Array) -> pa.Buffer:
+    """Return the bytes of a string array, which lie one after the other."""
+    _, offsets, data = lines.buffers()
+    width = 8 if lines.type == pa.large_string() else 4
+    view = memoryview(offsets).cast("q" if width == 8 else "i")
+    return data.slice(view[lines.offset], view[lines.offset + len(lines)] - view[lines.offset])
+
+
+def _as_text(column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    try:
+        text = column.cast(pa.large_string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise TableError(
+            f"A CSV file holds numbers, text and dates; a column of type {kind} does not fit. "
+            "Write Parquet instead."
+        ) from None
+    if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        text = pc.replace_substring(text, ".", ",")
+    text = pc.fill_null(text, "")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return text
+    return _quoted(text, form, alone)
+
+
+def _quoted(text: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+    """Quote the values that need it: delimiter, quote, line end or outer blanks in them."""
+    special = f'["\\n\\r\\x{ord(str(form.delimiter)):02x}]|^\\s|\\s$'
+    if alone:
+        special += "|^$"  # a lone empty field would read as a blank line
+    needed = pc.match_substring_regex(text, special)
+    if not pc.any(needed).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), text)

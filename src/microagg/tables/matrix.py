@@ -1,0 +1,131 @@
+"""From whatever the caller has to a C-contiguous float64 matrix, or a clear refusal."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import InputError, shown
+from microagg.groups import Floats
+from microagg.tables.frames import Frame, is_frame
+
+__all__ = ["as_matrix", "check_k", "columns_matrix"]
+
+
+def as_matrix(X: Any) -> Floats:
+    """Convert array-likes of shape (n,) or (n, d) and frames to a float64 matrix.
+
+    >>> as_matrix([1, 2, 3]).shape, as_matrix([[1, 2], [3, 4]]).shape
+    ((3, 1), (2, 2))
+    """
+    if is_frame(X):
+        frame = Frame(X)
+        return columns_matrix(frame, frame.names)
+    array = _as_array(X)
+    if array.dtype.kind == "c":
+        raise InputError(
+            "Records must be real numbers; the data are complex. Pass real and imaginary parts "
+            "as two columns."
+        )
+    if array.dtype.kind not in "biuf":
+        array = _numbers_from_objects(array)
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if array.ndim != 2:
+        raise InputError(
+            f"Records must form a table of shape (n,) or (n, d); the data have {array.ndim} "
+            "dimensions. Reshape them to one row a record."
+        )
+    if array.size == 0:
+        raise InputError(
+            f"A partition needs at least one record and one column; the data have shape "
+            f"{array.shape}. Pass some data."
+        )
+    matrix = np.array(array, dtype=np.float64, order="C")
+    for j in range(matrix.shape[1]):
+        _check_finite(matrix[:, j], j)
+    return matrix
+
+
+def columns_matrix(frame: Frame, names: Sequence[Any]) -> Floats:
+    """Put some columns of a frame side by side as a float64 matrix."""
+    if not names or not len(frame):
+        raise InputError(
+            "A partition needs at least one record and one column; the table has "
+            f"{len(frame)} records and {len(names)} columns to work on. Pass some data."
+        )
+    matrix = np.empty((len(frame), len(names)))
+    for j, name in enumerate(names):
+        matrix[:, j] = frame.values(name)
+    return matrix
+
+
+def _check_finite(column: Floats, name: object) -> None:
+    """Refuse a column with a missing or infinite value, naming the first."""
+    bad = ~np.isfinite(column)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "a missing value (NaN)" if np.isnan(column[row]) else "an infinite value"
+        raise InputError(
+            f"Columns must hold finite numbers; column {shown(name)} has {what} in row {row + 1} "
+            f"(the first record is row 1) and {int(bad.sum()) - 1} more. "
+            "Fill or drop such records, or leave the column out."
+        )
+
+
+def check_k(k: Any, n: int) -> int:
+    """Return k as an int if it is a valid least group size for n records."""
+    try:
+        value = operator.index(k)
+    except TypeError:
+        value = -1
+    if isinstance(k, bool | np.bool_) or value < 1:
+        raise InputError(
+            f"k, the least number of records in a group, must be a whole number of at least 1; "
+            f"got {shown(k)}."
+        )
+    if value > n:
+        raise InputError(
+            f"k={value} needs at least {value} records; the table has {n}. "
+            "Lower k or add records."
+        )
+    return value
+
+
+def _as_array(X: Any) -> np.ndarray[Any, Any]:
+    if hasattr(X, "toarray"):
+        raise InputError("Records must be dense; the data are a sparse matrix. Call .toarray() first.")
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            "Records must all have the same number of values; the rows differ in length "
+            f"({error}). Pass a rectangular table."
+        ) from None
+
+
+def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
+    """Accept Python numbers (int, Fraction, Decimal) held as objects; refuse text and dates."""
+    if array.dtype.kind == "O":
+        for value in array.flat:
+            if isinstance(value, str | bytes | complex | np.complexfloating):
+                break
+        else:
+            try:
+                return array.astype(np.float64)
+            except (TypeError, ValueError):
+                pass
+    row = next((i for i, value in enumerate(array.reshape(-1)) if not _is_number(value)), 0)
+    first = array.reshape(-1)[row]
+    where = np.unravel_index(row, array.shape)[0] + 1 if array.ndim else 1
+    raise InputError(
+        f"Records must be numbers; row {where} (the first record is row 1) holds {shown(first)}, "
+        f"of type {type(first).__name__}. Convert or leave out such columns."
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)

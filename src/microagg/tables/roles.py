@@ -1,0 +1,54 @@
+"""Which columns are protected, which are left as they were, and what those may give away."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
+from microagg.tables.frames import Frame
+
+__all__ = ["choose_columns", "warn_of_identifiers"]
+
+# An untouched column with at least this share of distinct values singles records out.
+_NEARLY_ALL = 0.9
+
+
+def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
+    """Return the columns to work on: those asked for, or all numeric ones."""
+    if columns is None:
+        chosen = [name for name in frame.names if frame.is_numeric(name)]
+        if not chosen:
+            raise InputError(
+                "Microaggregation needs at least one numeric column; the table has none among "
+                f"{listed(frame.names)}. Convert a column to numbers first."
+            )
+        return chosen
+    if isinstance(columns, str):
+        columns = [columns]
+    chosen = list(columns)
+    if not chosen:
+        raise InputError("No column was named. Name at least one, or leave columns out for all numeric ones.")
+    for name in chosen:
+        if not frame.has(name):
+            raise InputError(
+                f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
+            )
+        if chosen.count(name) > 1:
+            raise InputError(f"Column {shown(name)} is named twice. Name each column once.")
+    return chosen
+
+
+def warn_of_identifiers(frame: Frame, untouched: Iterable[Any]) -> list[Any]:
+    """Warn of untouched columns whose values single records out, and return their names."""
+    risky = [name for name in untouched if frame.singles_out(name, _NEARLY_ALL)]
+    if risky:
+        warnings.warn(
+            f"All or nearly all values differ in {listed(risky)}, left as in the original: such a "
+            "column points to single records whatever is done to the others. Protect or drop it "
+            "before release.",
+            DisclosureRiskWarning,
+            stacklevel=3,
+        )
+    return risky
