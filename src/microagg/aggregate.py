@@ -24,7 +24,7 @@ def group_medians(column: Floats, labels: Labels) -> Floats:
     low = ordered[start + (sizes - 1) // 2]
     high = ordered[start + sizes // 2]
     # Halves before the sum: the sum of two large values could overflow.
-    return np.where(low == high, low, low / 2 + high / 2)
+    return np.asarray(np.where(low == high, low, low / 2 + high / 2))
 
 
 AGGREGATES: dict[str, Callable[[Floats, Labels], Floats]] = {
@@ -36,7 +36,9 @@ AGGREGATES: dict[str, Callable[[Floats, Labels], Floats]] = {
 def check_aggregate(how: str) -> None:
     """Refuse an aggregate that does not exist."""
     if how not in AGGREGATES:
-        raise InputError(f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}.")
+        raise InputError(
+            f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}."
+        )
 
 
 def aggregate(column: Floats, labels: Labels, how: str = "mean") -> Floats:

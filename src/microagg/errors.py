@@ -6,7 +6,13 @@ Every message states the rule, the fact and the way out:
 
 from __future__ import annotations
 
-__all__ = ["DisclosureRiskWarning", "InputError", "MicroaggError", "TableError", "VerificationError"]
+__all__ = [
+    "DisclosureRiskWarning",
+    "InputError",
+    "MicroaggError",
+    "TableError",
+    "VerificationError",
+]
 
 
 class MicroaggError(Exception):
@@ -30,7 +36,7 @@ class DisclosureRiskWarning(UserWarning):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Quote a name or value for a message: control characters escaped, long text cut.
+    r"""Quote a name or value for a message: control characters escaped, long text cut.
 
     >>> shown("income"), shown("a" * 100, limit=5), shown("\x1b[2J")
     ("'income'", "'aaaaa…'", "'\\x1b[2J'")

@@ -23,9 +23,9 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     [0, 1, 0, 2]
     """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, dtype=np.int64)
+    rank: Labels = np.empty(first.size, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(first.size)
-    return rank[inverse.reshape(-1)]
+    return np.asarray(rank[inverse.reshape(-1)])
 
 
 def group_sizes(labels: Labels) -> Labels:

@@ -88,9 +88,7 @@ def partition(
     )
 
 
-def _settings(
-    method: Method, options: dict[str, Any], random_state: int | None
-) -> dict[str, Any]:
+def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:
     """Complete the options by their defaults; refuse those that the method does not have."""
     if random_state is not None and (
         isinstance(random_state, bool)

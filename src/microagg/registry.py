@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal
 
-import microagg.methods  # bound first, so that the package never hides the function methods()
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Labels
 

@@ -1,4 +1,4 @@
-"""Read a released file back and count: is every combination of values shared by k records?"""
+"""Read a file back and count whether k records share each combination of values."""
 
 from __future__ import annotations
 

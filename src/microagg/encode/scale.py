@@ -95,4 +95,4 @@ def _spread(Y: Floats, how: str) -> Floats:
         return np.asarray(deviation)
     first, third = np.quantile(Y, [0.25, 0.75], axis=0)
     quartiles = (third - first) / _NORMAL_IQR
-    return np.where(quartiles > 0, quartiles, deviation)
+    return np.asarray(np.where(quartiles > 0, quartiles, deviation))

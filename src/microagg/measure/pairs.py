@@ -31,7 +31,9 @@ def pair(original: Any, protected: Any, columns: Iterable[Any] | None = None) ->
     if is_frame(original):
         before, after = Frame(original), Frame(protected)
         if columns is None:
-            names = [n for n in choose_columns(before, None) if after.has(n) and after.is_numeric(n)]
+            names = [
+                n for n in choose_columns(before, None) if after.has(n) and after.is_numeric(n)
+            ]
         else:
             names = choose_columns(before, columns)
             choose_columns(after, names)

@@ -169,28 +169,30 @@ def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa
         if pc.any(pc.match_substring(numbers, ".")).as_py():
             return text
         numbers = pc.replace_substring(numbers, ",", ".")
-    if codes_are_text and pc.any(pc.starts_with(numbers, "0")).as_py():
-        if pc.any(pc.match_substring_regex(numbers, r"^0\d")).as_py():
-            return text  # 00123 is a code, not a quantity
-    for attempt in ("as it is", "without missing values"):
-        if attempt == "without missing values":
-            numbers = pc.if_else(
-                pc.is_in(numbers, value_set=_MISSING), pa.scalar(None, pa.string()), numbers
-            )
-            if numbers.null_count == len(numbers):
-                return text
-        for kind in (pa.int64(), pa.float64()):
-            try:
-                return pc.cast(numbers, kind)
-            except pa.ArrowInvalid:
-                continue
-    return text
+    if codes_are_text and pc.any(pc.match_substring_regex(numbers, r"^0\d")).as_py():
+        return text  # 00123 is a code, not a quantity
+    parsed = _cast(numbers)
+    if parsed is None:
+        missing = pc.is_in(numbers, value_set=_MISSING)
+        numbers = pc.if_else(missing, pa.scalar(None, pa.string()), numbers)
+        parsed = _cast(numbers) if numbers.null_count < len(numbers) else None
+    return text if parsed is None else parsed
+
+
+def _cast(numbers: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return pc.cast(numbers, kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
 
 
 def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
     """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
     form = dataclasses.replace(
-        form, delimiter=form.delimiter or (";" if form.decimal == "," else ","),
+        form,
+        delimiter=form.delimiter or (";" if form.decimal == "," else ","),
         encoding=form.encoding or "utf-8",
     )
     with path.open("wb") as file:
@@ -218,24 +220,32 @@ def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
     """Yield the file as UTF-8, some rows at a time so that memory stays small."""
     delimiter = str(form.delimiter)
     alone = table.num_columns == 1
-    names = _quoted(pa.chunked_array([pa.array(map(str, table.column_names), pa.string())]), form, alone)
+    header = pa.chunked_array([pa.array(table.column_names, pa.large_string())])
+    names = _quoted(header, form, alone)
     yield (delimiter.join(names.to_pylist()) + form.newline).encode()
     with ThreadPoolExecutor() as pool:
         for start in range(0, table.num_rows, _ROWS_AT_ONCE):
             rows = table.slice(start, _ROWS_AT_ONCE)
-            texts = list(pool.map(lambda c: _as_text(c, form, alone), rows.columns))  # noqa: B023
-            lines = pc.binary_join_element_wise(*texts, delimiter) if not alone else texts[0]
-            ended = pc.binary_join_element_wise(lines, "", form.newline)
-            for chunk in ended.chunks if isinstance(ended, pa.ChunkedArray) else [ended]:
+            texts = list(pool.map(lambda c: _as_text(c, form, alone), rows.columns))
+            lines = _joined(*texts, between=delimiter)
+            for chunk in _joined(lines, _text(""), between=form.newline).chunks:
                 yield _content(chunk)
 
 
 def _content(lines: pa.Array) -> pa.Buffer:
-    """Return the bytes of a string array, which lie one after the other."""
+    """Return the bytes of a text array, which lie one after the other."""
     _, offsets, data = lines.buffers()
-    width = 8 if lines.type == pa.large_string() else 4
-    view = memoryview(offsets).cast("q" if width == 8 else "i")
+    view = memoryview(offsets).cast("q")  # large text has offsets of 8 bytes
     return data.slice(view[lines.offset], view[lines.offset + len(lines)] - view[lines.offset])
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, pa.large_string())
+
+
+def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedArray:
+    """Join texts row by row."""
+    return pc.binary_join_element_wise(*columns, _text(between))
 
 
 def _as_text(column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
@@ -252,7 +262,7 @@ def _as_text(column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.Chunke
         ) from None
     if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         text = pc.replace_substring(text, ".", ",")
-    text = pc.fill_null(text, "")
+    text = pc.fill_null(text, _text(""))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return text
     return _quoted(text, form, alone)
@@ -267,4 +277,4 @@ def _quoted(text: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedAr
     if not pc.any(needed).as_py():
         return text
     doubled = pc.replace_substring(text, '"', '""')
-    return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+    return pc.if_else(needed, _joined(_text('"'), doubled, _text('"'), between=""), text)

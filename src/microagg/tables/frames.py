@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.errors import InputError, TableError, listed, shown
+from microagg.errors import InputError, TableError, shown
 from microagg.groups import Floats
 
 __all__ = ["Frame", "is_frame"]
@@ -137,7 +137,7 @@ class Frame:
             return False
         try:
             distinct = int(column.n_unique())
-        except Exception:  # noqa: BLE001 - nested values, which no library can count: compare as text
+        except Exception:
             distinct = len({repr(value) for value in column.to_list()})
         return distinct >= share * len(self)
 

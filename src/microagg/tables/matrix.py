@@ -89,15 +89,16 @@ def check_k(k: Any, n: int) -> int:
         )
     if value > n:
         raise InputError(
-            f"k={value} needs at least {value} records; the table has {n}. "
-            "Lower k or add records."
+            f"k={value} needs at least {value} records; the table has {n}. Lower k or add records."
         )
     return value
 
 
 def _as_array(X: Any) -> np.ndarray[Any, Any]:
     if hasattr(X, "toarray"):
-        raise InputError("Records must be dense; the data are a sparse matrix. Call .toarray() first.")
+        raise InputError(
+            "Records must be dense; the data are a sparse matrix. Call .toarray() first."
+        )
     try:
         return np.asarray(X)
     except ValueError as error:

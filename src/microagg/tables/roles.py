@@ -29,7 +29,9 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
         columns = [columns]
     chosen = list(columns)
     if not chosen:
-        raise InputError("No column was named. Name at least one, or leave columns out for all numeric ones.")
+        raise InputError(
+            "No column was named. Name at least one, or leave columns out for all numeric ones."
+        )
     for name in chosen:
         if not frame.has(name):
             raise InputError(

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from microagg.groups import Floats, Labels
+from microagg.kernels.select import kth_smallest
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -44,7 +45,7 @@ def _take_group(X, left, m, seed, k, high, low, distance, labels, group):  # typ
     """
     _distances(X, left, m, X[left[seed]].copy(), distance)
     distance[seed] = -1.0  # itself first, even among duplicates of a lower index
-    limit = np.partition(distance[:m], k - 1)[k - 1]
+    limit = kth_smallest(distance[:m].copy(), k)
     ties = k  # members exactly at the limit that still fit: the lowest indices
     for a in range(m):
         if distance[a] < limit:

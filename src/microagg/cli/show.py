@@ -1,0 +1,91 @@
+"""How the command speaks: words on stderr, data on stdout, nothing interpreted as markup."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from microagg.errors import MicroaggError, VerificationError, shown
+
+__all__ = ["Speaker", "names"]
+
+_INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
+
+
+def names(columns: list[Any]) -> str:
+    """List column names for a person: as they are if harmless, else quoted and escaped."""
+    return ", ".join(
+        name if isinstance(name, str) and name.isprintable() and len(name) <= 60 else shown(name)
+        for name in columns
+    )
+
+
+class Speaker:
+    """One run of the command: what it says, and how it ends."""
+
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.warnings: list[str] = []
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, label: str, words: str, style: str = "bold") -> None:
+        """Write a line on stderr, unless the run is quiet."""
+        if not self.quiet:
+            self._err.print(Text(f"{label:<10} ", style=style) + Text(words))
+
+    def give(self, data: dict[str, Any]) -> None:
+        """Write the result as JSON on stdout, if that was asked for."""
+        if self.as_json:
+            print(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Turn errors into a sentence and an exit code, warnings into sentences."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = self._warn  # type: ignore[assignment]
+            try:
+                yield
+            except MicroaggError as error:
+                self._fail(error, 1 if isinstance(error, VerificationError) else 2)
+            except MemoryError:
+                self._fail(MicroaggError("The table does not fit into memory."), 2)
+            except KeyboardInterrupt:
+                self._err.print(Text("Interrupted: nothing was written.", style="bold"))
+                sys.exit(_INTERRUPTED)
+
+    def _warn(self, message: Any, *_: Any) -> None:
+        self.warnings.append(str(message))
+        self.say("warning", str(message), style="bold yellow")
+
+    def _fail(self, error: MicroaggError, code: int) -> None:
+        self._err.print(Text("Error: ", style="bold red") + Text(str(error)))
+        self.give({"error": {"type": type(error).__name__, "message": str(error)}})
+        sys.exit(code)
+
+    @contextmanager
+    def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
+        """Show a bar with the share of records done, on a terminal only."""
+        if self.quiet or not self._err.is_terminal:
+            yield None
+            return
+        bar = Progress(
+            TextColumn(f"{doing:<10}", style="bold"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=self._err,
+            transient=True,
+        )
+        with bar:
+            task = bar.add_task(doing)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
