@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ def partition(
         k=k,
         method=chosen.name,
         scale=scale,
-        options=MappingProxyType(settings),
+        options=settings,
         sse=sum_of_squares(scaled, labels),
         sst=sum_of_squares(scaled, np.zeros_like(labels)),
         seconds=time.perf_counter() - started,

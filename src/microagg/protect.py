@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,7 +173,7 @@ def protect(
         untouched=untouched,
         identifying=identifying,
         aggregate=aggregate,
-        seconds=MappingProxyType(clock.seconds),
+        seconds=clock.seconds,
         _original=frame,
     )
 

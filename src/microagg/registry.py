@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal
 
+# Bound before the function methods(), which the package of that name would hide otherwise.
+import microagg.methods  # noqa: F401
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Labels
 

@@ -3,7 +3,7 @@
 Microaggregation is invariant to a shift, so every scale also centres. The shift is
 made first and by a value of the column itself: the differences are then the same
 doubles whether or not the data carry an offset (data + 1e9 gives the same groups),
-and a power of two brings the range to about 1, which is exact and keeps squares
+and a power of two brings the values to about 1, which is exact and keeps squares
 of huge or tiny values from overflowing or vanishing.
 """
 
@@ -68,16 +68,15 @@ def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
     """
     check_scale(how)
     low, high = X.min(axis=0), X.max(axis=0)
-    halved = high / 2 - low / 2  # the range itself may overflow
     if how == "none":
-        if np.any(halved > _LARGEST_RANGE / 2):
+        if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
             raise InputError(
                 f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
                 "squared distances overflow beyond; use scale='zscore' or divide the column."
             )
         exponent = np.zeros(X.shape[1], dtype=np.intc)
     else:
-        exponent = np.frexp(halved)[1] + np.intc(1)
+        exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
     Y = np.ldexp(X, -exponent)
     Y -= np.ldexp(low, -exponent)
     centre = Y.mean(axis=0)

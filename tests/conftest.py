@@ -1,0 +1,46 @@
+"""Settings and fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pyarrow.csv as pacsv
+import pytest
+
+hypothesis.settings.register_profile(
+    "microagg",
+    deadline=None,  # the first example compiles kernels
+    max_examples=60,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("microagg")
+
+_FOLDER = Path(
+    os.environ.get("MICROAGG_DATA", Path(__file__).parents[1].parent / "shared" / "data")
+)
+
+
+def reference_data(name: str) -> np.ndarray:
+    """A reference data set with the columns that the literature uses, or a skip with its reason.
+
+    On the machines that decide about a change a missing data set is a failure.
+    """
+    path = _FOLDER / f"{name}.csv"
+    if not path.exists():
+        reason = f"{name}.csv is not there; set MICROAGG_DATA to the folder of the reference data"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    table = pacsv.read_csv(path)
+    if name == "eia":
+        table = table.drop_columns(["UTILNAME", "STATE", "YEAR", "MONTH"])
+    return np.column_stack([column.to_numpy().astype(float) for column in table.columns])
+
+
+@pytest.fixture
+def reference():
+    return reference_data

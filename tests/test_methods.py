@@ -1,0 +1,163 @@
+"""The promises that every method makes, for each method of the registry.
+
+A new entry in microagg.registry is tested here without a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from strategies import EDGE_SIZES, tables, whole_numbers
+
+import microagg
+
+METHODS = [method.name for method in microagg.methods()]
+pytestmark = pytest.mark.parametrize("method", METHODS)
+
+
+@given(table=tables())
+def test_partition_is_valid_and_its_loss_is_true(method, table):
+    X, k = table
+    p = microagg.partition(X, k, method=method)
+    oracles.check_partition(p, X, k)
+    oracles.check_loss(p, X)
+    assert p.method == method
+
+
+@given(table=tables())
+def test_means_are_kept_and_input_is_unchanged(method, table):
+    X, k = table
+    before = X.copy()
+    protected = microagg.Microaggregator(k=k, method=method).fit_transform(X)
+    assert np.array_equal(X, before)
+    spread = np.ptp(X, axis=0)
+    assert np.all(np.abs(protected.mean(axis=0) - X.mean(axis=0)) <= 1e-9 * spread + 1e-9)
+
+
+@pytest.mark.parametrize("size", EDGE_SIZES)
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+@pytest.mark.parametrize("d", [1, 3])
+def test_sizes_at_which_the_last_groups_change(method, size, k, d):
+    n = size(k)
+    X = np.random.default_rng(n + 100 * k + d).normal(size=(n, d))
+    oracles.check_partition(microagg.partition(X, k, method=method), X, k)
+
+
+def test_k_of_one_loses_nothing(method):
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    p = microagg.partition(X, 1, method=method)
+    oracles.check_partition(p, X, 1)
+    assert p.sse <= microagg.partition(X, 2, method=method).sse
+
+
+def test_k_of_n_is_one_group(method):
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    p = microagg.partition(X, 20, method=method)
+    assert p.labels.tolist() == [0] * 20
+    assert p.information_loss == pytest.approx(100)
+
+
+def test_one_row(method):
+    p = microagg.partition([[1.0, 2.0]], 1, method=method)
+    assert p.labels.tolist() == [0]
+    assert p.information_loss == 0
+
+
+def test_all_records_equal(method):
+    X = np.full((17, 3), 2.5)
+    p = microagg.partition(X, 4, method=method)
+    oracles.check_partition(p, X, 4)
+    assert p.sse == 0
+    assert p.information_loss == 0
+
+
+@pytest.mark.parametrize("offset", [1e9, -1e12])
+@pytest.mark.parametrize("scale", ["zscore", "range", "robust", "none"])
+def test_an_offset_changes_nothing(method, scale, offset):
+    # Whole numbers with many ties: adding the offset is exact, so not even a tie may turn.
+    X = whole_numbers(np.random.default_rng(3), 60, 3, high=8)
+    plain = microagg.partition(X, 3, method=method, scale=scale)
+    moved = microagg.partition(X + offset, 3, method=method, scale=scale)
+    assert moved.labels.tolist() == plain.labels.tolist()
+    assert moved.sse == plain.sse
+
+
+def test_a_power_of_two_as_unit_changes_nothing(method):
+    X = np.random.default_rng(4).normal(size=(60, 3))
+    plain = microagg.partition(X, 3, method=method)
+    other = microagg.partition(X * [4, 0.125, 2.0**600], 3, method=method)
+    assert other.labels.tolist() == plain.labels.tolist()
+
+
+@pytest.mark.parametrize("factor", [1e308, 1e-308])
+def test_huge_and_tiny_values(method, factor):
+    X = np.random.default_rng(5).uniform(-1.7, 1.7, size=(40, 2)) * factor
+    p = microagg.partition(X, 3, method=method)
+    oracles.check_partition(p, X, 3)
+    assert 0 < p.information_loss < 100
+
+
+def test_row_order_does_not_matter_without_ties(method):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(80, 3))
+    order = rng.permutation(80)
+    plain = microagg.partition(X, 3, method=method)
+    shuffled = microagg.partition(X[order], 3, method=method)
+    assert oracles.same_groups(plain.labels[order].tolist(), shuffled.labels.tolist())
+
+
+def test_same_answer_every_time_and_from_many_threads(method):
+    X = np.random.default_rng(7).normal(size=(300, 4))
+    expected = microagg.partition(X, 3, method=method).labels.tolist()
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(
+            lambda _: microagg.partition(X, 3, method=method).labels.tolist(), range(8)
+        )
+    assert all(answer == expected for answer in answers)
+
+
+@pytest.mark.parametrize("layout", ["fortran", "strided", "read only", "float32", "integer", "list"])
+def test_memory_layout_and_type_do_not_matter(method, layout):
+    X = whole_numbers(np.random.default_rng(8), 50, 3)
+    given = {
+        "fortran": lambda: np.asfortranarray(X),
+        "strided": lambda: np.repeat(X, 2, axis=0)[::2],
+        "read only": lambda: _read_only(X),
+        "float32": lambda: X.astype(np.float32),
+        "integer": lambda: X.astype(np.int16),
+        "list": lambda: X.tolist(),
+    }[layout]()
+    expected = microagg.partition(X, 4, method=method).labels.tolist()
+    assert microagg.partition(given, 4, method=method).labels.tolist() == expected
+
+
+def _read_only(X):
+    copy = X.copy()
+    copy.setflags(write=False)
+    return copy
+
+
+def test_progress_rises_to_all_records(method):
+    X = np.random.default_rng(9).normal(size=(200, 2))
+    reports = []
+    microagg.partition(X, 3, method=method, progress=reports.append)
+    assert reports == sorted(reports)
+    assert reports[-1] == 200
+
+
+def test_registry_row_is_complete(method):
+    row = next(m for m in microagg.methods() if m.name == method)
+    assert row.family
+    assert row.cost.startswith("O(")
+    assert row.summary
+    assert row.paper or row.family == "our own"
+    assert row.guarantee in ("exact", "approximation", "heuristic")
+    assert row.exact == (row.guarantee == "exact")
+    assert callable(row.function)
+    assert row.function.__doc__
+    json.dumps(row.as_dict())
