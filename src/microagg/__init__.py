@@ -6,7 +6,6 @@ does the same for files. See the README for a tour.
 
 from typing import TYPE_CHECKING, Any
 
-from microagg.datasets import simulate_clusters
 from microagg.errors import (
     DisclosureRiskWarning,
     InputError,
@@ -14,15 +13,16 @@ from microagg.errors import (
     TableError,
     VerificationError,
 )
-from microagg.measure.risk import risk
-from microagg.measure.utility import utility
 from microagg.partition import partition
 from microagg.protect import Release, protect
 from microagg.registry import methods
 from microagg.results import Partition
 
 if TYPE_CHECKING:
+    from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
+    from microagg.measure.risk import risk
+    from microagg.measure.utility import utility
 
 __version__ = "0.1.0"
 
@@ -44,12 +44,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # The estimator needs scikit-learn, which takes longer to load than all the rest.
-    if name == "Microaggregator":
-        from microagg.estimator import Microaggregator
+# Names that are looked up when first used, so that importing stays fast. The functions that
+# share their name with a module (partition, protect, methods) cannot be among them:
+# importing the module would put it in their place.
+_LAZY = {
+    "Microaggregator": "microagg.estimator",
+    "risk": "microagg.measure.risk",
+    "simulate_clusters": "microagg.datasets",
+    "utility": "microagg.measure.utility",
+}
 
-        return Microaggregator
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'microagg' has no attribute {name!r}")
 
 

@@ -7,8 +7,6 @@ with the caller's thread, which can so report progress and react to Ctrl-C at on
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from typing import TypeVar
 
 import numpy as np
@@ -35,22 +33,17 @@ def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:
     An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
     stop before it is raised.
     """
+    from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
+
     state = new_state()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
-        future = pool.submit(work, state)
         try:
-            while True:
-                try:
-                    result = future.result(timeout=_SECONDS_BETWEEN_REPORTS)
-                except NotYet:
-                    if future.done():  # the work itself raised a TimeoutError
-                        raise
-                    if report is not None:
-                        report(int(state[DONE]))
-                else:
-                    if report is not None:
-                        report(int(state[DONE]))
-                    return result
+            future = pool.submit(work, state)
+            while not future.done():
+                wait([future], timeout=_SECONDS_BETWEEN_REPORTS)
+                if report is not None:
+                    report(int(state[DONE]))
+            return future.result()
         except BaseException:
-            state[STOP] = 1
+            state[STOP] = 1  # leaving the block waits for the thread
             raise

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from microagg.tables.matrix import columns_matrix
 from microagg.tables.roles import choose_columns, warn_of_identifiers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from microagg.measure.risk import Risk
     from microagg.measure.utility import Utility
     from microagg.tables.files import CsvFormat
@@ -72,16 +73,21 @@ class Release:
             If a combination of protected values occurs fewer than k times in the file, or
             records are missing from it. The file is removed.
         """
+        from pathlib import Path
+
         from microagg.tables.atomic import replacing
         from microagg.tables.files import kind_of, write_file
         from microagg.verify import verify
 
         target = Path(path)
         kind_of(target)  # an unknown ending is refused before any work
-        table = Frame(self.data).to_arrow()
+        frame = Frame(self.data)
+        table = frame.to_arrow()
+        written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
+        columns = [written[name] for name in self.columns]
         with replacing(target) as part:
             write_file(table, part, csv)
-            found = verify(part, self.partition.k, [str(name) for name in self.columns], csv)
+            found = verify(part, self.partition.k, columns, csv)
             if not found.holds or found.records != len(self.partition.labels):
                 raise VerificationError(
                     f"{shown(str(path), 300)} was read back and does not hold: {found.records} of "
@@ -146,7 +152,8 @@ def protect(
         whole = [name for name in chosen if round and table.is_integer(name)]
         for name in whole:
             table.check_roundable(name, matrix[:, chosen.index(name)])
-        untouched = [name for name in table.names if name not in chosen]
+        protected = set(chosen)
+        untouched = [name for name in table.names if name not in protected]
         identifying = warn_of_identifiers(table, untouched)
     with clock.time("partition"):
         found = partition(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import count_combinations
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
@@ -50,11 +53,24 @@ def verify(
     columns : names; by default all numeric columns
     csv : delimiter, encoding and decimal sign of a CSV file
     """
-    columns = None if columns is None else list(columns)
+    k = check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
+    if columns is not None:
+        columns = [columns] if isinstance(columns, str) else list(columns)
     table, _ = read_file(Path(path), columns, csv)
     chosen = choose_columns(Frame(table), columns)
-    k = check_k(k, max(table.num_rows, 1))
-    counts = count_combinations(table, chosen)
+    if not table.num_rows:
+        raise InputError(
+            f"Counting needs at least one record; {shown(str(path), 300)} has none. "
+            "Check that it was copied whole."
+        )
+    try:
+        counts = count_combinations(table, chosen)
+    except pa.ArrowNotImplementedError:
+        raise InputError(
+            f"Columns to count must hold numbers, text or dates; {listed(chosen)} hold "
+            f"{listed(table.schema.field(name).type for name in chosen)}. "
+            "Name the columns without those of other types."
+        ) from None
     below = counts[counts < k]
     return Verification(
         holds=bool(below.size == 0),
@@ -62,6 +78,6 @@ def verify(
         columns=chosen,
         records=table.num_rows,
         combinations=len(counts),
-        smallest=int(counts[0]) if len(counts) else 0,
+        smallest=int(counts[0]),
         records_below_k=int(np.sum(below)),
     )

@@ -318,4 +318,4 @@ def _split(columns: list[str] | None) -> list[str] | None:
 def main() -> None:
     """Run the command; SIGTERM ends it as cleanly as Ctrl-C does."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    app()
+    app(prog_name="microagg")

@@ -23,13 +23,14 @@ def replacing(target: Path) -> Iterator[Path]:
     before, be it absent or the very input of the run.
     """
     target = Path(os.path.realpath(target))  # a link keeps pointing to where it does
-    if target.exists() and not target.is_file():
-        raise TableError(
-            f"The output must be an ordinary file; {shown(str(target))} is not one. Choose another name."
-        )
     try:
+        if target.exists() and not target.is_file():
+            raise TableError(
+                f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
+                "Choose another name."
+            )
         handle, name = tempfile.mkstemp(
-            prefix=f".{target.name[:100]}.", suffix=f".part{target.suffix}", dir=target.parent
+            prefix=f".{target.name[:30]}.", suffix=f".part{target.suffix}", dir=target.parent
         )
     except OSError as error:
         raise _cannot_write(target, error) from None

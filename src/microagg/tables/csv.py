@@ -1,7 +1,8 @@
 """CSV, read as text so that what is not protected is written back to the letter.
 
 Only the columns to protect are turned into numbers: a postal code 00123, an amount
-1.50 or an id of 25 digits in any other column comes out as it went in.
+1.50 or an id of 25 digits in any other column comes out as it went in. Blank lines are
+skipped, as most programs do.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import codecs
 import csv
 import dataclasses
+import re
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,7 +30,12 @@ __all__ = ["CsvFormat", "read_csv", "write_csv"]
 
 _DELIMITERS = ",;\t|"
 _MISSING = pa.array(["", "NA", "N/A", "NaN", "nan", "NULL", "null"])
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 20
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _ROWS_AT_ONCE = 100_000
 
 
@@ -39,9 +49,15 @@ class CsvFormat:
     newline: str = "\n"
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\n\r'):
+        if self.delimiter is not None and not re.fullmatch(r"[\x01-\x7f]", self.delimiter):
             raise TableError(
-                f"The delimiter must be one character and no quote or line end; got {shown(self.delimiter)}."
+                f"The delimiter must be one ASCII character; got {shown(self.delimiter)}. "
+                "Usual ones are , ; | and the tabulator."
+            )
+        if self.delimiter is not None and self.delimiter in '"\n\r':
+            raise TableError(
+                f"The delimiter must be no quote or line end; got {shown(self.delimiter)}. "
+                "Usual ones are , ; | and the tabulator."
             )
         if self.decimal not in (".", ","):
             raise TableError(f"The decimal sign must be . or , ; got {shown(self.decimal)}.")
@@ -52,8 +68,8 @@ class CsvFormat:
             )
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
-            except LookupError:
+                "".encode(self.encoding)
+            except (LookupError, ValueError):
                 raise TableError(
                     f"The encoding {shown(self.encoding)} is not known; try utf-8, latin-1 or cp1252."
                 ) from None
@@ -68,7 +84,10 @@ def read_csv(
     Returns the table and the format with what was found out filled in.
     """
     form = _find_out(path, form)
-    text = _read_text(path, form)
+    try:
+        text = _read_text(path, form)
+    except UnicodeError as error:
+        raise _not_in_encoding(path, form, str(error)) from None
     wanted = text.column_names if columns is None else set(columns)
     with ThreadPoolExecutor() as pool:
         parsed = pool.map(
@@ -83,76 +102,114 @@ def read_csv(
 
 
 def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
-    """Fill in delimiter, byte order mark and line end from the head of the file."""
+    """Fill in delimiter, encoding and line end from the head of the file."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    encoding = form.encoding or ("utf-8-sig" if head.startswith(codecs.BOM_UTF8) else "utf-8")
-    line = head.decode(encoding, errors="replace").split("\n", 1)[0]
-    delimiter = form.delimiter
-    if delimiter is None:
-        bare = "".join(line.split('"')[::2])  # what stands outside quotes
-        candidates = _DELIMITERS.replace(form.decimal, "")
-        delimiter = max(candidates, key=bare.count)
+    encoding = codecs.lookup(form.encoding or "utf-8").name
+    for mark, name in _MARKS.items():
+        fits = form.encoding is None or name.startswith(encoding) or encoding.startswith(name)
+        if fits and head.startswith(mark):
+            encoding = name  # the mark is kept
+    text = head.decode(encoding, errors="replace").lstrip("\r\n")
+    bare = "".join(text.split('"')[::2])  # what stands outside quotes
+    line, end = re.match(r"([^\r\n]*)(\r\n|\r|\n|)", bare).groups()  # type: ignore[union-attr]
+    candidates = _DELIMITERS.replace(form.decimal, "")
     return dataclasses.replace(
         form,
-        delimiter=delimiter,
+        delimiter=form.delimiter or max(candidates, key=line.count),
         encoding=encoding,
-        newline="\r\n" if line.endswith("\r") else "\n",
+        newline=end or "\n",
     )
 
 
 def _read_text(path: Path, form: CsvFormat) -> pa.Table:
     """Read all columns as text."""
-    broken: list[Any] = []
-
-    def note(row: Any) -> str:
-        broken.append(row)
-        return "error"
-
-    # Line numbers of broken rows are known without threads only, so look twice at a broken file.
-    for threads in (True, False):
-        try:
-            table = _open(path, form, threads, note)
-            break
-        except UnicodeDecodeError as error:
-            raise _not_in_encoding(path, form, str(error)) from None
-        except pa.ArrowInvalid as error:
-            if "UTF8" in str(error) or "utf8" in str(error):
-                raise _not_in_encoding(path, form, "invalid bytes") from None
-            if threads:
-                broken.clear()
-                continue
-            if broken:
-                row = broken[0]
-                raise TableError(
-                    f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
-                    f"{row.expected_columns} columns, but line {row.number} has "
-                    f"{row.actual_columns} fields. Mend that line, or give the right --delimiter."
-                ) from None
-            raise TableError(f"Cannot read {shown(str(path), 300)} as CSV: {error}.") from None
-    repeated = sorted({n for n in table.column_names if table.column_names.count(n) > 1})
+    names, lines, empty = _read_header(path, form)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise TableError(
             f"Column names must differ; in {shown(str(path), 300)} {listed(repeated)} occurs more than "
             "once. Rename the columns."
         )
+    if empty:
+        _refuse_broken_rows(path, form)
+        return pa.table({name: pa.array([], pa.string()) for name in names})
+    try:
+        table = _parse(path, form, names, lines)
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise _not_in_encoding(path, form, "invalid bytes") from None
+        _refuse_broken_rows(path, form)
+        # What is left is a value longer than a block.
+        try:
+            table = _parse(path, form, names, lines, block=min(path.stat().st_size, 2**31 - 2))
+        except pa.ArrowInvalid:
+            raise TableError(f"Cannot read {shown(str(path), 300)} as CSV: {error}.") from None
+    if "\n" in table.column(table.num_columns - 1)[-1].as_py():
+        _refuse_broken_rows(path, form)  # a quote never closed swallows the rest of the file
     return table
 
 
-def _open(path: Path, form: CsvFormat, threads: bool, note: Any) -> pa.Table:
+def _read_header(path: Path, form: CsvFormat) -> tuple[list[str], int, bool]:
+    """Return the column names, the lines they take up, and whether no record follows."""
+    with _line_reader(path, form) as reader:
+        names = next((row for row in reader if row), None)
+        lines = reader.line_num
+        empty = next((row for row in reader if row), None) is None
+    if names is None:
+        raise TableError(
+            f"A CSV file begins with a line of column names; {shown(str(path), 300)} is empty. "
+            "Check that it was copied whole."
+        )
+    return names, lines, empty
+
+
+@contextmanager
+def _line_reader(path: Path, form: CsvFormat, strict: bool = False) -> Iterator[Any]:
+    """Open a file with Python's reader, which is slow but counts lines."""
+    limit = csv.field_size_limit(sys.maxsize)  # a value may be of any length
+    try:
+        with path.open(encoding=form.encoding, newline="") as file:
+            yield csv.reader(file, delimiter=str(form.delimiter), strict=strict)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _parse(
+    path: Path, form: CsvFormat, names: list[str], lines: int, block: int | None = None
+) -> pa.Table:
     encoding = "utf-8" if form.encoding == "utf-8-sig" else form.encoding  # arrow skips the mark
-    with path.open(encoding=form.encoding, newline="") as file:
-        column_names = next(csv.reader(file, delimiter=str(form.delimiter)), [])
     return pacsv.read_csv(
         path,
-        read_options=pacsv.ReadOptions(use_threads=threads, encoding=encoding),
-        parse_options=pacsv.ParseOptions(
-            delimiter=form.delimiter, newlines_in_values=True, invalid_row_handler=note
+        read_options=pacsv.ReadOptions(
+            encoding=encoding, column_names=names, skip_rows=lines, block_size=block
         ),
+        parse_options=pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
         convert_options=pacsv.ConvertOptions(
-            column_types=dict.fromkeys(column_names, pa.string()), strings_can_be_null=False
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
         ),
     )
+
+
+def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
+    """Name the first line that does not fit the header."""
+    start, columns = 1, 0
+    try:
+        with _line_reader(path, form, strict=True) as reader:
+            for row in reader:
+                columns = columns or len(row)
+                if row and len(row) != columns:
+                    raise TableError(
+                        f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
+                        f"{columns} columns, but line {start} has {len(row)} "
+                        f"field{'s' * (len(row) != 1)}. Mend that line, or give the right --delimiter."
+                    )
+                start = reader.line_num + 1
+    except csv.Error as error:
+        raise TableError(
+            f"A quote that opens a field must close at its end; in {shown(str(path), 300)} that fails "
+            f"in the record that begins on line {start} ({error}). Mend that line."
+        ) from None
 
 
 def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
@@ -169,8 +226,10 @@ def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa
         if pc.any(pc.match_substring(numbers, ".")).as_py():
             return text
         numbers = pc.replace_substring(numbers, ",", ".")
-    if codes_are_text and pc.any(pc.match_substring_regex(numbers, r"^0\d")).as_py():
-        return text  # 00123 is a code, not a quantity
+    # 00123 is a code rather than a quantity unless one says otherwise, 0x1F always is.
+    code = r"^0[\dxX]" if codes_are_text else r"^[-+]?0[xX]"
+    if pc.any(pc.match_substring_regex(numbers, code)).as_py():
+        return text
     parsed = _cast(numbers)
     if parsed is None:
         missing = pc.is_in(numbers, value_set=_MISSING)
@@ -221,12 +280,18 @@ def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
     delimiter = str(form.delimiter)
     alone = table.num_columns == 1
     header = pa.chunked_array([pa.array(table.column_names, pa.large_string())])
-    names = _quoted(header, form, alone)
+    names = _quoted(header, _DELIMITERS + delimiter, alone)  # whatever one takes for a delimiter
     yield (delimiter.join(names.to_pylist()) + form.newline).encode()
     with ThreadPoolExecutor() as pool:
         for start in range(0, table.num_rows, _ROWS_AT_ONCE):
             rows = table.slice(start, _ROWS_AT_ONCE)
-            texts = list(pool.map(lambda c: _as_text(c, form, alone), rows.columns))
+            texts = list(
+                pool.map(
+                    lambda name, column: _as_text(name, column, form, alone),
+                    rows.column_names,
+                    rows.columns,
+                )
+            )
             lines = _joined(*texts, between=delimiter)
             for chunk in _joined(lines, _text(""), between=form.newline).chunks:
                 yield _content(chunk)
@@ -248,7 +313,7 @@ def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedAr
     return pc.binary_join_element_wise(*columns, _text(between))
 
 
-def _as_text(column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -257,20 +322,21 @@ def _as_text(column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.Chunke
         text = column.cast(pa.large_string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise TableError(
-            f"A CSV file holds numbers, text and dates; a column of type {kind} does not fit. "
-            "Write Parquet instead."
+            f"A CSV file holds numbers, text and dates; column {shown(name)} of type {kind} "
+            "does not fit. Write Parquet instead."
         ) from None
     if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         text = pc.replace_substring(text, ".", ",")
     text = pc.fill_null(text, _text(""))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return text
-    return _quoted(text, form, alone)
+    return _quoted(text, str(form.delimiter), alone)
 
 
-def _quoted(text: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+def _quoted(text: pa.ChunkedArray, delimiters: str, alone: bool) -> pa.ChunkedArray:
     """Quote the values that need it: delimiter, quote, line end or outer blanks in them."""
-    special = f'["\\n\\r\\x{ord(str(form.delimiter)):02x}]|^\\s|\\s$'
+    hexadecimal = "".join(f"\\x{ord(sign):02x}" for sign in delimiters)
+    special = f'["\\n\\r{hexadecimal}]|^\\s|\\s$'
     if alone:
         special += "|^$"  # a lone empty field would read as a blank line
     needed = pc.match_substring_regex(text, special)

@@ -45,15 +45,16 @@ def read_file(
 
     Returns the table and the CSV format to write it back with.
     """
+    if path.is_dir():
+        raise TableError(f"{shown(str(path), 300)} is a folder; name one file.")
     csv = csv_format(path, csv)
     kind = kind_of(path)
     try:
-        if path.is_dir():
-            raise TableError(f"{shown(str(path), 300)} is a folder; name one file.")
         if kind == "csv":
             return read_csv(path, columns, csv)
         if kind == "parquet":
-            return pq.ParquetFile(path).read(), csv
+            with pq.ParquetFile(path) as file:
+                return file.read(), csv
         return feather.read_table(path, memory_map=False), csv
     except FileNotFoundError:
         raise TableError(f"There is no file {shown(str(path), 300)}.") from None
@@ -71,12 +72,18 @@ def read_file(
 def write_file(table: pa.Table, path: Path, csv: CsvFormat | None = None) -> None:
     """Write a table in the format that the ending of the name tells."""
     kind = kind_of(path)
-    if kind == "csv":
-        write_csv(table, path, csv_format(path, csv))
-    elif kind == "parquet":
-        pq.write_table(table, path)
-    else:
-        feather.write_feather(table, path)
+    try:
+        if kind == "csv":
+            write_csv(table, path, csv_format(path, csv))
+        elif kind == "parquet":
+            pq.write_table(table, path)
+        else:
+            feather.write_feather(table, path)
+    except pa.ArrowException as error:
+        raise TableError(
+            f"The table does not fit into a {kind} file: {_first_line(error)}. "
+            "Choose another format or convert that column."
+        ) from None
 
 
 def csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.errors import InputError, TableError, shown
+from microagg.errors import InputError, TableError, listed, shown
 from microagg.groups import Floats
 
 __all__ = ["Frame", "is_frame"]
@@ -26,7 +26,21 @@ def is_frame(data: Any) -> bool:
         return False
     import narwhals as nw
 
-    return isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    return isinstance(_wrap(data), nw.DataFrame | nw.LazyFrame)
+
+
+def _wrap(native: Any) -> Any:
+    """Let narwhals recognise a frame; what is none comes back as it is."""
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        return nw.from_native(native, pass_through=True)
+    except DuplicateError as error:
+        raise InputError(
+            f"Column names must differ; they do not: {' '.join(str(error).split())}. "
+            "Rename the columns."
+        ) from None
 
 
 class Frame:
@@ -37,9 +51,8 @@ class Frame:
 
     def __init__(self, native: Any) -> None:
         import narwhals as nw
-        from narwhals.exceptions import DuplicateError
 
-        wrapped = nw.from_native(native, pass_through=True)
+        wrapped = _wrap(native)
         if isinstance(wrapped, nw.LazyFrame):
             raise InputError(
                 "The frame is lazy, so its values are not there yet. Call .collect() first."
@@ -51,13 +64,7 @@ class Frame:
             )
         self.native = native
         self._wrapped: nw.DataFrame[Any] = wrapped
-        try:
-            self.names: list[Any] = list(wrapped.columns)
-        except DuplicateError as error:
-            raise InputError(
-                f"Column names must differ; they do not: {' '.join(str(error).split())}. "
-                "Rename the columns."
-            ) from None
+        self.names: list[Any] = list(wrapped.columns)
         self._position = {name: j for j, name in enumerate(self.names)}
 
     def __len__(self) -> int:
@@ -68,7 +75,10 @@ class Frame:
 
     def has(self, name: Any) -> bool:
         """Whether there is a column of this name."""
-        return name in self._position
+        try:
+            return name in self._position
+        except TypeError:  # a list, say, which is no name
+            return False
 
     def is_numeric(self, name: Any) -> bool:
         """Whether a column holds numbers (truth values are none)."""
@@ -80,10 +90,14 @@ class Frame:
 
     def values(self, name: Any) -> Floats:
         """Values of a numeric column as doubles; anything but finite numbers is refused."""
+        import narwhals as nw
+
         column = self._column(name)
         self._refuse_other_kinds(name, column)
         missing = column.is_null().to_numpy()
         if not missing.any():
+            if column.dtype in (nw.Int128, nw.UInt128):
+                column = column.cast(nw.Float64())  # numpy has no such integers
             values = np.asarray(column.to_numpy(), dtype=np.float64)
             missing = np.isnan(values)
         if missing.any():
@@ -106,18 +120,19 @@ class Frame:
         dtype = column.dtype
         if dtype.is_numeric():
             return
-        way_out = "Leave it out of the columns to protect, or turn it into numbers first."
+        row, way_out = 0, "Leave it out of the columns to protect, or turn it into numbers first."
         if dtype.is_temporal():
-            kind, row = "dates or times", 0
+            kind = "dates or times"
         elif dtype == nw.Boolean:
-            kind, row = "truth values", 0
+            kind = "truth values"
         else:
-            kind = "text" if dtype in (nw.String, nw.Categorical, nw.Enum) else f"of type {dtype}"
+            kind = _kind_in_words(column)
             row = next((i for i, v in enumerate(column.to_list()) if not _reads_as_number(v)), -1)
             if row < 0:
-                kind = "numbers stored as text"
-                way_out = "Convert it to a numeric type first."
-        fact = f" (row {max(row, 0) + 1} is {shown(column[max(row, 0)])})" if len(column) else ""
+                kind = f"numbers stored as {kind}"
+                row, way_out = 0, "Convert it to a numeric type first."
+        first = column[row : row + 1].to_list()
+        fact = f" (row {row + 1} is {shown(first[0])}; the first record is row 1)" if first else ""
         raise InputError(
             f"Columns to protect must hold numbers; column {shown(name)} holds {kind}{fact}. {way_out}"
         )
@@ -139,7 +154,7 @@ class Frame:
             distinct = int(column.n_unique())
         except Exception:
             distinct = len({repr(value) for value in column.to_list()})
-        return distinct >= share * len(self)
+        return distinct >= share * len(column)
 
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.
@@ -148,36 +163,72 @@ class Frame:
         those in ``whole``, whose values are whole numbers and which keep their type.
         """
         import narwhals as nw
+        import pyarrow as pa
 
-        rows = np.arange(len(self))
+        double = nw.Float64()
         new = {}
         for name, values in columns.items():
-            column = self._column(name)
-            keeps_type = column.dtype.is_float() or name in whole
-            target = column if keeps_type else column.cast(nw.Float64())
-            cast = values.astype(np.int64) if name in whole else values
-            new[name] = target.scatter(rows, cast)
+            dtype = self._column(name).dtype
+            kept = dtype if dtype.is_float() or name in whole else double
+            # An empty column tells the type in the words of its library, such as Float64 or
+            # double[pyarrow] of pandas.
+            new[name] = values, kept, self._column(name).head(0).cast(kept).to_native()
         if self._wrapped.implementation.is_pandas_like():
             result = self.native.copy(deep=False)  # keeps index, attributes and any kind of names
-            for name, series in new.items():
-                result.isetitem(self._position[name], series.to_native())
+            for name, (values, _, empty) in new.items():
+                series = type(empty)(values, index=result.index).astype(empty.dtype)
+                result.isetitem(self._position[name], series)
             return result
-        return self._wrapped.with_columns(*new.values()).to_native()
+        if isinstance(self.native, pa.Table):
+            table = self.native
+            for name, (values, _, empty) in new.items():
+                field = table.schema.field(self._position[name]).with_type(empty.type)
+                array = pa.array(values).cast(empty.type)
+                table = table.set_column(self._position[name], field, array)
+            return table
+        backend = self._wrapped.implementation
+        series = (
+            nw.new_series(name, values, double, backend=backend).cast(kept)
+            for name, (values, kept, _) in new.items()
+        )
+        return self._wrapped.with_columns(*series).to_native()
 
     def to_arrow(self) -> Any:
         """As a pyarrow table; an index of pandas becomes columns where it holds information."""
+        import narwhals as nw
         import pyarrow as pa
 
         if isinstance(self.native, pa.Table):
             return self.native
-        if self._wrapped.implementation.is_pandas():
-            try:
-                return pa.Table.from_pandas(self.native)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-                raise TableError(
-                    f"The frame cannot be written: {error}. Give each column one type."
-                ) from None
-        return self._wrapped.to_arrow()
+        try:
+            if self._wrapped.implementation.is_pandas():
+                table = pa.Table.from_pandas(self.native)
+            elif nw.Object in self._wrapped.schema.values():
+                raise TypeError("Python objects have no place in a file")
+            else:
+                table = self._wrapped.to_arrow()
+        except (pa.ArrowException, OverflowError, TypeError) as error:
+            raise TableError(
+                f"The frame cannot be written: {error}. Give each column one type that files know."
+            ) from None
+        names = table.column_names
+        if len(set(names)) < len(names):
+            raise TableError(
+                f"Column names in a file are text and must differ; {listed(names)} do not. "
+                "Rename the columns."
+            )
+        return table
+
+
+def _kind_in_words(column: Any) -> str:
+    import narwhals as nw
+
+    if column.dtype == nw.String:
+        return "text"
+    if column.dtype in (nw.Categorical, nw.Enum):
+        return "categories"
+    native = column.to_native()
+    return f"values of type {getattr(native, 'dtype', None) or native.type}"
 
 
 def _first_row(mask: Any) -> str:

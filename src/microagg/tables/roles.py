@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,7 +28,10 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
         return chosen
     if isinstance(columns, str):
         columns = [columns]
-    chosen = list(columns)
+    try:
+        chosen = list(columns)
+    except TypeError:
+        chosen = [columns]
     if not chosen:
         raise InputError(
             "No column was named. Name at least one, or leave columns out for all numeric ones."
@@ -37,8 +41,9 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
             raise InputError(
                 f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
             )
-        if chosen.count(name) > 1:
-            raise InputError(f"Column {shown(name)} is named twice. Name each column once.")
+    repeated = [name for name, count in Counter(chosen).items() if count > 1]
+    if repeated:
+        raise InputError(f"Column {shown(repeated[0])} is named twice. Name each column once.")
     return chosen
 
 

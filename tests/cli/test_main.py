@@ -1,0 +1,231 @@
+"""The command as its users call it: a process, its two streams and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+COMMAND = [sys.executable, "-m", "microagg"]
+
+
+def run(*arguments, **settings):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **settings
+    )
+
+
+@pytest.fixture
+def survey(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "id": [f"{i:05d}" for i in range(60)],
+            "income": rng.lognormal(8, 1, 60).round(2),
+            "age": rng.integers(18, 90, 60),
+            "region": rng.choice(["north", "south"], 60),
+        }
+    )
+    path = tmp_path / "survey.csv"
+    pacsv.write_csv(table, path)
+    return path
+
+
+def test_protect_says_what_it_did_on_stderr(survey, tmp_path):
+    out = tmp_path / "safe.csv"
+    done = run("protect", survey, out, "--k", 5)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    for words in (
+        "60 records, 4 columns",
+        "protected  income, age",
+        "untouched  id, region",
+        "warning    All or nearly all values differ in 'id'",
+        "k = 5: 12 groups of 5 to 5 records",
+        "% of the information",
+        "the rarest 5 times; k = 5 holds",
+    ):
+        assert words in done.stderr
+    assert "\x1b" not in done.stderr
+    assert survey.read_text().splitlines()[1].startswith('"00000"')
+
+
+def test_protect_gives_everything_as_json(survey, tmp_path):
+    out = tmp_path / "safe.parquet"
+    done = run("protect", survey, out, "-k", 5, "-c", "income,age", "--json", "--quiet")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    result = json.loads(done.stdout)
+    assert result["columns"] == {
+        "protected": ["income", "age"],
+        "untouched": ["id", "region"],
+        "identifying": ["id"],
+    }
+    assert result["records"] == 60
+    assert result["groups"] == {"count": 12, "smallest": 5, "largest": 5}
+    assert result["information_loss"] == pytest.approx(result["utility"]["information_loss"])
+    assert result["risk"]["smallest_class"] == 5
+    assert 0 < result["risk"]["record_linkage"] < 0.5
+    assert result["verified"]["holds"] is True
+    assert "'id'" in result["warnings"][0]
+    assert set(result["seconds"]) >= {"read", "check", "partition", "aggregate", "measure", "write"}
+    written = pq.read_table(out)
+    assert written.column_names == ["id", "income", "age", "region"]
+
+
+def test_round_keeps_integers(survey, tmp_path):
+    out = tmp_path / "safe.csv"
+    assert run("protect", survey, out, "--k", 5, "--round").returncode == 0
+    assert pacsv.read_csv(out)["age"].type == pa.int64()
+    assert run("verify", out, "--k", 5).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", 61], "k=61 needs at least 61 records; the table has 60."),
+        (["--k", 0], "must be a whole number of at least 1; got 0"),
+        (["--k", 5, "--columns", "wages"], "There is no column 'wages'; the table has 'id', 'income'"),
+        (["--k", 5, "--columns", "region"], "column 'region' holds text (row 1 is "),
+        (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
+        (["--k", 5, "--scale", "big"], "scale='big' is not known"),
+        (["--k", 5, "--aggregate", "mode"], "aggregate='mode' is not known"),
+        (["--k", 5, "--decimal", ";"], "decimal sign must be . or ,"),
+        (["--k", 5, "--encoding", "klingon"], "encoding 'klingon' is not known"),
+        (["--k", 5, "--delimiter", ";;"], "delimiter must be one"),
+        (["--k", "five"], "should be a valid integer"),
+        ([], "Missing option"),
+    ],
+)
+def test_wrong_use_exits_with_2_and_writes_nothing(survey, tmp_path, arguments, message):
+    out = tmp_path / "safe.csv"
+    done = run("protect", survey, out, *arguments, env={**os.environ, "COLUMNS": "200"})
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["survey.csv"]
+
+
+def test_an_error_as_json(survey, tmp_path):
+    done = run("protect", survey, tmp_path / "safe.csv", "--k", 99, "--json")
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert error["type"] == "InputError"
+    assert error["message"].startswith("k=99 needs")
+
+
+def test_unknown_ending_is_refused_before_reading(tmp_path):
+    done = run("protect", tmp_path / "absent.csv", tmp_path / "safe.xlsx", "--k", 3)
+    assert done.returncode == 2
+    assert "safe.xlsx' has none that is known. Use one of .csv" in done.stderr
+
+
+def test_names_with_commas_markup_and_control_signs(tmp_path):
+    source = tmp_path / "in.csv"
+    rows = "\n".join(f"{i},{i % 7}" for i in range(12))
+    source.write_text(f'"[bold]a, b[/bold]","x\x1b[31m"\n{rows}\n')
+    done = run("protect", source, tmp_path / "out.csv", "--k", 3, "-c", '"[bold]a, b[/bold]"')
+    assert done.returncode == 0, done.stderr
+    assert "protected  [bold]a, b[/bold]" in done.stderr
+    assert "'x\\x1b[31m'" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_verify_exits_with_1_if_k_does_not_hold(survey):
+    done = run("verify", survey, "--k", 2, "--columns", "income,age")
+    assert done.returncode == 1
+    assert "k = 2 does not hold for 60 records" in done.stderr
+    done = run("verify", survey, "--k", 2, "--columns", "income,age", "--json", "--quiet")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert (found["holds"], found["smallest"], found["combinations"]) == (False, 1, 60)
+
+
+def test_verify_of_a_column_of_text(survey):
+    assert run("verify", survey, "--k", 20, "--columns", "region").returncode == 0
+
+
+def test_methods_lists_the_registry():
+    assert "mdav" in run("methods").stdout
+    rows = json.loads(run("methods", "--json").stdout)
+    assert {"name", "family", "paper", "exact", "cost", "options"} <= set(rows[0])
+    assert "mdav" in [row["name"] for row in rows]
+
+
+def test_demo_writes_and_verifies_a_file(tmp_path):
+    done = run("demo", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["verified"]["holds"] is True
+    assert result["verified"]["records"] == 442
+    assert (tmp_path / result["output"]).exists()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["protect", "--help"], ["verify", "-h"], []])
+def test_help_teaches(arguments):
+    done = run(*arguments)
+    assert "Usage: microagg" in done.stdout + done.stderr
+    assert done.returncode == (0 if arguments else 2)
+
+
+def test_version():
+    import microagg
+
+    assert run("--version").stdout.strip() == f"microagg {microagg.__version__}"
+
+
+@pytest.fixture
+def long_job(tmp_path):
+    """A file that MDAV works on for many seconds."""
+    path = tmp_path / "long.parquet"
+    rng = np.random.default_rng(0)
+    pq.write_table(pa.table({f"c{j}": rng.normal(size=150_000) for j in range(10)}), path)
+    return path
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_while_grouping(long_job, tmp_path, how, code):
+    out = tmp_path / "safe.parquet"
+    process = subprocess.Popen(
+        [*COMMAND, "protect", str(long_job), str(out), "--k", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=0,
+    )
+    assert process.stderr is not None
+    assert "150,000 records" in process.stderr.readline()  # reading is over, grouping begins
+    time.sleep(1.0)
+    process.send_signal(how)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in words
+    assert [path.name for path in tmp_path.iterdir()] == ["long.parquet"]
+
+
+def test_progress_bar_on_a_terminal_only(long_job, tmp_path):
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "protect", str(long_job), str(tmp_path / "safe.parquet"), "--k", "2"],
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )
+    os.close(follower)
+    seen = b""
+    while b"%" not in seen:
+        seen += os.read(leader, 1024)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    os.close(leader)
+    assert b"grouping" in seen

@@ -1,0 +1,123 @@
+"""Utility and risk against hand-computed values, naive twins and what must not change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from strategies import tables
+
+import microagg
+from microagg import InputError
+from microagg.measure.classes import classes
+
+
+def naive_linkage(original, protected):
+    """Compare every original with every protected record."""
+    sd = original.std(axis=0, ddof=1)
+    sd[sd == 0] = np.inf
+    total = 0.0
+    for i, row in enumerate(original):
+        distance = np.sqrt((((row - protected) / sd) ** 2).sum(axis=1))
+        nearest = distance <= distance.min() * (1 + 1e-9)
+        total += nearest[i] / nearest.sum()
+    return total / len(original)
+
+
+@given(table=tables())
+def test_linkage_equals_the_naive_twin(table):
+    X, k = table
+    protected = microagg.Microaggregator(k=k).fit_transform(X)
+    with np.errstate(invalid="ignore"):
+        expected = naive_linkage(X, protected) if len(X) > 1 else 1.0
+    assert microagg.risk(X, protected).record_linkage == pytest.approx(expected)
+
+
+@given(table=tables())
+def test_loss_agrees_with_the_partition(table):
+    X, k = table
+    estimator = fitted(X, k)
+    loss = microagg.utility(X, estimator.transform(X)).information_loss
+    assert loss == pytest.approx(estimator.partition_.information_loss, rel=1e-6, abs=1e-6)
+
+
+def fitted(X, k):
+    return microagg.Microaggregator(k=k).fit(X)
+
+
+def test_hand_computed_loss():
+    before = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [0.0, 0.0, 10.0, 10.0], "c": list("wxyz")})
+    after = before.assign(a=[1.5, 1.5, 3.5, 3.5])
+    u = microagg.utility(before, after)
+    # SSE of a is 4 · 0.25 = 1 and its SST is 5; b keeps all, so the mean over both is half.
+    assert u.by_column == pytest.approx({"a": 20.0, "b": 0.0})
+    assert u.information_loss == pytest.approx(10.0)
+
+
+def test_hand_computed_risk():
+    before = np.array([[1.0], [2.0], [3.0], [3.0], [9.0]])
+    after = np.array([[2.0], [2.0], [2.0], [6.0], [6.0]])
+    r = microagg.risk(before, after)
+    assert (r.smallest_class, r.mean_class) == (2, 2.5)
+    assert (r.unique_before, r.unique_after) == (0.6, 0.0)
+    assert (r.prosecutor, r.marketer) == (0.5, 0.4)
+    # The first three and the last are nearest to their own class; the fourth is not.
+    assert r.record_linkage == pytest.approx((1 / 3 + 1 / 3 + 1 / 3 + 1 / 2) / 5)
+    assert r.blind_guess == 0.2
+
+
+def test_an_untouched_table_loses_nothing_and_hides_nothing():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    assert microagg.utility(X, X).information_loss == 0
+    assert microagg.risk(X, X).record_linkage == 1
+
+
+def test_a_constant_table_tells_as_much_as_a_guess():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    constant = np.tile(X.mean(axis=0), (50, 1))
+    assert microagg.utility(X, constant).information_loss == pytest.approx(100)
+    r = microagg.risk(X, constant)
+    assert r.record_linkage == pytest.approx(r.blind_guess)
+
+
+def test_a_record_between_two_classes_counts_a_share_of_both():
+    r = microagg.risk([0.0, 1.0, 2.0, 1.0], [0.0, 0.0, 2.0, 2.0])
+    # The second and fourth are as near to 0 as to 2, four records; the others are at home.
+    assert r.record_linkage == pytest.approx((1 / 2 + 1 / 4 + 1 / 2 + 1 / 4) / 4)
+
+
+@pytest.mark.parametrize("factor", [1e307, 1e-300])
+def test_extreme_values(factor):
+    X = np.array([[-1.0], [-2.0], [5.0], [6.0]]) * factor
+    Y = np.array([[-1.5], [-1.5], [5.5], [5.5]]) * factor
+    assert microagg.utility(X, Y).information_loss == pytest.approx(100 * 1 / 50)
+    assert microagg.risk(X, Y).record_linkage == 0.5
+
+
+def test_negative_zero_is_in_the_class_of_zero():
+    assert classes(np.array([[0.0], [-0.0], [1.0]])).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("original", "protected", "message"),
+    [
+        ([1.0, 2.0], [1.0, 2.0, 3.0], r"same records.*\(2, 1\) and \(3, 1\)"),
+        (pd.DataFrame({"a": [1.0]}), [1.0], "two frames or two arrays"),
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]}), "share no numeric column"),
+    ],
+)
+def test_what_cannot_be_compared(original, protected, message):
+    for measure in (microagg.utility, microagg.risk):
+        with pytest.raises(InputError, match=message):
+            measure(original, protected)
+
+
+def test_unknown_column():
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    with pytest.raises(InputError, match="no column 'z'"):
+        microagg.utility(frame, frame, ["z"])
+
+
+def test_representation_shows_no_record():
+    assert "12345" not in repr(microagg.risk([12345.0, 2.0], [6173.5, 6173.5]))

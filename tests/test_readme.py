@@ -1,0 +1,37 @@
+"""The README's examples, run as they stand."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_python_examples():
+    result = doctest.testfile(str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_demo_prints_what_the_readme_shows(tmp_path):
+    promised = re.search(r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", README.read_text(), re.S)
+    assert promised
+    done = subprocess.run(
+        [sys.executable, "-m", "microagg", "demo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines()[1:] == promised.group(1).splitlines()
+
+
+def test_every_command_line_in_the_readme_is_one_that_exists():
+    for command in re.findall(r"^microagg (\w+)", README.read_text(), re.M):
+        subprocess.run(
+            [sys.executable, "-m", "microagg", command, "--help"], check=True, capture_output=True
+        )
