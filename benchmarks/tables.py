@@ -19,9 +19,9 @@ def around(path: Path, k: int) -> dict[str, float]:
     """Seconds by stage of ``microagg protect``; few large groups, since grouping is not measured."""
     out = path.with_name("safe.csv")
     command = [sys.executable, "-m", "microagg", "protect", str(path), str(out), "--k", str(k)]
-    stages: dict[str, float] = json.loads(
-        subprocess.check_output([*command, "--json", "--quiet"])
-    )["seconds"]
+    stages: dict[str, float] = json.loads(subprocess.check_output([*command, "--json", "--quiet"]))[
+        "seconds"
+    ]
     return stages
 
 
@@ -42,11 +42,29 @@ def main() -> None:
             ours = sum(stages[s] for s in ("read", "check", "aggregate", "write"))
             totals.append(ours)
             rows.append(
-                [f"{n:,}", stages["read"], stages["check"], stages["write"], ours, read, peer, ours / peer]
+                [
+                    f"{n:,}",
+                    stages["read"],
+                    stages["check"],
+                    stages["write"],
+                    ours,
+                    read,
+                    peer,
+                    ours / peer,
+                ]
             )
     show(
         "microagg protect, 10 columns, without the grouping (write includes verification)",
-        ["records", "read", "check", "write", "all", "pandas read", "pandas read + to_csv", "ratio"],
+        [
+            "records",
+            "read",
+            "check",
+            "write",
+            "all",
+            "pandas read",
+            "pandas read + to_csv",
+            "ratio",
+        ],
         rows,
     )
     print(f"growth exponent over n: {growth_exponent(sizes, totals):.2f}\n")

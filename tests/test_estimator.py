@@ -14,7 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import microagg
 from microagg import InputError, Microaggregator
 
-_WHOLE = "a release holds for the fitted table as a whole: other rows, or a part of them, are refused"
+_WHOLE = (
+    "a release holds for the fitted table as a whole: other rows, or a part of them, are refused"
+)
 
 
 def expected_failures(estimator):
@@ -30,8 +32,8 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def data():
     return np.random.default_rng(0).normal(size=(40, 3))
 
 
@@ -71,7 +73,7 @@ def test_transform_of_the_fitted_table_is_the_release(X):
 )
 def test_transform_of_other_rows_is_refused(X, other):
     estimator = Microaggregator(k=4).fit(X)
-    with pytest.raises(InputError, match="other rows.*would break k-anonymity.*fit_transform"):
+    with pytest.raises(InputError, match=r"other rows.*would break k-anonymity.*fit_transform"):
         estimator.transform(other(X))
 
 

@@ -14,9 +14,7 @@ from microagg import InputError
 from microagg.aggregate import aggregate
 from microagg.groups import canonical_labels, group_means, group_sizes, sum_of_squares
 
-values = st.lists(
-    st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), min_size=1, max_size=30
-)
+values = st.lists(st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), min_size=1, max_size=30)
 
 
 @given(values, st.sampled_from([0.0, 1e9, 1e15]))
@@ -73,7 +71,9 @@ def test_squares_against_their_definition(pairs):
         members = [Fraction(float(v)) for v in column[labels == g]]
         mean = sum(members) / len(members)
         exact += sum((v - mean) ** 2 for v in members)
-    assert sum_of_squares(column[:, None], labels) == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
+    assert sum_of_squares(column[:, None], labels) == pytest.approx(
+        float(exact), rel=1e-9, abs=1e-9
+    )
 
 
 def test_unknown_aggregate():

@@ -9,12 +9,12 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
-from strategies import EDGE_SIZES, tables, whole_numbers
 
 import microagg
+import oracles
+from strategies import EDGE_SIZES, tables, whole_numbers
 
 METHODS = [method.name for method in microagg.methods()]
 pytestmark = pytest.mark.parametrize("method", METHODS)
@@ -121,7 +121,9 @@ def test_same_answer_every_time_and_from_many_threads(method):
     assert all(answer == expected for answer in answers)
 
 
-@pytest.mark.parametrize("layout", ["fortran", "strided", "read only", "float32", "integer", "list"])
+@pytest.mark.parametrize(
+    "layout", ["fortran", "strided", "read only", "float32", "integer", "list"]
+)
 def test_memory_layout_and_type_do_not_matter(method, layout):
     X = whole_numbers(np.random.default_rng(8), 50, 3)
     given = {

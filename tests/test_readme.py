@@ -12,13 +12,17 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def test_python_examples():
-    result = doctest.testfile(str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    result = doctest.testfile(
+        str(README), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert result.attempted > 5
     assert result.failed == 0
 
 
 def test_demo_prints_what_the_readme_shows(tmp_path):
-    promised = re.search(r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", README.read_text(), re.S)
+    promised = re.search(
+        r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", README.read_text(), re.S
+    )
     assert promised
     done = subprocess.run(
         [sys.executable, "-m", "microagg", "demo"],

@@ -95,7 +95,10 @@ def test_round_keeps_integers(survey, tmp_path):
     [
         (["--k", 61], "k=61 needs at least 61 records; the table has 60."),
         (["--k", 0], "must be a whole number of at least 1; got 0"),
-        (["--k", 5, "--columns", "wages"], "There is no column 'wages'; the table has 'id', 'income'"),
+        (
+            ["--k", 5, "--columns", "wages"],
+            "There is no column 'wages'; the table has 'id', 'income'",
+        ),
         (["--k", 5, "--columns", "region"], "column 'region' holds text (row 1 is "),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
         (["--k", 5, "--scale", "big"], "scale='big' is not known"),

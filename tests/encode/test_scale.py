@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
 
+import oracles
 from microagg import InputError
 from microagg.encode.scale import SCALES, fit_scale
 

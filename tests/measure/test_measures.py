@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from strategies import tables
 
 import microagg
 from microagg import InputError
 from microagg.measure.classes import classes
+from strategies import tables
 
 
 def naive_linkage(original, protected):
@@ -47,7 +47,9 @@ def fitted(X, k):
 
 
 def test_hand_computed_loss():
-    before = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [0.0, 0.0, 10.0, 10.0], "c": list("wxyz")})
+    before = pd.DataFrame(
+        {"a": [1.0, 2.0, 3.0, 4.0], "b": [0.0, 0.0, 10.0, 10.0], "c": list("wxyz")}
+    )
     after = before.assign(a=[1.5, 1.5, 3.5, 3.5])
     u = microagg.utility(before, after)
     # SSE of a is 4 · 0.25 = 1 and its SST is 5; b keeps all, so the mean over both is half.

@@ -48,7 +48,9 @@ def _plain(table: pa.Table, columns: Sequence[Any] | None = None) -> pa.Table:
     picked = table if columns is None else table.select([str(name) for name in columns])
     return pa.table(
         {
-            str(j): pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+            str(j): pc.add(column.cast(pa.float64()), 0.0)
+            if pa.types.is_floating(column.type)
+            else column
             for j, column in enumerate(picked.columns)
         }
     )

@@ -152,7 +152,7 @@ class Frame:
             return False
         try:
             distinct = int(column.n_unique())
-        except Exception:
+        except Exception:  # nested values, of which each library refuses others: compare as text
             distinct = len({repr(value) for value in column.to_list()})
         return distinct >= share * len(column)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
+
+import microagg
+import naive
+from microagg.methods.fixed_size.mdav import mdav
 from oracles import same_groups
 from published import MDAV
 from strategies import tables
-
-import microagg
-from microagg.methods.fixed_size.mdav import mdav
 
 
 @given(table=tables(max_rows=60))

@@ -1,0 +1,460 @@
+"""Frames of pandas, polars and pyarrow: the same type out, all else exactly as it was."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import polars.testing
+import pyarrow as pa
+import pytest
+
+import microagg
+from microagg import InputError, TableError
+from microagg.tables.files import read_file
+from microagg.tables.frames import Frame, is_frame
+
+AGE = [30, 61, 31, 66, 34, 65]
+MEANS = [95 / 3, 64.0] * 3
+ROUNDED = [32, 64] * 3
+
+
+def protect(frame, columns=("age",), **settings):
+    return microagg.protect(frame, k=3, columns=columns, **settings).data
+
+
+def rich_pandas() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "text": ["a", None, "ü"] * 2,
+            "age": AGE,
+            "city": pd.Categorical(["B", "A", None] * 2, categories=["Z", "B", "A"], ordered=True),
+            "day": pd.to_datetime(["2024-01-01", None] * 3),
+            "zoned": pd.to_datetime(["2024-07-01 12:00"] * 6).tz_localize("Europe/Berlin"),
+            "span": pd.to_timedelta([1, 2] * 3, unit="D"),
+            "month": pd.PeriodIndex(["2024-01", "2024-02"] * 3, freq="M"),
+            "flag": [True, False] * 3,
+            "maybe": pd.array([True, None] * 3, dtype="boolean"),
+            "big": np.array([2**64 - 1, 2**53 + 1] * 3, dtype=np.uint64),
+            "whole": pd.array([2**53 + 1, None] * 3, dtype="Int64"),
+            "share": np.array([0.1, np.nan] * 3, dtype=np.float32),
+            "things": pd.Series([[1, 2], None, {"a": 1}] * 2, dtype=object),
+            "arrow": pd.array(["x", None] * 3, dtype=pd.ArrowDtype(pa.string())),
+        }
+    )
+
+
+def rich_polars() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "text": ["a", None, "ü"] * 2,
+            "age": AGE,
+            "city": pl.Series(["B", "A", None] * 2, dtype=pl.Categorical),
+            "size": pl.Series(["S", "L"] * 3, dtype=pl.Enum(["S", "M", "L"])),
+            "day": [dt.date(2024, 1, 1), None] * 3,
+            "zoned": pl.Series([0, 1] * 3).cast(pl.Datetime("us", "Europe/Berlin")),
+            "kids": [[1, 2], [], None] * 2,
+            "home": [{"zip": "00123"}, None] * 3,
+            "big": pl.Series([2**64 - 1, None] * 3, dtype=pl.UInt64),
+            "paid": [decimal.Decimal("1.50"), None] * 3,
+            "share": pl.Series([0.1, float("nan")] * 3, dtype=pl.Float32),
+            "none": [None] * 6,
+        }
+    )
+
+
+def rich_arrow() -> pa.Table:
+    table = pa.table(
+        {
+            "text": pa.chunked_array([["a", None], ["ü"], ["a", None, "ü"]]),
+            "age": pa.chunked_array([AGE[:4], [], AGE[4:]], pa.int64()),
+            "city": pa.array(["B", "A", None] * 2).dictionary_encode(),
+            "day": pa.array([dt.date(2024, 1, 1), None] * 3),
+            "zoned": pa.array([0, None] * 3, pa.timestamp("ns", "Europe/Berlin")),
+            "kids": pa.array([[1, 2], [], None] * 2),
+            "big": pa.array([2**64 - 1, None] * 3, pa.uint64()),
+            "paid": pa.array([decimal.Decimal("1.50"), None] * 3),
+            "none": pa.nulls(6),
+        }
+    )
+    fields = [
+        field.with_metadata({"label": field.name}).with_nullable(field.name != "age")
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, metadata={"survey": "2024"}))
+
+
+# Same type, same order, same everything else
+
+
+def test_pandas_keeps_all_else():
+    frame = rich_pandas()
+    frame.attrs["source"] = {"survey": "2024"}
+    before = frame.copy(deep=True)
+    safe = protect(frame)
+    pd.testing.assert_frame_equal(safe, before.assign(age=MEANS))
+    pd.testing.assert_frame_equal(frame, before)
+    assert safe.attrs == {"source": {"survey": "2024"}}
+
+
+def test_polars_keeps_all_else():
+    frame = rich_polars()
+    before = frame.clone()
+    safe = protect(frame)
+    pl.testing.assert_frame_equal(safe, before.with_columns(age=pl.Series(MEANS)))
+    pl.testing.assert_frame_equal(frame, before)
+
+
+def test_pyarrow_keeps_all_else():
+    table = rich_arrow()
+    safe = protect(table)
+    assert safe.drop_columns("age").equals(table.drop_columns("age"), check_metadata=True)
+    assert safe["text"].num_chunks == 3
+    assert safe["age"].to_pylist() == pytest.approx(MEANS)
+    field = table.schema.field("age").with_type(pa.float64())
+    assert safe.schema.field("age").equals(field, check_metadata=True)
+    assert safe.schema.metadata == {b"survey": b"2024"}
+    assert safe.column_names == table.column_names
+    assert table.equals(rich_arrow(), check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(list("zyxwvu"), name="person"),
+        pd.Index([7, 7, 3, 3, 7, 1]),
+        pd.MultiIndex.from_product([["a", "b"], [3, 1, 2]], names=["site", None]),
+        pd.date_range("2024-01-01", periods=6, freq="D"),
+    ],
+    ids=["text", "repeated", "levels", "dates"],
+)
+def test_pandas_keeps_its_index(index):
+    frame = pd.DataFrame({"age": AGE, "city": list("ABABBA")}, index=index)
+    pd.testing.assert_frame_equal(protect(frame), frame.assign(age=MEANS))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pd.Index([0, 1]),
+        pd.Index([1.5, None]),
+        pd.Index([dt.date(2024, 1, 1), ("a", "b")], tupleize_cols=False, name="what"),
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")], names=["top", None]),
+        pd.Index(["", " "]),
+    ],
+    ids=["integers", "floats", "mixed", "levels", "blank"],
+)
+def test_pandas_keeps_names_of_any_kind(names):
+    frame = pd.DataFrame({0: AGE, 1: list("ABABBA")})
+    frame.columns = names
+    safe = protect(frame, columns=[names[0]])
+    pd.testing.assert_index_equal(safe.columns, names)
+    assert safe.iloc[:, 0].tolist() == pytest.approx(MEANS)
+    assert safe.iloc[:, 1].tolist() == list("ABABBA")
+    assert frame.iloc[:, 0].tolist() == AGE
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_pandas_with_odd_names_can_be_written(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    frame = pd.DataFrame({("a", 1): AGE, ("a", 2): AGE, ("b", 1): list("ABABBA")})
+    found = microagg.protect(frame, k=3).write(path)
+    assert found.holds
+    assert read_file(path)[0].column_names == ["('a', '1')", "('a', '2')", "('b', '1')"]
+    assert found.columns == ["('a', '1')", "('a', '2')"]
+
+
+def test_the_original_may_change_after_the_release():
+    frame = pd.DataFrame({"age": AGE, "city": list("ABABBA")})
+    safe = protect(frame)
+    frame.loc[0, "age"] = 99
+    assert safe["age"].tolist() == pytest.approx(MEANS)
+
+
+# Types of the protected columns
+
+PANDAS_TYPES = {
+    "int8": "float64",
+    "uint8": "float64",
+    "int16": "float64",
+    "int32": "float64",
+    "int64": "float64",
+    "uint64": "float64",
+    "float16": "float16",
+    "float32": "float32",
+    "float64": "float64",
+    "Int8": "Float64",
+    "UInt16": "Float64",
+    "Int64": "Float64",
+    "UInt64": "Float64",
+    "Float32": "Float32",
+    "Float64": "Float64",
+    "int8[pyarrow]": "double[pyarrow]",
+    "int64[pyarrow]": "double[pyarrow]",
+    "uint64[pyarrow]": "double[pyarrow]",
+    "float[pyarrow]": "float[pyarrow]",
+    "double[pyarrow]": "double[pyarrow]",
+}
+POLARS_TYPES = {
+    pl.Int8: pl.Float64,
+    pl.UInt8: pl.Float64,
+    pl.Int32: pl.Float64,
+    pl.Int64: pl.Float64,
+    pl.UInt64: pl.Float64,
+    pl.Int128: pl.Float64,
+    pl.Float32: pl.Float32,
+    pl.Float64: pl.Float64,
+    pl.Decimal(10, 2): pl.Float64,
+}
+ARROW_TYPES = {
+    pa.int8(): pa.float64(),
+    pa.uint8(): pa.float64(),
+    pa.int32(): pa.float64(),
+    pa.int64(): pa.float64(),
+    pa.uint64(): pa.float64(),
+    pa.float16(): pa.float16(),
+    pa.float32(): pa.float32(),
+    pa.float64(): pa.float64(),
+    pa.decimal128(10, 2): pa.float64(),
+}
+
+
+def in_pandas(kind):
+    return pd.DataFrame({"age": AGE}).astype(kind)
+
+
+def in_polars(kind):
+    return pl.DataFrame({"age": AGE}).cast(kind)
+
+
+def in_arrow(kind):
+    return pa.table({"age": pa.array(AGE, pa.float64()).cast(kind)})
+
+
+def type_of(frame):
+    return frame.schema.field("age").type if isinstance(frame, pa.Table) else frame["age"].dtype
+
+
+CASES = [
+    *((in_pandas, kind, mean) for kind, mean in PANDAS_TYPES.items()),
+    *((in_polars, kind, mean) for kind, mean in POLARS_TYPES.items()),
+    *((in_arrow, kind, mean) for kind, mean in ARROW_TYPES.items()),
+]
+
+
+@pytest.mark.parametrize(("make", "kind", "mean_kind"), CASES)
+def test_means_keep_the_width_of_floats_and_make_doubles_of_integers(make, kind, mean_kind):
+    safe = protect(make(kind))
+    assert type_of(safe) == type_of(make(mean_kind))
+    values = Frame(safe).values("age")
+    assert values == pytest.approx(MEANS, rel=1e-3)
+    assert len(np.unique(values)) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"), [(make, kind) for make, kind, _ in CASES if "int" in str(kind).lower()]
+)
+def test_rounding_keeps_the_type_of_integers(make, kind):
+    safe = protect(make(kind), round=True)
+    assert type_of(safe) == type_of(make(kind))
+    assert Frame(safe).values("age").tolist() == ROUNDED
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rounding_leaves_floats_alone(make):
+    safe = protect(make({"age": [float(a) for a in AGE]}), round=True)
+    assert Frame(safe).values("age") == pytest.approx(MEANS)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
+def test_rounding_holds_at_the_ends_of_a_type(make, kind):
+    low, high = np.iinfo(kind).min, min(np.iinfo(kind).max, 2**53)
+    low = max(low, -(2**53))
+    values = np.array([low, low, low + 1, high, high, high - 1], dtype=kind)
+    safe = protect(make({"age": values}), round=True)
+    assert Frame(safe).values("age").tolist() == [low] * 3 + [high] * 3
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_integers_beyond_exact_doubles_are_averaged_but_not_rounded(make):
+    frame = make({"age": np.array([2**60 + a for a in AGE])})
+    values = Frame(protect(frame)).values("age")
+    assert values == pytest.approx([2.0**60] * 6)
+    with pytest.raises(InputError, match=r"up to 2\^53; column 'age' has larger ones.*unrounded"):
+        protect(frame, round=True)
+
+
+# What cannot be protected
+
+WORDS = ["a", "b", "c", "d", "e", "f"]
+DAYS = [dt.date(2024, 1, day) for day in range(1, 7)]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        (["1", "2", "x", "4", "y", "6"], "holds text (row 3 is 'x'"),
+        (["1", "2", "3", "4", "5", "6"], "holds numbers stored as text (row 1 is '1'"),
+        ([True, False] * 3, "holds truth values (row 1 is True"),
+        ([[1], [2]] * 3, "(row 1 is [1]"),
+        ([None, 1.5, 2.5, None, 3.5, 4.5], "has 2, the first in row 1 (the first record is row 1)"),
+        ([1, 2, 3, 4, None, 6], "has 1, the first in row 5 (the first record is row 1)"),
+        ([1.0, 2.0, float("nan"), 4.0, 5.0, 6.0], "has 1, the first in row 3"),
+        ([1.0, float("inf"), 3.0, 4.0, 5.0, 6.0], "has an infinite value, the first in row 2"),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, float("-inf")], "has an infinite value, the first in row 6"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_column_and_row(make, values, fact):
+    refused(make({"age": AGE, "odd": values}), fact)
+
+
+def refused(frame, fact):
+    with pytest.raises(InputError) as caught:
+        protect(frame, columns=["age", "odd"])
+    message = str(caught.value)
+    assert message.startswith("Columns to protect must h")
+    assert "column 'odd'" in message
+    assert fact in message
+    ways_out = ("Leave it out", "Convert it", "Fill them", "Replace it")
+    assert any(way in message for way in ways_out)
+
+
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        (pd.Categorical(["a", "b"] * 3), "holds categories (row 1 is 'a'"),
+        (pd.Categorical([1, 2] * 3), "holds numbers stored as categories (row 1 is 1;"),
+        (pd.to_datetime(DAYS), "holds dates or times (row 1 is Timestamp('2024-01-01"),
+        (pd.to_timedelta(range(6), unit="D"), "holds dates or times"),
+        (pd.period_range("2024-01", periods=6, freq="M"), "values of type period[M]"),
+        (pd.array([1, None] * 3, dtype="Int64"), "has 3, the first in row 2"),
+        (pd.array([1.5, None] * 3, dtype="double[pyarrow]"), "has 3, the first in row 2"),
+        (pd.array([True, None] * 3, dtype="boolean"), "holds truth values"),
+        (pd.Series([1, 2, 3, 4, 5, "x"], dtype=object), "values of type object (row 6 is 'x'"),
+        (pd.Series([1, 2, 3, 4, 5, 6], dtype=object), "numbers stored as values of type object"),
+        (pd.arrays.SparseArray([1, 2, 3, 4, 5, 6]), "stored as values of type Sparse[int64, 0]"),
+        ([1j] * 6, "values of type complex128 (row 1 is 1j"),
+    ],
+)
+def test_what_pandas_alone_has_is_refused_too(values, fact):
+    refused(pd.DataFrame({"age": AGE, "odd": values}), fact)
+
+
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        (pl.Series(["a", "b"] * 3, dtype=pl.Categorical), "holds categories (row 1 is 'a'"),
+        (pl.Series(["a", "b"] * 3, dtype=pl.Enum(["a", "b"])), "holds categories (row 1 is 'a'"),
+        (pl.Series(DAYS), "holds dates or times (row 1 is datetime.date(2024, 1, 1)"),
+        (pl.Series([{"a": 1}] * 6), "(row 1 is {'a': 1}"),
+        (pl.Series([None] * 6), "values of type Null (row 1 is None"),
+        (pl.Series([b"1"] * 5 + [b"x"]), "values of type Binary (row 6 is b'x'"),
+    ],
+)
+def test_what_polars_alone_has_is_refused_too(values, fact):
+    refused(pl.DataFrame({"age": AGE, "odd": values}), fact)
+
+
+@pytest.mark.parametrize(
+    ("values", "fact"),
+    [
+        (pa.array(["a", "b"] * 3).dictionary_encode(), "holds categories (row 1 is 'a'"),
+        (pa.array(DAYS), "holds dates or times (row 1 is datetime.date(2024, 1, 1)"),
+        (pa.array(range(6), pa.time64("us")), "holds dates or times"),
+        (pa.nulls(6), "values of type null (row 1 is None"),
+    ],
+)
+def test_what_arrow_alone_has_is_refused_too(values, fact):
+    refused(pa.table({"age": AGE, "odd": values}), fact)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_an_empty_frame_is_refused(make):
+    with pytest.raises(InputError, match=r"at least one record and one column; .* 0 records"):
+        protect(make({"age": np.array([], dtype=float)}))
+
+
+def test_a_lazy_frame_is_refused():
+    with pytest.raises(InputError, match=r"is lazy.*\.collect\(\)"):
+        protect(pl.LazyFrame({"age": AGE}))
+
+
+@pytest.mark.parametrize(
+    "data", [np.array([AGE, AGE]).T, [AGE], {"age": AGE}, None, "table.csv", pd.Series(AGE)]
+)
+def test_what_is_no_frame_is_refused(data):
+    kind = type(data).__name__
+    with pytest.raises(InputError, match=rf"A data frame .* is needed; got {kind}.*partition"):
+        protect(data)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]] * 6, columns=["a", "a"]),
+        pa.table([AGE, AGE], names=["a", "a"]),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+@pytest.mark.parametrize("work", [protect, lambda frame: microagg.partition(frame, k=3)])
+def test_duplicate_names_are_refused(frame, work):
+    with pytest.raises(InputError, match=r"Column names must differ.*'a' 2 times.*Rename"):
+        work(frame)
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        (pd.DataFrame({"a": [1]}), True),
+        (pl.DataFrame({"a": [1]}), True),
+        (pl.LazyFrame({"a": [1]}), True),
+        (pa.table({"a": [1]}), True),
+        (pd.Series([1]), False),
+        (np.eye(2), False),
+        ([[1]], False),
+        (None, False),
+    ],
+)
+def test_is_frame(data, answer):
+    assert is_frame(data) is answer
+
+
+# What cannot be written
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series([1, "a"] * 3, dtype=object),
+        pd.Series([2**70] * 6, dtype=object),
+        pd.Series([object] * 6, dtype=object),
+        pd.Series([1j] * 6),
+    ],
+    ids=["mixed", "huge", "classes", "complex"],
+)
+def test_pandas_that_no_file_holds_is_refused(tmp_path, values):
+    release = microagg.protect(pd.DataFrame({"age": AGE, "odd": values}), k=3, columns=["age"])
+    with pytest.raises(TableError, match=r"The frame cannot be written: .*Give each column"):
+        release.write(tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "values", [pl.Series([pl] * 6, dtype=pl.Object), pl.Series([1] * 6, dtype=pl.Int128)]
+)
+def test_polars_that_no_file_holds_is_refused(tmp_path, values):
+    release = microagg.protect(pl.DataFrame({"age": AGE, "odd": values}), k=3, columns=["age"])
+    with pytest.raises(TableError, match=r"The frame cannot be written: .*Give each column"):
+        release.write(tmp_path / "out.parquet")
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
+def test_names_that_are_the_same_as_text_are_refused_when_writing(tmp_path):
+    release = microagg.protect(pd.DataFrame({1: AGE, "1": list("ABABBA")}), k=3, columns=[1])
+    with pytest.raises(TableError, match=r"names in a file are text and must differ; '1', '1'"):
+        release.write(tmp_path / "out.parquet")
