@@ -31,8 +31,22 @@ def test_same_seed_same_data():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n_clusters": 0}, {"min_size": 9, "max_size": 8}, {"sigma": -1}, {"sigma": float("nan")}],
+    [
+        {"n_clusters": 0},
+        {"min_size": 9, "max_size": 8},
+        {"sigma": -1},
+        {"sigma": float("nan")},
+        {"sigma": np.inf},
+        {"n_clusters": 2.5},
+        {"n_clusters": "3"},
+        {"max_size": 10**30},
+    ],
 )
 def test_bad_settings(settings):
     with pytest.raises(microagg.InputError, match="simulate_clusters needs"):
         microagg.simulate_clusters(**settings)
+
+
+def test_bad_seed():
+    with pytest.raises(microagg.InputError, match="random_state must be a whole number"):
+        microagg.simulate_clusters(random_state=-1)

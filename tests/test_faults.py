@@ -130,7 +130,7 @@ def test_a_target_that_cannot_be_written_is_told_with_exit_code_2(tmp_path):
     done = command("protect", source, source / "out.csv", "--k", 3)
     assert done.returncode == 2
     assert "Error: Cannot write" in done.stderr
-    assert "Not a directory" in done.stderr
+    assert "there is no folder" in done.stderr
 
 
 # Killed while writing

@@ -35,7 +35,7 @@ AGGREGATES: dict[str, Callable[[Floats, Labels], Floats]] = {
 
 def check_aggregate(how: str) -> None:
     """Refuse an aggregate that does not exist."""
-    if how not in AGGREGATES:
+    if not isinstance(how, str) or how not in AGGREGATES:
         raise InputError(
             f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}."
         )

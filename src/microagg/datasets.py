@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.errors import InputError
+from microagg.errors import InputError, check_random_state
 from microagg.groups import Floats, Labels
 
 __all__ = ["simulate_clusters"]
+
+
+_LARGEST_SIZE = 2**31
 
 
 def simulate_clusters(
@@ -40,12 +43,22 @@ def simulate_clusters(
     >>> X.shape, cluster.tolist()
     ((12, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
     """
-    if min(n_clusters, n_features, min_size) < 1 or max_size < min_size or not sigma >= 0:
+    whole = all(
+        isinstance(number, int | np.integer)
+        for number in (n_clusters, n_features, min_size, max_size)
+    )
+    if (
+        not whole
+        or min(n_clusters, n_features, min_size) < 1
+        or not min_size <= max_size <= _LARGEST_SIZE
+        or not 0 <= sigma < np.inf
+    ):
         raise InputError(
-            "simulate_clusters needs at least one cluster and feature, 1 ≤ min_size ≤ max_size and "
-            f"sigma ≥ 0; got n_clusters={n_clusters}, n_features={n_features}, min_size={min_size}, "
-            f"max_size={max_size}, sigma={sigma}."
+            "simulate_clusters needs at least one cluster and feature, 1 ≤ min_size ≤ max_size, "
+            f"sizes as whole numbers and finite sigma ≥ 0; got n_clusters={n_clusters}, "
+            f"n_features={n_features}, min_size={min_size}, max_size={max_size}, sigma={sigma}."
         )
+    check_random_state(random_state)
     rng = np.random.default_rng(random_state)
     centres = rng.uniform(-1, 1, size=(n_clusters, n_features))
     sizes = rng.integers(min_size, max_size, size=n_clusters, endpoint=True)

@@ -56,3 +56,12 @@ def listed(names: object, limit: int = 12) -> str:
     quoted = [shown(name) for name in names]  # type: ignore[attr-defined]
     extra = len(quoted) - limit
     return ", ".join(quoted[:limit]) + (f" and {extra} more" if extra > 0 else "")
+
+
+def check_random_state(random_state: object) -> None:
+    """Refuse a seed that is neither a whole number from 0 up nor None."""
+    whole = hasattr(random_state, "__index__") and not isinstance(random_state, bool)
+    if random_state is not None and not (whole and random_state >= 0):  # type: ignore[operator]
+        raise InputError(
+            f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
+        )

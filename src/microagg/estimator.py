@@ -10,12 +10,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from microagg.aggregate import aggregate, check_aggregate
-from microagg.errors import InputError
+from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.partition import partition
 from microagg.results import Partition
 
 __all__ = ["Microaggregator"]
+
+
+_OWN_SETTINGS = {"method", "scale", "random_state", "progress"}
 
 
 class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +91,15 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     def _fit(self, X: Any) -> Floats:
         check_aggregate(self.aggregate)
+        options = {} if self.options is None else self.options
+        if not isinstance(options, dict) or _OWN_SETTINGS & set(options):
+            raise InputError(
+                "options is a dict of settings of the method; those of the estimator itself are "
+                f"its own parameters. Got {shown(options)}."
+            )
         least = self.k if isinstance(self.k, int) and self.k > 1 else 1
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
         matrix: Floats = validate_data(
             self, X, dtype=np.float64, order="C", ensure_min_samples=least
         )
@@ -98,7 +109,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             method=self.method,
             scale=self.scale,
             random_state=self.random_state,
-            **(self.options or {}),
+            **options,
         )
         self.labels_ = self.partition_.labels
         self._fitted = _fingerprint(matrix)

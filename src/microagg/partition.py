@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.scale import check_scale, fit_scale
-from microagg.errors import InputError, listed, shown
+from microagg.errors import InputError, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.progress import Report, run_watched
 from microagg.registry import Method, find
@@ -89,14 +89,7 @@ def partition(
 
 def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:
     """Complete the options by their defaults; refuse those that the method does not have."""
-    if random_state is not None and (
-        isinstance(random_state, bool)
-        or not isinstance(random_state, int | np.integer)
-        or random_state < 0
-    ):
-        raise InputError(
-            f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
-        )
+    check_random_state(random_state)
     known = {option.name: option.default for option in method.options}
     for name in options:
         if name not in known:

@@ -41,9 +41,12 @@ def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:
             future = pool.submit(work, state)
             while not future.done():
                 wait([future], timeout=_SECONDS_BETWEEN_REPORTS)
-                if report is not None:
+                if report is not None and not future.done():
                     report(int(state[DONE]))
-            return future.result()
+            result = future.result()
+            if report is not None:
+                report(int(state[DONE]))
+            return result
         except BaseException:
             state[STOP] = 1  # leaving the block waits for the thread
             raise

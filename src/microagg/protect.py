@@ -5,7 +5,9 @@ read → roles, checks → encode, scale → partition → aggregate → measure
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,17 +18,21 @@ import numpy as np
 
 from microagg.aggregate import aggregate as group_aggregate
 from microagg.aggregate import check_aggregate
-from microagg.errors import VerificationError, listed, shown
+from microagg.encode.scale import check_scale
+from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
+from microagg.groups import Floats
 from microagg.partition import partition
 from microagg.progress import Report
+from microagg.registry import find
 from microagg.results import Partition
 from microagg.tables.frames import Frame
-from microagg.tables.matrix import columns_matrix
-from microagg.tables.roles import choose_columns, warn_of_identifiers
+from microagg.tables.matrix import check_k, columns_matrix
+from microagg.tables.roles import choose_columns, warn_of_identifiers, warn_of_numbers_as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from microagg.measure.pairs import Pair
     from microagg.measure.risk import Risk
     from microagg.measure.utility import Utility
     from microagg.tables.files import CsvFormat
@@ -46,21 +52,32 @@ class Release:
     identifying: list[Any]
     aggregate: str
     seconds: Mapping[str, float] = field(repr=False)
-    _original: Any = field(repr=False)
+    _original: Floats = field(repr=False)  # (n, columns), for the measures
 
     @cached_property
     def utility(self) -> Utility:
         """What was lost, see :func:`microagg.utility`."""
-        from microagg.measure.utility import utility
+        from microagg.measure.utility import utility_of
 
-        return utility(self._original, self.data, self.columns)
+        return utility_of(self._pair())
 
     @cached_property
     def risk(self) -> Risk:
         """What an attacker still gains, see :func:`microagg.risk`."""
-        from microagg.measure.risk import risk
+        from microagg.measure.risk import risk_of
 
-        return risk(self._original, self.data, self.columns)
+        return risk_of(self._pair())
+
+    def _pair(self) -> Pair:
+        from microagg.measure.pairs import Pair
+
+        return Pair(self.columns, self._original, columns_matrix(Frame(self.data), self.columns))
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "A Release holds the original values and is not pickled, lest they travel. Pickle "
+            "its .data and .partition."
+        )
 
     def write(self, path: str | Path, csv: CsvFormat | None = None) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
@@ -80,9 +97,9 @@ class Release:
         from microagg.verify import verify
 
         target = Path(path)
-        kind_of(target)  # an unknown ending is refused before any work
+        kind = kind_of(target)  # an unknown ending is refused before any work
         frame = Frame(self.data)
-        table = frame.to_arrow()
+        table = frame.to_arrow(unnamed_index=kind != "csv")
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         columns = [written[name] for name in self.columns]
         with replacing(target) as part:
@@ -143,7 +160,7 @@ def protect(
     >>> r.data["age"].to_pylist(), r.risk.smallest_class
     ([31.666..., 31.666..., 31.666..., 64.0, 64.0, 64.0], 3)
     """
-    check_aggregate(aggregate)
+    check_settings(k, method, scale, aggregate)
     clock = Clock()
     with clock.time("check"):
         table = Frame(frame)
@@ -155,6 +172,14 @@ def protect(
         protected = set(chosen)
         untouched = [name for name in table.names if name not in protected]
         identifying = warn_of_identifiers(table, untouched)
+        if columns is None:
+            warn_of_numbers_as_text(table, untouched)
+        if k == 1:
+            warnings.warn(
+                "k = 1 protects nothing: every record may form a group of its own.",
+                DisclosureRiskWarning,
+                stacklevel=2,
+            )
     with clock.time("partition"):
         found = partition(
             matrix,
@@ -181,8 +206,18 @@ def protect(
         identifying=identifying,
         aggregate=aggregate,
         seconds=clock.seconds,
-        _original=frame,
+        _original=matrix,
     )
+
+
+def check_settings(
+    k: int, method: str = "auto", scale: str = "zscore", aggregate: str = "mean", **_: object
+) -> None:
+    """Refuse wrong settings of :func:`protect` before anything is read."""
+    check_k(k, sys.maxsize)
+    find(method)
+    check_scale(scale)
+    check_aggregate(aggregate)
 
 
 class Clock:

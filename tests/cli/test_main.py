@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -162,7 +163,7 @@ def test_verify_of_a_column_of_text(survey):
 
 def test_methods_lists_the_registry():
     assert "mdav" in run("methods").stdout
-    rows = json.loads(run("methods", "--json").stdout)
+    rows = json.loads(run("methods", "--json", "--quiet").stdout)["methods"]
     assert {"name", "family", "paper", "exact", "cost", "options"} <= set(rows[0])
     assert "mdav" in [row["name"] for row in rows]
 
@@ -232,3 +233,51 @@ def test_progress_bar_on_a_terminal_only(long_job, tmp_path):
     process.wait(timeout=60)
     os.close(leader)
     assert b"grouping" in seen
+
+
+def test_a_terminal_that_cannot_show_a_name(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("größe\n" + "\n".join(map(str, range(9))) + "\n")
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run("protect", source, tmp_path / "out.csv", "-k", 3, "--json", env=plain)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["columns"]["protected"] == ["größe"]
+    assert run("methods", env=plain).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_cannot_be_written_is_no_verdict():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "methods", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+
+
+def test_mistakes_are_found_before_the_file_is_read(tmp_path):
+    absent = tmp_path / "absent.csv"
+    for arguments, message in [
+        (["--k", 0], "must be a whole number"),
+        (["--k", 3, "--method", "x"], "method='x' is not known"),
+    ]:
+        assert message in run("protect", absent, tmp_path / "o.csv", *arguments).stderr
+    assert "there is no folder" in run("protect", absent, tmp_path / "no" / "o.csv", "-k", 3).stderr
+
+
+def test_a_quantity_with_an_odd_cell_is_warned_of(tmp_path):
+    source = tmp_path / "in.csv"
+    rows = [f"{i},{i % 5 * 100}" for i in range(40)]
+    rows[7] = "7,unknown"
+    source.write_text("age,wage\n" + "\n".join(rows) + "\n")
+    done = run("protect", source, tmp_path / "out.csv", "-k", 3)
+    assert "untouched  wage" in done.stderr
+    assert "most of its values read as numbers (not so in row 8" in done.stderr
+
+
+def test_k_of_one_is_warned_of(survey, tmp_path):
+    assert "protects nothing" in run("protect", survey, tmp_path / "out.csv", "-k", 1).stderr

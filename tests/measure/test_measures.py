@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,3 +125,25 @@ def test_unknown_column():
 
 def test_representation_shows_no_record():
     assert "12345" not in repr(microagg.risk([12345.0, 2.0], [6173.5, 6173.5]))
+
+
+def test_arrays_have_no_column_names():
+    with pytest.raises(InputError, match="names in frames only"):
+        microagg.utility(np.eye(3), np.eye(3), columns=[0])
+
+
+def test_a_protected_value_absurdly_far_away():
+    assert microagg.risk([1.0, 2.0, 3.0], [1e300, 2.0, 3.0]).record_linkage == pytest.approx(2 / 3)
+
+
+def test_release_measures_what_was_protected_not_what_the_frame_became():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]})
+    release = microagg.protect(frame, k=2)
+    frame["a"] = 0.0
+    assert release.utility.by_column["a"] == pytest.approx(100 * 2.5 / 44.75)
+
+
+def test_a_release_does_not_carry_originals_along():
+    release = microagg.protect(pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]}), k=2)
+    with pytest.raises(TypeError, match="holds the original values"):
+        pickle.dumps(release)

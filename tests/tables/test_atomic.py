@@ -84,13 +84,13 @@ def test_a_full_disk_that_shows_only_when_the_file_is_flushed(tmp_path, monkeypa
 
 
 def test_a_folder_that_is_missing(tmp_path):
-    with pytest.raises(TableError, match=r"Cannot write .*No such file.*folder that exists"):
+    with pytest.raises(TableError, match=r"Cannot write .*there is no folder.*folder that exists"):
         write(tmp_path / "missing" / "out.csv")
 
 
 def test_a_path_below_a_file(tmp_path):
     (tmp_path / "file").write_text("old")
-    with pytest.raises(TableError, match=r"Cannot write .*Not a directory"):
+    with pytest.raises(TableError, match=r"Cannot write .*there is no folder"):
         write(tmp_path / "file" / "out.csv")
     assert (tmp_path / "file").read_text() == "old"
 

@@ -131,6 +131,7 @@ def test_pyarrow_keeps_all_else():
     ],
     ids=["text", "repeated", "levels", "dates"],
 )
+@pytest.mark.filterwarnings("ignore:All or nearly all values differ in '.index.'")
 def test_pandas_keeps_its_index(index):
     frame = pd.DataFrame({"age": AGE, "city": list("ABABBA")}, index=index)
     pd.testing.assert_frame_equal(protect(frame), frame.assign(age=MEANS))
@@ -317,7 +318,7 @@ def refused(frame, fact):
     with pytest.raises(InputError) as caught:
         protect(frame, columns=["age", "odd"])
     message = str(caught.value)
-    assert message.startswith("Columns to protect must h")
+    assert message.startswith("Columns to work on must h")
     assert "column 'odd'" in message
     assert fact in message
     ways_out = ("Leave it out", "Convert it", "Fill them", "Replace it")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import microagg
@@ -165,3 +166,54 @@ def test_protected_columns_are_never_warned_of(make):
         warnings.simplefilter("error")
         release = microagg.protect(make({"age": AGE, "pay": AGE * 7}), k=3)
     assert release.untouched == []
+
+
+def test_the_index_of_pandas_in_parquet_is_not_data(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(9.0)}, index=np.arange(9)[::-1] + 100)
+    frame.to_parquet(tmp_path / "in.parquet")
+    table = pq.read_table(tmp_path / "in.parquet")
+    with pytest.warns(DisclosureRiskWarning, match="__index_level_0__"):
+        release = microagg.protect(table, k=3)
+    assert release.columns == ["a"]
+    release.write(tmp_path / "out.parquet")
+    assert pd.read_parquet(tmp_path / "out.parquet").index.equals(frame.index)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "int64", "Float64"])
+def test_pandas_reads_what_was_released_of_its_own_types(tmp_path, kind):
+    pd.DataFrame({"a": np.arange(10)}).astype(kind).to_parquet(tmp_path / "in.parquet")
+    release = microagg.protect(pq.read_table(tmp_path / "in.parquet"), k=3)
+    release.write(tmp_path / "out.parquet")
+    back = pd.read_parquet(tmp_path / "out.parquet")["a"].astype(float)
+    assert back.tolist() == release.data["a"].to_pylist()
+
+
+def test_row_labels_that_single_out_are_warned_of():
+    frame = pd.DataFrame({"ssn": [f"{i:09d}" for i in range(9)], "a": range(9)}).set_index("ssn")
+    with pytest.warns(DisclosureRiskWarning, match=r"\(index\)"):
+        release = microagg.protect(frame, k=3)
+    assert release.identifying == ["(index)"]
+
+
+def test_unnamed_row_labels_stay_out_of_csv(tmp_path):
+    frame = pd.DataFrame({"a": range(9), "b": range(9)}).loc[[8, 1, 2, 3, 4, 5, 6, 7, 0]]
+    with pytest.warns(DisclosureRiskWarning, match="index"):
+        microagg.protect(frame, k=3).write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "a,b"
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        (["1", "2", "n/a", "4"], True),
+        (["1,5", "2,5", "3,25", "4"], True),
+        (["00123", "04711", "99999", "12345"], False),
+        (["a", "b", "3", "c"], False),
+    ],
+)
+def test_numbers_as_text_are_warned_of_unless_they_look_like_codes(values, warned):
+    frame = pd.DataFrame({"a": np.arange(12.0), "t": values * 3})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        microagg.protect(frame, k=3)
+    assert any("read as numbers" in str(w.message) for w in caught) == warned

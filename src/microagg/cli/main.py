@@ -43,7 +43,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         "-c",
-        help="Columns to work on, separated by commas; all numeric ones if left out.",
+        help="Columns to work on, separated by commas (names with commas in double quotes); all "
+        "numeric ones if left out.",
     ),
 ]
 Delimiter = Annotated[
@@ -147,25 +148,26 @@ def verify(
 
 
 @app.command()
-def methods(as_json: Json = False) -> None:
+def methods(as_json: Json = False, quiet: Quiet = False) -> None:
     """List the methods: what each does, whether it is exact, what it costs, its paper."""
-    from microagg.registry import methods as registered
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.registry import methods as registered
 
-    rows = registered()
-    if as_json:
-        import json
+        rows = registered()
+        speaker.give({"methods": [method.as_dict() for method in rows]})
+        if as_json:
+            return
+        from rich.console import Console
+        from rich.table import Table
 
-        print(json.dumps([method.as_dict() for method in rows], indent=2, ensure_ascii=False))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("method", "family", "guarantee", "cost", "what it does", "paper", box=None)
-    for row in rows:
-        table.add_row(row.name, row.family, row.guarantee, row.cost, row.summary, row.paper)
-        for option in row.options:
-            table.add_row("", "", "", "", f"{option.name}={option.default!r}: {option.help}", "")
-    Console().print(table)
+        table = Table("method", "family", "guarantee", "cost", "what it does", "paper", box=None)
+        for row in rows:
+            table.add_row(row.name, row.family, row.guarantee, row.cost, row.summary, row.paper)
+            for option in row.options:
+                words = f"{option.name}={option.default!r}: {option.help}"
+                table.add_row("", "", "", "", words, "")
+        Console().print(table)
 
 
 @app.command()
@@ -198,11 +200,15 @@ def _protect_file(
     **settings: Any,
 ) -> None:
     """Read, protect, write and verify a file, and say so."""
-    from microagg.protect import Clock
+    from microagg.protect import Clock, check_settings
     from microagg.protect import protect as protect_frame
+    from microagg.tables.atomic import check_target
     from microagg.tables.files import kind_of, read_file
 
-    kind_of(target)  # a mistake in the name of OUT costs no waiting
+    # A mistake costs no waiting.
+    kind_of(target)
+    check_target(target.absolute())
+    check_settings(**settings)
     clock = Clock()
     with clock.time("read"):
         table, found_form = read_file(source, columns, form)
@@ -307,15 +313,21 @@ def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> Cs
 
 
 def _split(columns: list[str] | None) -> list[str] | None:
-    """Split --columns at commas; a name with a comma can be put in double quotes."""
+    """Split --columns at commas; a name with a comma or outer blanks goes in double quotes."""
     import csv
 
     if columns is None:
         return None
-    return [name for line in csv.reader(columns, skipinitialspace=True) for name in line]
+    return [name for line in csv.reader(columns) for name in line]
 
 
 def main() -> None:
-    """Run the command; SIGTERM ends it as cleanly as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Run the command; being told to end, it ends as cleanly as with Ctrl-C."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            number = getattr(signal, name)
+            signal.signal(number, lambda received, _: sys.exit(128 + received))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without, say, umlauts
     app(prog_name="microagg")

@@ -23,9 +23,12 @@ _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 def names(columns: list[Any]) -> str:
     """List column names for a person: as they are if harmless, else quoted and escaped."""
     return ", ".join(
-        name if isinstance(name, str) and name.isprintable() and len(name) <= 60 else shown(name)
-        for name in columns
+        name if isinstance(name, str) and _is_plain(name) else shown(name) for name in columns
     )
+
+
+def _is_plain(name: str) -> bool:
+    return name.isprintable() and 0 < len(name) <= 60 and name == name.strip()
 
 
 class Speaker:
@@ -45,7 +48,7 @@ class Speaker:
     def give(self, data: dict[str, Any]) -> None:
         """Write the result as JSON on stdout, if that was asked for."""
         if self.as_json:
-            print(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+            print(json.dumps(data, indent=2, allow_nan=False), flush=True)
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -57,6 +60,9 @@ class Speaker:
                 yield
             except MicroaggError as error:
                 self._fail(error, 1 if isinstance(error, VerificationError) else 2)
+            except OSError as error:
+                self.as_json = False  # stdout itself may be what fails
+                self._fail(MicroaggError(f"{error.strerror or error}."), 2)
             except MemoryError:
                 self._fail(MicroaggError("The table does not fit into memory."), 2)
             except KeyboardInterrupt:

@@ -29,7 +29,7 @@ _NORMAL_IQR = 1.3489795003921634
 
 def check_scale(how: str) -> None:
     """Refuse a scale that does not exist."""
-    if how not in SCALES:
+    if not isinstance(how, str) or how not in SCALES:
         raise InputError(f"scale={shown(how)} is not known; choose one of {listed(SCALES)}.")
 
 

@@ -5,10 +5,10 @@ numba's own ``np.partition`` does the same, but takes eight seconds to compile.
 
 from __future__ import annotations
 
-from numba import njit
+from microagg.kernels.jit import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def kth_smallest(values, k):  # type: ignore[no-untyped-def]
     """Return the k-th smallest (k from 1) of ``values``, which it reorders: Hoare's quickselect.
 

@@ -6,10 +6,10 @@ rounding of large values that left long ago. A total held as high + low part doe
 
 from __future__ import annotations
 
-from numba import njit
+from microagg.kernels.jit import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_sum(a, b):  # type: ignore[no-untyped-def]
     """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth's branch-free form)."""
     s = a + b
@@ -17,7 +17,7 @@ def two_sum(a, b):  # type: ignore[no-untyped-def]
     return s, (a - (s - t)) + (b - t)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_row(high, low, row, sign):  # type: ignore[no-untyped-def]
     """Add sign·row to the totals held as high + low, coordinate by coordinate."""
     for j in range(high.size):

@@ -43,6 +43,8 @@ def pair(original: Any, protected: Any, columns: Iterable[Any] | None = None) ->
             )
         result = Pair(names, columns_matrix(before, names), columns_matrix(after, names))
     else:
+        if columns is not None:
+            raise InputError("Columns have names in frames only; pick columns of arrays before.")
         first, second = as_matrix(original), as_matrix(protected)
         result = Pair(list(range(first.shape[1])), first, second)
     if result.original.shape != result.protected.shape:

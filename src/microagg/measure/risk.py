@@ -78,7 +78,11 @@ def risk(original: Any, protected: Any, columns: Iterable[Any] | None = None) ->
     >>> r.smallest_class, r.unique_before, r.unique_after, r.record_linkage
     (2, 1.0, 0.0, 0.5)
     """
-    both = pair(original, protected, columns)
+    return risk_of(pair(original, protected, columns))
+
+
+def risk_of(both: Pair) -> Risk:
+    """Measure the risk of a pair of matrices."""
     n = len(both.original)
     before = group_sizes(classes(both.original))
     after = group_sizes(classes(both.protected))
@@ -96,6 +100,8 @@ def risk(original: Any, protected: Any, columns: Iterable[Any] | None = None) ->
 
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 _EQUAL = 1e-9
+# Beyond this many standard deviations all is equally far, and squares do not overflow.
+_FAR = 1e100
 
 
 def _record_linkage(both: Pair) -> float:
@@ -103,7 +109,8 @@ def _record_linkage(both: Pair) -> float:
     from scipy.spatial import cKDTree
 
     scaling = fit_scale(both.original)
-    original, protected = scaling.apply(both.original), scaling.apply(both.protected)
+    original = scaling.apply(both.original)
+    protected = np.clip(scaling.apply(both.protected), -_FAR, _FAR)
     own = classes(protected)
     points = protected[np.unique(own, return_index=True)[1]]
     sizes = group_sizes(own)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.scale import fit_scale
-from microagg.measure.pairs import pair
+from microagg.measure.pairs import Pair, pair
 
 __all__ = ["Utility", "utility"]
 
@@ -48,7 +48,11 @@ def utility(original: Any, protected: Any, columns: Iterable[Any] | None = None)
     >>> round(utility([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5]).information_loss, 6)
     20.0
     """
-    both = pair(original, protected, columns)
+    return utility_of(pair(original, protected, columns))
+
+
+def utility_of(both: Pair) -> Utility:
+    """Measure the loss of a pair of matrices."""
     scaling = fit_scale(both.original)
     original = scaling.apply(both.original)
     moved = original - scaling.apply(both.protected)

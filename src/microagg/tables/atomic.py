@@ -10,7 +10,7 @@ from pathlib import Path
 
 from microagg.errors import TableError, shown
 
-__all__ = ["replacing"]
+__all__ = ["check_target", "replacing"]
 
 
 @contextmanager
@@ -23,12 +23,8 @@ def replacing(target: Path) -> Iterator[Path]:
     before, be it absent or the very input of the run.
     """
     target = Path(os.path.realpath(target))  # a link keeps pointing to where it does
+    check_target(target)
     try:
-        if target.exists() and not target.is_file():
-            raise TableError(
-                f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
-                "Choose another name."
-            )
         handle, name = tempfile.mkstemp(
             prefix=f".{target.name[:30]}.", suffix=f".part{target.suffix}", dir=target.parent
         )
@@ -38,14 +34,30 @@ def replacing(target: Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        part.chmod(_mode_for(target))
         with part.open("rb+") as written:
             os.fsync(written.fileno())
+        part.chmod(_mode_for(target))
         part.replace(target)
     except OSError as error:
         raise _cannot_write(target, error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_target(target: Path) -> None:
+    """Refuse a place where no file can be made, before any work is done for it."""
+    try:
+        if target.exists() and not target.is_file():
+            raise TableError(
+                f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
+                "Choose another name."
+            )
+        if not target.parent.is_dir():
+            raise NotADirectoryError(0, f"there is no folder {shown(str(target.parent), 300)}")
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(0, "the folder is not writable")
+    except OSError as error:
+        raise _cannot_write(target, error) from None
 
 
 def _mode_for(target: Path) -> int:

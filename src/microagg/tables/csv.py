@@ -29,7 +29,7 @@ from microagg.errors import TableError, listed, shown
 __all__ = ["CsvFormat", "read_csv", "write_csv"]
 
 _DELIMITERS = ",;\t|"
-_MISSING = pa.array(["", "NA", "N/A", "NaN", "nan", "NULL", "null"])
+_MISSING = pa.array(["", ".", "NA", "N/A", "NaN", "nan", "NULL", "null"])
 _HEAD_BYTES = 1 << 20
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -319,6 +319,8 @@ def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -
         column = column.cast(kind.value_type)
         kind = column.type
     try:
+        if pa.types.is_duration(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise pa.ArrowInvalid("would become a bare number")
         text = column.cast(pa.large_string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise TableError(

@@ -14,7 +14,7 @@ import numpy as np
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.groups import Floats
 
-__all__ = ["Frame", "is_frame"]
+__all__ = ["Frame", "check_finite", "is_frame"]
 
 # Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
 _LARGEST_EXACT_INTEGER = 2**53
@@ -52,6 +52,7 @@ class Frame:
     def __init__(self, native: Any) -> None:
         import narwhals as nw
 
+        native = nw.to_native(native, pass_through=True)
         wrapped = _wrap(native)
         if isinstance(wrapped, nw.LazyFrame):
             raise InputError(
@@ -72,6 +73,23 @@ class Frame:
 
     def _column(self, name: Any) -> Any:
         return self._wrapped[:, self._position[name]]
+
+    def index_columns(self) -> list[str]:
+        """Columns of an Arrow table in which pandas keeps the index of its frame."""
+        schema = getattr(self.native, "schema", None)
+        described = getattr(schema, "pandas_metadata", None) or {}
+        return [name for name in described.get("index_columns", ()) if isinstance(name, str)]
+
+    def index_singles_out(self, share: float) -> bool:
+        """Whether at least this share of the row labels of a pandas frame are distinct.
+
+        The labels 0, 1, 2, … that pandas gives by itself tell nothing and do not count.
+        """
+        if not self._wrapped.implementation.is_pandas_like():
+            return False
+        index = self.native.index
+        automatic = type(index).__name__ == "RangeIndex" and index.name is None
+        return not automatic and len(index) > 1 and index.nunique() >= share * len(index)
 
     def has(self, name: Any) -> bool:
         """Whether there is a column of this name."""
@@ -95,22 +113,12 @@ class Frame:
         column = self._column(name)
         self._refuse_other_kinds(name, column)
         missing = column.is_null().to_numpy()
-        if not missing.any():
-            if column.dtype in (nw.Int128, nw.UInt128):
-                column = column.cast(nw.Float64())  # numpy has no such integers
-            values = np.asarray(column.to_numpy(), dtype=np.float64)
-            missing = np.isnan(values)
         if missing.any():
-            raise InputError(
-                f"Columns to protect must have no missing values; column {shown(name)} has "
-                f"{int(missing.sum())}, {_first_row(missing)}. Fill them, drop those records, or "
-                "name the columns to protect without this one."
-            )
-        if not np.isfinite(values).all():
-            raise InputError(
-                f"Columns to protect must hold finite numbers; column {shown(name)} has an infinite "
-                f"value, {_first_row(~np.isfinite(values))}. Replace it or drop the record."
-            )
+            raise missing_values(missing, name)
+        if column.dtype in (nw.Int128, nw.UInt128):
+            column = column.cast(nw.Float64())  # numpy has no such integers
+        values = np.asarray(column.to_numpy(), dtype=np.float64)
+        check_finite(values, name)
         return values
 
     def _refuse_other_kinds(self, name: Any, column: Any) -> None:
@@ -133,9 +141,30 @@ class Frame:
                 row, way_out = 0, "Convert it to a numeric type first."
         first = column[row : row + 1].to_list()
         fact = f" (row {row + 1} is {shown(first[0])}; the first record is row 1)" if first else ""
+        if first and "," in str(first[0]) and _reads_as_number(str(first[0]).replace(",", ".")):
+            way_out = "If the comma is a decimal sign, say so: --decimal , for a CSV file."
         raise InputError(
-            f"Columns to protect must hold numbers; column {shown(name)} holds {kind}{fact}. {way_out}"
+            f"Columns to work on must hold numbers; column {shown(name)} holds {kind}{fact}. {way_out}"
         )
+
+    def first_not_a_number(self, name: Any) -> int | None:
+        """Row of the first odd value of a text column that mostly holds numbers; else None.
+
+        Such a column was probably meant as numbers. Codes, digits of one common length, were not.
+        """
+        import narwhals as nw
+
+        column = self._column(name)
+        if column.dtype not in (nw.String, nw.Object):
+            return None
+        head = column.head(1000).to_list()
+        texts = [str(value).replace(",", ".") for value in head]
+        numbers = [_reads_as_number(text) for text in texts]
+        lengths = {len(text) for text in texts if text.isdigit()}
+        if 2 * sum(numbers) <= len(head) or (len(lengths) == 1 and all(map(str.isdigit, texts))):
+            return None
+        plain = (i for i, value in enumerate(head) if not _reads_as_number(value))
+        return next(plain, 0)
 
     def check_roundable(self, name: Any, values: Floats) -> None:
         """Refuse to round a column whose whole numbers are too large for doubles."""
@@ -185,7 +214,7 @@ class Frame:
                 field = table.schema.field(self._position[name]).with_type(empty.type)
                 array = pa.array(values).cast(empty.type)
                 table = table.set_column(self._position[name], field, array)
-            return table
+            return _with_true_pandas_types(table)
         backend = self._wrapped.implementation
         series = (
             nw.new_series(name, values, double, backend=backend).cast(kept)
@@ -193,8 +222,11 @@ class Frame:
         )
         return self._wrapped.with_columns(*series).to_native()
 
-    def to_arrow(self) -> Any:
-        """As a pyarrow table; an index of pandas becomes columns where it holds information."""
+    def to_arrow(self, unnamed_index: bool = True) -> Any:
+        """As a pyarrow table; an index of pandas becomes columns where it holds information.
+
+        Without ``unnamed_index``, an index needs a name for that.
+        """
         import narwhals as nw
         import pyarrow as pa
 
@@ -202,7 +234,9 @@ class Frame:
             return self.native
         try:
             if self._wrapped.implementation.is_pandas():
-                table = pa.Table.from_pandas(self.native)
+                named = any(name is not None for name in self.native.index.names)
+                keep = None if unnamed_index or named else False
+                table = pa.Table.from_pandas(self.native, preserve_index=keep)
             elif nw.Object in self._wrapped.schema.values():
                 raise TypeError("Python objects have no place in a file")
             else:
@@ -220,6 +254,22 @@ class Frame:
         return table
 
 
+def _with_true_pandas_types(table: Any) -> Any:
+    """Mend what pandas noted about types in an Arrow table whose columns have changed theirs."""
+    import json
+
+    described = table.schema.pandas_metadata
+    if not described:
+        return table
+    for column in described["columns"]:
+        if column["field_name"] in table.column_names:
+            kind = str(table.schema.field(column["field_name"]).type)
+            if kind == "double" and column["pandas_type"] != "float64":
+                column.update(pandas_type="float64", numpy_type="float64", metadata=None)
+    metadata = {**table.schema.metadata, b"pandas": json.dumps(described).encode()}
+    return table.replace_schema_metadata(metadata)
+
+
 def _kind_in_words(column: Any) -> str:
     import narwhals as nw
 
@@ -229,6 +279,27 @@ def _kind_in_words(column: Any) -> str:
         return "categories"
     native = column.to_native()
     return f"values of type {getattr(native, 'dtype', None) or native.type}"
+
+
+def check_finite(values: Floats, name: object) -> None:
+    """Refuse a column with a missing or infinite value, naming the first."""
+    if np.isfinite(values).all():
+        return
+    if np.isnan(values).any():
+        raise missing_values(np.isnan(values), name)
+    raise InputError(
+        f"Columns to work on must hold finite numbers; column {shown(name)} has an infinite "
+        f"value, {_first_row(~np.isfinite(values))}. Replace it or drop the record."
+    )
+
+
+def missing_values(mask: Any, name: object) -> InputError:
+    """Say where values are missing."""
+    return InputError(
+        f"Columns to work on must have no missing values; column {shown(name)} has "
+        f"{int(np.sum(mask))}, {_first_row(mask)}. Fill them, drop those records, or "
+        "name the columns to work on without this one."
+    )
 
 
 def _first_row(mask: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
-from microagg.tables.frames import Frame, is_frame
+from microagg.tables.frames import Frame, check_finite, is_frame
 
 __all__ = ["as_matrix", "check_k", "columns_matrix"]
 
@@ -46,7 +46,7 @@ def as_matrix(X: Any) -> Floats:
         )
     matrix = np.array(array, dtype=np.float64, order="C")
     for j in range(matrix.shape[1]):
-        _check_finite(matrix[:, j], j)
+        check_finite(matrix[:, j], j)
     return matrix
 
 
@@ -61,19 +61,6 @@ def columns_matrix(frame: Frame, names: Sequence[Any]) -> Floats:
     for j, name in enumerate(names):
         matrix[:, j] = frame.values(name)
     return matrix
-
-
-def _check_finite(column: Floats, name: object) -> None:
-    """Refuse a column with a missing or infinite value, naming the first."""
-    bad = ~np.isfinite(column)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "a missing value (NaN)" if np.isnan(column[row]) else "an infinite value"
-        raise InputError(
-            f"Columns must hold finite numbers; column {shown(name)} has {what} in row {row + 1} "
-            f"(the first record is row 1) and {int(bad.sum()) - 1} more. "
-            "Fill or drop such records, or leave the column out."
-        )
 
 
 def check_k(k: Any, n: int) -> int:
@@ -99,6 +86,8 @@ def _as_array(X: Any) -> np.ndarray[Any, Any]:
         raise InputError(
             "Records must be dense; the data are a sparse matrix. Call .toarray() first."
         )
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
     try:
         return np.asarray(X)
     except ValueError as error:
@@ -117,7 +106,7 @@ def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
         else:
             try:
                 return array.astype(np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 pass
     row = next((i for i, value in enumerate(array.reshape(-1)) if not _is_number(value)), 0)
     first = array.reshape(-1)[row]

@@ -10,7 +10,7 @@ from typing import Any
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.tables.frames import Frame
 
-__all__ = ["choose_columns", "warn_of_identifiers"]
+__all__ = ["choose_columns", "warn_of_identifiers", "warn_of_numbers_as_text"]
 
 # An untouched column with at least this share of distinct values singles records out.
 _NEARLY_ALL = 0.9
@@ -19,7 +19,8 @@ _NEARLY_ALL = 0.9
 def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
     """Return the columns to work on: those asked for, or all numeric ones."""
     if columns is None:
-        chosen = [name for name in frame.names if frame.is_numeric(name)]
+        index = frame.index_columns()
+        chosen = [n for n in frame.names if frame.is_numeric(n) and n not in index]
         if not chosen:
             raise InputError(
                 "Microaggregation needs at least one numeric column; the table has none among "
@@ -50,6 +51,8 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
 def warn_of_identifiers(frame: Frame, untouched: Iterable[Any]) -> list[Any]:
     """Warn of untouched columns whose values single records out, and return their names."""
     risky = [name for name in untouched if frame.singles_out(name, _NEARLY_ALL)]
+    if frame.index_singles_out(_NEARLY_ALL):
+        risky.append("(index)")
     if risky:
         warnings.warn(
             f"All or nearly all values differ in {listed(risky)}, left as in the original: such a "
@@ -59,3 +62,18 @@ def warn_of_identifiers(frame: Frame, untouched: Iterable[Any]) -> list[Any]:
             stacklevel=3,
         )
     return risky
+
+
+def warn_of_numbers_as_text(frame: Frame, untouched: Iterable[Any]) -> None:
+    """Warn of columns left as they were only because of a few values that are no numbers."""
+    for name in untouched:
+        row = frame.first_not_a_number(name)
+        if row is not None:
+            warnings.warn(
+                f"Column {shown(name)} was left as in the original, since it holds text, but most of "
+                f"its values read as numbers (not so in row {row + 1}; the first record is row 1). If "
+                "it is a quantity, mend it and protect it too; name the columns to protect to go "
+                "without this warning.",
+                DisclosureRiskWarning,
+                stacklevel=3,
+            )

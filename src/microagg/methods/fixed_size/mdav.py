@@ -17,15 +17,15 @@ Here      Ties go to the lower row index. s is searched once the group of r is g
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from microagg.groups import Floats, Labels
+from microagg.kernels.jit import kernel
 from microagg.kernels.select import kth_smallest
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distances(X, left, m, point, out):  # type: ignore[no-untyped-def]
     """Squared distances of the first m records of ``left`` to a point."""
     for a in range(m):
@@ -36,7 +36,7 @@ def _distances(X, left, m, point, out):  # type: ignore[no-untyped-def]
         out[a] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_group(X, left, m, seed, k, high, low, distance, labels, group):  # type: ignore[no-untyped-def]
     """Give ``seed`` (a position in left) and its k−1 nearest a label and remove them.
 
@@ -65,7 +65,7 @@ def _take_group(X, left, m, seed, k, high, low, distance, labels, group):  # typ
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _farthest_from_centroid(X, left, m, high, low, centroid, distance):  # type: ignore[no-untyped-def]
     for j in range(centroid.size):
         centroid[j] = (high[j] + low[j]) / m
@@ -73,7 +73,7 @@ def _farthest_from_centroid(X, left, m, high, low, centroid, distance):  # type:
     return np.argmax(distance[:m])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mdav(X, k, labels, state):  # type: ignore[no-untyped-def]
     n, d = X.shape
     left = np.arange(n)
