@@ -27,9 +27,45 @@ def group_medians(column: Floats, labels: Labels) -> Floats:
     return np.asarray(np.where(low == high, low, low / 2 + high / 2))
 
 
+def _sorted_ends(column: Floats, labels: Labels) -> tuple[Floats, Floats]:
+    """Smallest and largest value of each group."""
+    sizes = np.bincount(labels)
+    ordered = column[np.lexsort((column, labels))]
+    ends = np.cumsum(sizes)
+    return ordered[ends - sizes], ordered[ends - 1]
+
+
+def group_midranges(column: Floats, labels: Labels) -> Floats:
+    """Middle between the smallest and the largest value of each group."""
+    low, high = _sorted_ends(column, labels)
+    return np.asarray(np.where(low == high, low, low / 2 + high / 2))
+
+
+def group_maxima(column: Floats, labels: Labels) -> Floats:
+    """Largest value of each group."""
+    return _sorted_ends(column, labels)[1]
+
+
+def group_minima(column: Floats, labels: Labels) -> Floats:
+    """Smallest value of each group."""
+    return _sorted_ends(column, labels)[0]
+
+
 AGGREGATES: dict[str, Callable[[Floats, Labels], Floats]] = {
     "mean": group_means,
     "median": group_medians,
+    "midrange": group_midranges,
+    "maximum": group_maxima,
+    "minimum": group_minima,
+}
+
+# What a group releases when its cost is measured so (Stamm & Schaub 2024, Corollary 7).
+AGGREGATE_OF_COST = {
+    "sse": "mean",
+    "sae": "median",
+    "max": "midrange",
+    "round-up": "maximum",
+    "round-down": "minimum",
 }
 
 
@@ -48,12 +84,12 @@ def aggregate(column: Floats, labels: Labels, how: str = "mean") -> Floats:
     ----------
     column : float64 array of shape (n,)
     labels : int64 array of shape (n,), groups 0..g-1
-    how : {"mean", "median"}
+    how : {"mean", "median", "midrange", "maximum", "minimum"}
 
     Returns
     -------
     float64 array of shape (n,); equal within each group. O(n) for the mean,
-    O(n log n) for the median.
+    O(n log n) for the others.
 
     >>> aggregate(np.array([1.0, 2.0, 6.0, 8.0]), np.array([0, 0, 0, 1])).tolist()
     [3.0, 3.0, 3.0, 8.0]

@@ -22,10 +22,14 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     >>> canonical_labels(np.array([7, 2, 7, 5])).tolist()
     [0, 1, 0, 2]
     """
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank: Labels = np.empty(first.size, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
-    return np.asarray(rank[inverse.reshape(-1)])
+    from microagg.kernels.labels import is_canonical, renumber
+
+    given: Labels = np.ascontiguousarray(labels, dtype=np.int64)
+    if is_canonical(given):
+        return given
+    if given.min() < 0 or given.max() >= given.size:
+        given = np.unique(given, return_inverse=True)[1].reshape(-1)
+    return np.asarray(renumber(given, int(given.max()) + 1))
 
 
 def group_sizes(labels: Labels) -> Labels:
@@ -53,8 +57,6 @@ def sum_of_squares(X: Floats, labels: Labels) -> float:
     >>> sum_of_squares(np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1]))
     2.0
     """
-    total = 0.0
-    for column in X.T:
-        residual = column - group_means(column, labels)[labels]
-        total += float(np.square(residual).sum())  # not a dot product: its sum depends on threads
-    return total
+    from microagg.kernels.labels import squares_within
+
+    return float(squares_within(X, labels, int(labels.max()) + 1))

@@ -67,12 +67,19 @@ def partition(
     settings = _settings(chosen, options, random_state)
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
+    if chosen.one_column and matrix.shape[1] > 1:
+        raise InputError(
+            f"method {shown(method)} is for one column; the data have {matrix.shape[1]}. Use a method "
+            "for several columns, or protect(..., per_column=True) for each column by itself."
+        )
 
     started = time.perf_counter()
     scaled = fit_scale(matrix, scale).apply(matrix)
+    # The exact methods are exact for the values given, which scaling would round.
+    data = matrix if chosen.one_column else scaled
     labels = canonical_labels(
         run_watched(
-            lambda state: chosen.function(scaled, k, progress=state, **settings), report=progress
+            lambda state: chosen.function(data, k, progress=state, **settings), report=progress
         )
     )
     return Partition(

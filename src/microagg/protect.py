@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from microagg.aggregate import AGGREGATE_OF_COST, check_aggregate
 from microagg.aggregate import aggregate as group_aggregate
-from microagg.aggregate import check_aggregate
 from microagg.encode.scale import check_scale
 from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
 from microagg.groups import Floats
@@ -46,13 +46,25 @@ class Release:
     """A protected table and how it came about."""
 
     data: Any = field(repr=False)
-    partition: Partition
+    parts: list[tuple[list[Any], Partition]]  # columns and their partition; one part but per column
     columns: list[Any]
     untouched: list[Any]
     identifying: list[Any]
     aggregate: str
     seconds: Mapping[str, float] = field(repr=False)
     _original: Floats = field(repr=False)  # (n, columns), for the measures
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of the records, if all columns share one."""
+        if len(self.parts) > 1:
+            raise AttributeError("each column was protected by itself; see .parts")
+        return self.parts[0][1]
+
+    @property
+    def k(self) -> int:
+        """Least number of records in a group."""
+        return self.parts[0][1].k
 
     @cached_property
     def utility(self) -> Utility:
@@ -94,22 +106,23 @@ class Release:
 
         from microagg.tables.atomic import replacing
         from microagg.tables.files import kind_of, write_file
-        from microagg.verify import verify
+        from microagg.verify import verify_all
 
         target = Path(path)
         kind = kind_of(target)  # an unknown ending is refused before any work
         frame = Frame(self.data)
         table = frame.to_arrow(unnamed_index=kind != "csv")
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
-        columns = [written[name] for name in self.columns]
+        promised = [[written[name] for name in columns] for columns, _ in self.parts]
         with replacing(target) as part:
             write_file(table, part, csv)
-            found = verify(part, self.partition.k, columns, csv)
-            if not found.holds or found.records != len(self.partition.labels):
+            counts = verify_all(part, self.k, promised, csv)
+            found = min(counts, key=lambda count: count.smallest)
+            if not found.holds or found.records != len(self._original):
                 raise VerificationError(
                     f"{shown(str(path), 300)} was read back and does not hold: {found.records} of "
-                    f"{len(self.partition.labels)} records are there and {found.records_below_k} share "
-                    f"their values in {listed(self.columns)} with fewer than {found.k - 1} others. "
+                    f"{len(self._original)} records are there and {found.records_below_k} share "
+                    f"their values in {listed(found.columns)} with fewer than {found.k - 1} others. "
                     "The file was removed."
                 )
         return found
@@ -121,8 +134,9 @@ def protect(
     *,
     columns: Iterable[Any] | None = None,
     method: str = "auto",
-    aggregate: str = "mean",
+    aggregate: str | None = None,
     scale: str = "zscore",
+    per_column: bool = False,
     round: bool = False,  # noqa: A002 - the word that users look for
     random_state: int | None = 0,
     progress: Report | None = None,
@@ -138,8 +152,11 @@ def protect(
     columns : names of the columns to protect; by default all numeric ones
     method, scale, random_state, progress, **options
         As for :func:`microagg.partition`.
-    aggregate : {"mean", "median"}
-        What a group releases.
+    aggregate : {"mean", "median", "midrange", "maximum", "minimum"}
+        What a group releases; by default the mean, or what fits the ``cost`` of the method.
+    per_column : bool
+        Protect each column by itself (individual ranking). Loses far less, but is no
+        k-anonymity of the combination of columns.
     round : bool
         Round the aggregates of integer columns, which so stay integers. Groups stay
         indistinguishable; column means are kept up to rounding only.
@@ -160,6 +177,8 @@ def protect(
     >>> r.data["age"].to_pylist(), r.risk.smallest_class
     ([31.666..., 31.666..., 31.666..., 64.0, 64.0, 64.0], 3)
     """
+    if aggregate is None:
+        aggregate = AGGREGATE_OF_COST.get(str(options.get("cost", "sse")), "mean")
     check_settings(k, method, scale, aggregate)
     clock = Clock()
     with clock.time("check"):
@@ -174,33 +193,35 @@ def protect(
         identifying = warn_of_identifiers(table, untouched)
         if columns is None:
             warn_of_numbers_as_text(table, untouched)
-        if k == 1:
-            warnings.warn(
-                "k = 1 protects nothing: every record may form a group of its own.",
-                DisclosureRiskWarning,
-                stacklevel=2,
-            )
+        _warn_of_weak_promises(k, chosen, per_column)
     with clock.time("partition"):
-        found = partition(
-            matrix,
-            k,
-            method=method,
-            scale=scale,
-            random_state=random_state,
-            progress=progress,
-            **options,
-        )
+        parts = [
+            (
+                names,
+                partition(
+                    matrix[:, [chosen.index(name) for name in names]],
+                    k,
+                    method=method,
+                    scale=scale,
+                    random_state=random_state,
+                    progress=progress,
+                    **options,
+                ),
+            )
+            for names in ([[name] for name in chosen] if per_column else [chosen])
+        ]
     with clock.time("aggregate"):
         released = {
-            name: group_aggregate(matrix[:, j], found.labels, aggregate)
-            for j, name in enumerate(chosen)
+            name: group_aggregate(matrix[:, chosen.index(name)], part.labels, aggregate)
+            for names, part in parts
+            for name in names
         }
         for name in whole:
             released[name] = np.rint(released[name])
         data = table.replace(released, whole=whole)
     return Release(
         data=data,
-        partition=found,
+        parts=parts,
         columns=chosen,
         untouched=untouched,
         identifying=identifying,
@@ -211,13 +232,31 @@ def protect(
 
 
 def check_settings(
-    k: int, method: str = "auto", scale: str = "zscore", aggregate: str = "mean", **_: object
+    k: int, method: str = "auto", scale: str = "zscore", aggregate: str | None = None, **_: object
 ) -> None:
     """Refuse wrong settings of :func:`protect` before anything is read."""
     check_k(k, sys.maxsize)
     find(method)
     check_scale(scale)
-    check_aggregate(aggregate)
+    if aggregate is not None:
+        check_aggregate(aggregate)
+
+
+def _warn_of_weak_promises(k: int, columns: list[Any], per_column: bool) -> None:
+    """Warn of settings that are allowed but protect less than one may think."""
+    if k == 1:
+        warnings.warn(
+            "k = 1 protects nothing: every record may form a group of its own.",
+            DisclosureRiskWarning,
+            stacklevel=3,
+        )
+    if per_column and len(columns) > 1:
+        warnings.warn(
+            f"Each of {listed(columns)} is protected by itself: every value is shared by at least {k} "
+            "records, but combinations of columns need not be, so this is not k-anonymity.",
+            DisclosureRiskWarning,
+            stacklevel=3,
+        )
 
 
 class Clock:

@@ -43,6 +43,7 @@ class Method:
     summary: str
     implementation: str
     options: tuple[Option, ...] = ()
+    one_column: bool = False  # works on a single column, and on its values as they are
 
     @property
     def exact(self) -> bool:
@@ -66,6 +67,7 @@ class Method:
             "guarantee": self.guarantee,
             "cost": self.cost,
             "summary": self.summary,
+            "one_column": self.one_column,
             "options": {option.name: option.default for option in self.options},
         }
 

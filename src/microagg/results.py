@@ -54,3 +54,20 @@ class Partition:
         if self.lower_bound is None:
             return None
         return 1 - self.lower_bound / self.sse if self.sse > 0 else 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON, without the labels."""
+        return {
+            "method": self.method,
+            "k": self.k,
+            "scale": self.scale,
+            "options": dict(self.options),
+            "groups": self.n_groups,
+            "smallest": int(self.sizes.min()),
+            "largest": int(self.sizes.max()),
+            "sse": self.sse,
+            "information_loss": self.information_loss,
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "seconds": self.seconds,
+        }

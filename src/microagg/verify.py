@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,29 +53,40 @@ def verify(
     columns : names; by default all numeric columns
     csv : delimiter, encoding and decimal sign of a CSV file
     """
-    k = check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
     if columns is not None:
         columns = [columns] if isinstance(columns, str) else list(columns)
-    table, _ = read_file(Path(path), columns, csv)
-    chosen = choose_columns(Frame(table), columns)
+    return verify_all(Path(path), k, [columns], csv)[0]
+
+
+def verify_all(
+    path: Path, k: int, sets: Sequence[list[str] | None], csv: CsvFormat | None
+) -> list[Verification]:
+    """Count for several sets of columns; the file is read once."""
+    k = check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
+    every = None if None in sets else [name for names in sets for name in names or ()]
+    table, _ = read_file(path, every, csv)
     if not table.num_rows:
         raise InputError(
             f"Counting needs at least one record; {shown(str(path), 300)} has none. "
             "Check that it was copied whole."
         )
+    return [_count(table, k, choose_columns(Frame(table), columns)) for columns in sets]
+
+
+def _count(table: pa.Table, k: int, columns: list[Any]) -> Verification:
     try:
-        counts = count_combinations(table, chosen)
+        counts = count_combinations(table, columns)
     except pa.ArrowNotImplementedError:
         raise InputError(
-            f"Columns to count must hold numbers, text or dates; {listed(chosen)} hold "
-            f"{listed(table.schema.field(name).type for name in chosen)}. "
+            f"Columns to count must hold numbers, text or dates; {listed(columns)} hold "
+            f"{listed(table.schema.field(name).type for name in columns)}. "
             "Name the columns without those of other types."
         ) from None
     below = counts[counts < k]
     return Verification(
         holds=bool(below.size == 0),
         k=k,
-        columns=chosen,
+        columns=columns,
         records=table.num_rows,
         combinations=len(counts),
         smallest=int(counts[0]),

@@ -73,8 +73,10 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
         "identifying": ["id"],
     }
     assert result["records"] == 60
-    assert result["groups"] == {"count": 12, "smallest": 5, "largest": 5}
-    assert result["information_loss"] == pytest.approx(result["utility"]["information_loss"])
+    (part,) = result["parts"]
+    assert part["columns"] == ["income", "age"]
+    assert (part["groups"], part["smallest"], part["largest"]) == (12, 5, 5)
+    assert result["information_loss"] == pytest.approx(part["information_loss"])
     assert result["risk"]["smallest_class"] == 5
     assert 0 < result["risk"]["record_linkage"] < 0.5
     assert result["verified"]["holds"] is True

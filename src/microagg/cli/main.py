@@ -78,7 +78,26 @@ def protect(
     k: K,
     columns: Columns = None,
     method: Annotated[str, typer.Option("--method", "-m", help="See: microagg methods.")] = "auto",
-    aggregate: Annotated[str, typer.Option(help="What a group releases: mean or median.")] = "mean",
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            help="What exact methods for one column minimise: sse, sae, max, round-up, round-down."
+        ),
+    ] = None,
+    aggregate: Annotated[
+        str | None,
+        typer.Option(
+            help="What a group releases: mean, median, midrange, maximum or minimum; the mean, or "
+            "what fits the cost, if left out."
+        ),
+    ] = None,
+    per_column: Annotated[
+        bool,
+        typer.Option(
+            "--per-column",
+            help="Each column by itself: loses less, but is no k-anonymity of records.",
+        ),
+    ] = False,
     scale: Annotated[
         str, typer.Option(help="How columns are made comparable: zscore, range, robust or none.")
     ] = "zscore",
@@ -113,8 +132,10 @@ def protect(
             method=method,
             aggregate=aggregate,
             scale=scale,
+            per_column=per_column,
             round=round_,
             random_state=seed,
+            **({} if cost is None else {"cost": cost}),
         )
 
 
@@ -219,7 +240,7 @@ def _protect_file(
     speaker.say("protected", names(release.columns))
     speaker.say("untouched", names(release.untouched) or "no column")
     with clock.time("measure"):
-        linkage = len(release.partition.labels) <= _RECORDS_FOR_LINKAGE
+        linkage = table.num_rows <= _RECORDS_FOR_LINKAGE
         risk = release.risk.as_dict(linkage)
         utility = release.utility
     _say_result(speaker, release, risk)
@@ -227,31 +248,20 @@ def _protect_file(
     with clock.time("write"):
         verification = release.write(target, found_form if same_format else form)
     _say_verification(speaker, target, verification)
-    partition = release.partition
     speaker.give(
         {
             "input": str(source),
             "output": str(target),
-            "records": len(partition.labels),
-            "k": partition.k,
-            "method": partition.method,
-            "scale": partition.scale,
+            "records": table.num_rows,
+            "k": release.k,
             "aggregate": release.aggregate,
-            "options": dict(partition.options),
             "columns": {
                 "protected": release.columns,
                 "untouched": release.untouched,
                 "identifying": release.identifying,
             },
-            "groups": {
-                "count": partition.n_groups,
-                "smallest": int(partition.sizes.min()),
-                "largest": int(partition.sizes.max()),
-            },
-            "sse": partition.sse,
-            "information_loss": partition.information_loss,
-            "lower_bound": partition.lower_bound,
-            "gap": partition.gap,
+            "parts": [{"columns": names, **part.as_dict()} for names, part in release.parts],
+            "information_loss": utility.information_loss,
             "utility": utility.as_dict(),
             "risk": risk,
             "verified": verification.as_dict(),
@@ -262,12 +272,13 @@ def _protect_file(
 
 
 def _say_result(speaker: Speaker, release: Release, risk: dict[str, Any]) -> None:
-    partition = release.partition
-    speaker.say(
-        "grouped",
-        f"by {partition.method}, k = {partition.k}: {partition.n_groups:,} groups of "
-        f"{partition.sizes.min():,} to {partition.sizes.max():,} records",
-    )
+    for columns, part in release.parts:
+        which = f"{names(columns)}: " if len(release.parts) > 1 else ""
+        speaker.say(
+            "grouped",
+            f"{which}by {part.method}, k = {part.k}: {part.n_groups:,} groups of "
+            f"{part.sizes.min():,} to {part.sizes.max():,} records",
+        )
     loss = release.utility
     worst = max(loss.by_column, key=lambda name: loss.by_column[name])
     speaker.say(
