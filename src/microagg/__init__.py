@@ -19,6 +19,7 @@ from microagg.registry import methods
 from microagg.results import Partition
 
 if TYPE_CHECKING:
+    from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
     from microagg.measure.risk import risk
@@ -35,6 +36,7 @@ __all__ = [
     "Release",
     "TableError",
     "VerificationError",
+    "count_partitions",
     "methods",
     "partition",
     "protect",
@@ -49,6 +51,7 @@ __all__ = [
 # importing the module would put it in their place.
 _LAZY = {
     "Microaggregator": "microagg.estimator",
+    "count_partitions": "microagg.counts",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "utility": "microagg.measure.utility",
