@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench papers clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,8 +24,16 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(PY) -m mypy
 
-bench: $(VENV)/installed
+# The peers that benchmarks compare with are needed for nothing else.
+$(VENV)/peers: $(VENV)/installed
+	$(PY) -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+bench: $(VENV)/peers
 	$(PY) -m benchmarks
+
+papers: $(VENV)/installed
+	$(PY) -m benchmarks.papers
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,8 +9,8 @@ import numpy as np
 
 from microagg.encode.scale import check_scale, fit_scale
 from microagg.errors import InputError, check_random_state, listed, shown
-from microagg.groups import canonical_labels, sum_of_squares
-from microagg.progress import Report, run_watched
+from microagg.groups import Labels, canonical_labels, sum_of_squares
+from microagg.progress import Report, State, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
@@ -75,13 +75,13 @@ def partition(
 
     started = time.perf_counter()
     scaled = fit_scale(matrix, scale).apply(matrix)
-    # The exact methods are exact for the values given, which scaling would round.
-    data = matrix if chosen.one_column else scaled
-    labels = canonical_labels(
-        run_watched(
-            lambda state: chosen.function(data, k, progress=state, **settings), report=progress
-        )
-    )
+    data = matrix if chosen.takes_raw(matrix.shape[1]) else scaled
+
+    def work(state: State) -> Labels:
+        function = chosen.function(matrix.shape[1])
+        return function(data, k, progress=state, **settings)
+
+    labels = canonical_labels(run_watched(work, report=progress))
     return Partition(
         labels=labels,
         k=k,

@@ -41,9 +41,9 @@ class Method:
     guarantee: Guarantee
     cost: str
     summary: str
-    implementation: str
+    implementation: str = ""  # module:function for any number of columns, on scaled values
+    univariate: str = ""  # the same for one column, on its values as they are
     options: tuple[Option, ...] = ()
-    one_column: bool = False  # works on a single column, and on its values as they are
 
     @property
     def exact(self) -> bool:
@@ -51,9 +51,18 @@ class Method:
         return self.guarantee == "exact"
 
     @property
-    def function(self) -> Callable[..., Labels]:
-        """The function itself: ``(X, k, *, progress=None, **options) -> labels``."""
-        module, name = self.implementation.split(":")
+    def one_column(self) -> bool:
+        """Whether the method works on a single column only."""
+        return not self.implementation
+
+    def takes_raw(self, n_columns: int) -> bool:
+        """Whether the values are wanted as they are: exact methods are exact for those."""
+        return n_columns == 1 and bool(self.univariate)
+
+    def function(self, n_columns: int) -> Callable[..., Labels]:
+        """Load the function ``(X, k, *, progress=None, **options) -> labels`` for so many columns."""
+        place = self.univariate if self.takes_raw(n_columns) else self.implementation
+        module, name = place.split(":")
         function: Callable[..., Labels] = getattr(import_module(module), name)
         return function
 
@@ -72,6 +81,26 @@ class Method:
         }
 
 
+_COST = Option(
+    "cost",
+    "sse",
+    "what is minimised: sse, sae, max, round-up or round-down (one column only)",
+)
+
+
+def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
+    return Method(
+        name=name,
+        family="univariate",
+        paper=paper,
+        guarantee="exact",
+        cost=cost,
+        summary=summary,
+        univariate=f"microagg.methods.univariate.sorted_cut:{name.replace('-', '_')}",
+        options=(_COST,),
+    )
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -81,8 +110,10 @@ METHODS: dict[str, Method] = {
             paper="",
             guarantee="heuristic",
             cost="O(n²/k · d)",
-            summary="chooses for you; at present always mdav",
+            summary="chooses for you: the fastest exact method for one column, mdav for several",
             implementation="microagg.methods.auto:auto",
+            univariate="microagg.methods.univariate.sorted_cut:fastest",
+            options=(_COST,),
         ),
         Method(
             name="mdav",
@@ -93,6 +124,42 @@ METHODS: dict[str, Method] = {
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
+        ),
+        _univariate(
+            "hansen-mukherjee",
+            "Hansen & Mukherjee 2003",
+            "O(kn)",
+            "shortest path through a graph whose arcs are the groups of k to 2k−1 values",
+        ),
+        _univariate(
+            "simple",
+            "Stamm & Schaub 2024",
+            "O(kn)",
+            "dynamic program that tries all k starts of the last group",
+        ),
+        _univariate(
+            "simple-plus",
+            "Stamm & Schaub 2024",
+            "O(kn)",
+            "the same from the last best start on, which never moves back",
+        ),
+        _univariate(
+            "wilber",
+            "Wilber 1988; Stamm & Schaub 2024",
+            "O(n)",
+            "guesses starts ahead by matrix searching, then checks them",
+        ),
+        _univariate(
+            "galil-park",
+            "Galil & Park 1990; Stamm & Schaub 2024",
+            "O(n)",
+            "looks ahead in squares by matrix searching",
+        ),
+        _univariate(
+            "staggered",
+            "Stamm & Schaub 2024",
+            "O(n)",
+            "matrix searching in blocks along the diagonal, each of which needs no guess",
         ),
     )
 }

@@ -1,16 +1,22 @@
 """auto: the method for whoever does not want to choose one.
 
-It runs MDAV, which of the methods here loses least for its time on tables of any
-width. Better choices by size and shape of the table come in with their methods.
+One column goes to the exact univariate methods (see the registry). Several go to MDAV here,
+the one method so far for tables of any width.
 """
 
 from __future__ import annotations
 
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.progress import State
 
 
-def auto(X: Floats, k: int, *, progress: State | None = None) -> Labels:
-    """Partition by the method that suits the data; see :func:`~microagg.methods.fixed_size.mdav.mdav`."""
+def auto(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition several columns by the method that suits them; costs other than sse are refused."""
+    if cost != "sse":
+        raise InputError(
+            f"cost={shown(cost)} is for one column; with {X.shape[1]} columns it is sse. Protect each "
+            "column by itself (per_column=True), or leave the cost out."
+        )
     return mdav(X, k, progress=progress)

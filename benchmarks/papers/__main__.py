@@ -1,0 +1,17 @@
+"""Write docs/papers: ``python -m benchmarks.papers [name ...]``."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+PAPERS = ("hansen_mukherjee", "stamm_schaub")
+
+
+def main() -> None:
+    for name in sys.argv[1:] or PAPERS:
+        import_module(f"benchmarks.papers.{name}").main()
+
+
+if __name__ == "__main__":
+    main()

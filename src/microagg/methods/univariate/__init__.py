@@ -1,0 +1,1 @@
+"""Exact microaggregation of one column: optimal cuts of the sorted values."""

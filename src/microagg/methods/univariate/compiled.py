@@ -1,0 +1,45 @@
+"""How the loops over sorted values are compiled.
+
+They are many small functions on arrays that their caller owns. numba counts the references of
+such arrays at every call that it does not expand in place, which costs more than the work
+itself; none of these functions makes or keeps an array, so the counting is left out. Functions
+that only other compiled code calls also need no entry from Python, which saves compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+from microagg.kernels.jit import kernel
+
+_MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
+
+
+def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what Python calls; it must not make arrays."""
+    return _compiled(function)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what only compiled code calls; it must not make arrays."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def scan(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a search that may run in any order and round in any way."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=_MIN_SCAN)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    options |= {"nogil": True, "error_model": "numpy", "_nrt": False}
+    for cache in (True, False):  # False where no folder can be written to
+        try:
+            return njit(**options, cache=cache)(function)  # type: ignore[no-any-return]
+        except RuntimeError:
+            continue
+        except KeyError:  # a numba that does not know one of the options
+            break
+    return kernel(function)

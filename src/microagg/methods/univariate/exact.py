@@ -1,0 +1,217 @@
+"""Exact arithmetic on groups of sorted values: doubled precision, residues, rationals.
+
+Doubled precision (a number as the sum of two doubles, about 106 bits) tells apart costs that
+plain doubles cannot. Whether two costs are equal it cannot say; their residues
+modulo the prime 2^61 − 1 can. A double is m·2^e, 2 has an inverse modulo that prime, and
+2^61 ≡ 1, so that the residue of a double is its mantissa rotated by e bits, and sums, squares
+and quotients of exact numbers become those of residues. Different residues prove different costs;
+equal residues of different costs have a chance of 2^-61. What is different yet too close for
+doubled precision is computed with Python's integers, which almost never happens.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from microagg.groups import Floats
+from microagg.kernels.sums import two_sum
+from microagg.methods.univariate.compiled import entry, inner
+
+SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
+
+PRIME = np.uint64(2**61 - 1)
+_LOW31, _LOW30 = np.uint64(2**31 - 1), np.uint64(2**30 - 1)
+_U0, _U1, _U30, _U31, _U61 = (np.uint64(v) for v in (0, 1, 30, 31, 61))
+
+
+@inner
+def add(a, b, c, d):  # type: ignore[no-untyped-def]
+    """Sum of two numbers in doubled precision."""
+    s, e = two_sum(a, c)
+    t, u = two_sum(b, d)
+    s, e = two_sum(s, e + t)
+    return two_sum(s, e + u)
+
+
+@inner
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """a·b exactly, as the sum of two doubles (Dekker's splitting)."""
+    p = a * b
+    t = 134217729.0 * a
+    ah = t - (t - a)
+    al = a - ah
+    t = 134217729.0 * b
+    bh = t - (t - b)
+    bl = b - bh
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+@inner
+def times(a, b, c, d):  # type: ignore[no-untyped-def]
+    """Product of two numbers in doubled precision."""
+    p, e = _product(a, c)
+    return two_sum(p, e + (a * d + b * c))
+
+
+@inner
+def divided(a, b, s):  # type: ignore[no-untyped-def]
+    """(a + b)/s for a double s, in doubled precision."""
+    q = a / s
+    p, e = _product(q, s)
+    r, u = two_sum(a, -p)
+    return two_sum(q, (r + (u - e + b)) / s)
+
+
+@inner
+def doubled_cost(x, cost, i, j):  # type: ignore[no-untyped-def]
+    """Cost of the group x[i..j−1] in doubled precision, around its own middle value.
+
+    A run of equal values counts as one term.
+    """
+    if cost == MAX:
+        return two_sum(x[j - 1], -x[i])
+    if cost == ROUND_UP:
+        return _deviations(x, i, j, x[j - 1], -1.0)
+    if cost == ROUND_DOWN:
+        return _deviations(x, i, j, x[i], 1.0)
+    middle = x[(i + j) // 2]
+    if cost == SAE:
+        half = (j - i) // 2
+        h, e = _deviations(x, j - half, j, middle, 1.0)
+        g, m = _deviations(x, i, i + half, middle, -1.0)
+        return add(h, e, g, m)
+    s1, e1, s2, e2 = 0.0, 0.0, 0.0, 0.0
+    t = i
+    while t < j:
+        end = _end_of_run(x, t, j)
+        y, z = two_sum(x[t], -middle)
+        h, e = times(y, z, float(end - t), 0.0)
+        s1, e1 = add(s1, e1, h, e)
+        h, e = times(h, e, y, z)
+        s2, e2 = add(s2, e2, h, e)
+        t = end
+    h, e = times(s1, e1, s1, e1)
+    h, e = divided(h, e, float(j - i))
+    return add(s2, e2, -h, -e)
+
+
+@inner
+def _deviations(x, i, j, base, sign):  # type: ignore[no-untyped-def]
+    """Sum of sign·(x − base) over [i, j) in doubled precision."""
+    high, low = 0.0, 0.0
+    t = i
+    while t < j:
+        end = _end_of_run(x, t, j)
+        y, z = two_sum(x[t], -base)
+        y, z = times(y, z, sign * (end - t), 0.0)
+        high, low = add(high, low, y, z)
+        t = end
+    return high, low
+
+
+@inner
+def _end_of_run(x, t, j):  # type: ignore[no-untyped-def]
+    """First position after t, at most j, where the value changes: galloping search."""
+    step = 1
+    while t + step < j and x[t + step] == x[t]:
+        step *= 2
+    low, high = t + step // 2, min(t + step, j)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if x[middle] == x[t]:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@inner
+def residue(x, t):  # type: ignore[no-untyped-def]
+    """Residue of the double x[t]."""
+    word = x.view(np.uint64)[t]
+    exponent = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF))
+    mantissa = word & np.uint64(0xFFFFFFFFFFFFF)
+    if exponent > 0:
+        mantissa |= np.uint64(0x10000000000000)
+    turn = np.uint64((exponent if exponent > 0 else 1) % 61)  # the same offset for all: it scales every cost alike
+    r = ((mantissa << turn) & PRIME) | (mantissa >> (_U61 - turn))
+    if r == PRIME:
+        r = _U0
+    if word >> np.uint64(63) and r != _U0:
+        r = PRIME - r
+    return r
+
+
+@inner
+def plus(a, b):  # type: ignore[no-untyped-def]
+    """Add: a + b modulo the prime."""
+    s = a + b
+    return s - PRIME if s >= PRIME else s
+
+
+@inner
+def minus(a, b):  # type: ignore[no-untyped-def]
+    """Subtract: a − b modulo the prime."""
+    return a - b if a >= b else a + (PRIME - b)
+
+
+@inner
+def by(a, b):  # type: ignore[no-untyped-def]
+    """Multiply: a·b modulo the prime, from halves of 30 and 31 bits."""
+    ah, al = a >> _U31, a & _LOW31
+    bh, bl = b >> _U31, b & _LOW31
+    mid = ah * bl + al * bh
+    s = ((ah * bh) << _U1) + (mid >> _U30) + ((mid & _LOW30) << _U31) + al * bl
+    s = (s & PRIME) + (s >> _U61)
+    return s - PRIME if s >= PRIME else s
+
+
+@entry
+def inverses(high, low, modular, k):  # type: ignore[no-untyped-def]
+    """Fill in 1/s for s < 2k: doubled, high[2k−s] + low[2k−s], and as a residue, modular[s]."""
+    modular[1] = 1
+    for s in range(1, 2 * k):
+        inverse = 1.0 / s
+        p, e = _product(inverse, float(s))
+        high[2 * k - s], low[2 * k - s] = inverse, ((1.0 - p) - e) / s
+        if s > 1:
+            q, r = PRIME // np.uint64(s), PRIME % np.uint64(s)
+            modular[s] = PRIME - by(q, np.uint64(modular[np.int64(r)]))
+
+
+def prefers_rationally(x: Floats, back: object, cost: int, i: int, rival: int, j: int) -> bool:
+    """Whether start i is better for the first j values than ``rival``; ties to the lower start.
+
+    Follows both partitions back to where they part, in rational numbers.
+    """
+    difference = rational_cost(x[i:j], cost) - rational_cost(x[rival:j], cost)
+    a, b = i, rival
+    while a != b:
+        if a > b:
+            start = int(back[a])  # type: ignore[index]
+            difference += rational_cost(x[start:a], cost)
+            a = start
+        else:
+            start = int(back[b])  # type: ignore[index]
+            difference -= rational_cost(x[start:b], cost)
+            b = start
+    return difference < 0 or (difference == 0 and i < rival)
+
+
+def rational_cost(x: Floats, cost: int) -> Fraction:
+    """Cost of one group of sorted values; twice the cost for ``max``."""
+    values = [Fraction(v) for v in x.tolist()]
+    size = len(values)
+    if cost == SSE:
+        total = sum(values, Fraction(0))
+        return sum((v * v for v in values), Fraction(0)) - total * total / size
+    if cost == SAE:
+        half = size // 2
+        return sum(values[size - half :], Fraction(0)) - sum(values[:half], Fraction(0))
+    if cost == MAX:
+        return values[-1] - values[0]
+    if cost == ROUND_UP:
+        return size * values[-1] - sum(values, Fraction(0))
+    return sum(values, Fraction(0)) - size * values[0]

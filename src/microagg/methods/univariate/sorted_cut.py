@@ -1,0 +1,278 @@
+"""The optimal cut of one column: sort, cut, and labels in the caller's order.
+
+Problem   Partition n numbers into groups of at least k at the least cost. Best groups are runs
+          of the sorted values (Hansen & Mukherjee 2003, section 2; Stamm & Schaub 2024,
+          Theorem 6), so what is left after sorting is where to cut.
+Idea      Both halves are sorted in a thread each and merged from both ends at once; the cut is
+          one of the algorithms of this package, all of which give the same groups.
+Cost      O(n log n) for sorting, then as the algorithm.
+Here      Equal values are taken in the order of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import import_module
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from microagg.errors import InputError, listed, shown
+from microagg.groups import Floats, Labels
+from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, new_line
+from microagg.progress import DONE, State, new_state
+
+T = TypeVar("T")
+
+# Name of a method -> module and function that fill a line.
+ALGORITHMS = {
+    "hansen-mukherjee": ("hansen_mukherjee", "hansen_mukherjee"),
+    "simple": ("simple", "simple"),
+    "simple-plus": ("simple", "simple_plus"),
+    "staggered": ("staggered", "staggered"),
+    "wilber": ("wilber", "wilber"),
+    "galil-park": ("galil_park", "galil_park"),
+    "halving": ("halving", "halving"),
+}
+
+# Measured on uniform data: below, simple+ is faster than halving.
+_SIMPLE_PLUS_BELOW = 1500
+# Threads pay from about this many values on.
+_WORTH_TWO_THREADS = 50_000
+
+
+def cut_sorted(x: ArrayLike, k: int, method: str = "auto", cost: str = "sse") -> Labels:
+    """Cut ascending values into groups of at least k at the least cost.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,), ascending and finite, n ≥ k
+    k : int, at least 1
+    method : "auto" or the name of a univariate algorithm; all give the same groups
+    cost : "sse", "sae", "max", "round-up" or "round-down"
+
+    Returns
+    -------
+    int64 array: the end of each group; group g is ``x[ends[g-1]:ends[g]]``. The optimum
+    for the doubles given; of equal ones, the one with the larger last groups.
+
+    >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2).tolist()
+    [3, 6, 8]
+    """
+    values = np.ascontiguousarray(x, dtype=np.float64)
+    if values.ndim != 1:
+        raise InputError(f"cut_sorted takes one column; the array has shape {values.shape}.")
+    if isinstance(k, bool) or int(k) != k or not 1 <= k <= len(values):
+        raise InputError(
+            f"k={shown(k)} must be a whole number from 1 to the number of values, {len(values)}."
+        )
+    if not np.isfinite(values).all():
+        raise InputError("cut_sorted takes finite values; there is a NaN or an infinity.")
+    if (values[1:] < values[:-1]).any():
+        raise InputError("cut_sorted takes ascending values; sort them first.")
+    return _cut(values, int(k), method, cost, new_state())
+
+
+def labels_of(order: NDArray[np.integer], ends: Labels) -> Labels:
+    """Labels in the caller's order, numbered by first appearance, of groups cut in sorted order.
+
+    >>> x = np.array([9.0, 1.0, 8.0, 2.0])
+    >>> labels_of(np.argsort(x), cut_sorted(np.sort(x), 2)).tolist()
+    [0, 1, 0, 1]
+    """
+    labels = np.empty(len(order), dtype=np.int64)
+    cuts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+    middle = len(ends) // 2 if len(order) >= _WORTH_TWO_THREADS else 0
+    _in_two_threads(
+        partial(_scatter, order, cuts, 0, middle, labels),
+        partial(_scatter, order, cuts, middle, len(ends), labels),
+        both=middle > 0,
+    )
+    _renumber(labels, np.full(len(ends), -1, dtype=np.int64))
+    return labels
+
+
+def hansen_mukherjee(
+    X: Floats, k: int, *, cost: str = "sse", progress: State | None = None
+) -> Labels:
+    """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
+    return _partition(X, k, "hansen-mukherjee", cost, progress)
+
+
+def simple(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally, see :mod:`.simple`."""
+    return _partition(X, k, "simple", cost, progress)
+
+
+def simple_plus(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally, see :mod:`.simple`."""
+    return _partition(X, k, "simple-plus", cost, progress)
+
+
+def staggered(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally, see :mod:`.staggered`."""
+    return _partition(X, k, "staggered", cost, progress)
+
+
+def wilber(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally, see :mod:`.wilber`."""
+    return _partition(X, k, "wilber", cost, progress)
+
+
+def galil_park(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally, see :mod:`.galil_park`."""
+    return _partition(X, k, "galil-park", cost, progress)
+
+
+def fastest(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+    """Partition one column optimally by the algorithm that is fastest for this k and n."""
+    return _partition(X, k, "auto", cost, progress)
+
+
+def _partition(X: Floats, k: int, method: str, cost: str, progress: State | None) -> Labels:
+    """Sort, cut, label. X has shape (n, 1), raw finite doubles."""
+    order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
+    ends = _cut(values, k, method, cost, new_state() if progress is None else progress)
+    del values
+    return labels_of(order, ends)
+
+
+def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
+    if cost not in COSTS:
+        raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
+    if method == "auto":
+        method = "simple-plus" if k < _SIMPLE_PLUS_BELOW else "halving"
+    if method not in ALGORITHMS:
+        names = listed(["auto", *ALGORITHMS], limit=99)
+        raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
+    n = len(x)
+    if n < 2 * k:
+        state[DONE] = n
+        return np.array([n], dtype=np.int64)
+    module, name = ALGORITHMS[method]
+    fill: Callable[[Line, State], None] = getattr(
+        import_module(f"microagg.methods.univariate.{module}"), name
+    )
+    line = new_line(x, k, COSTS[cost])
+    fill(line, state)
+    if line.q[PLACE, SETTLED] < n:  # told to stop: nobody will look at this
+        return np.array([n], dtype=np.int64)
+    ends = np.empty(_count_groups(line.back), dtype=np.int64)
+    _trace(line.back, ends)
+    return ends
+
+
+@entry
+def _count_groups(back):  # type: ignore[no-untyped-def]
+    count, j = 0, back.size - 1
+    while j > 0:
+        count += 1
+        j = back[j]
+    return count
+
+
+@entry
+def _trace(back, ends):  # type: ignore[no-untyped-def]
+    """Ends of the groups of the best partition of all values."""
+    j = back.size - 1
+    for g in range(ends.size - 1, -1, -1):
+        ends[g] = j
+        j = back[j]
+
+
+@entry
+def _scatter(order, cuts, first, last, labels):  # type: ignore[no-untyped-def]
+    for g in range(first, last):
+        for t in range(cuts[g], cuts[g + 1]):
+            labels[order[t]] = g
+
+
+@entry
+def _renumber(labels, number):  # type: ignore[no-untyped-def]
+    """Number groups by first appearance."""
+    count = 0
+    for row in range(labels.size):
+        g = labels[row]
+        if number[g] < 0:
+            number[g] = count
+            count += 1
+        labels[row] = number[g]
+
+
+def sorted_order(x: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Stable order of the values, and the values in that order."""
+    n = len(x)
+    if n < _WORTH_TWO_THREADS:
+        order = np.argsort(x, kind="stable")
+        return order, x[order]
+    half = n // 2
+    order, values = np.empty(n, dtype=np.intp), np.empty(n)
+    parts = _in_two_threads(partial(_sorted, x[:half]), partial(_sorted, x[half:]))
+    _in_two_threads(
+        partial(_merge_up, *parts[0], *parts[1], order, values),
+        partial(_merge_down, *parts[0], *parts[1], order, values),
+    )
+    del parts
+    if (values[1:] == values[:-1]).any():
+        _restore_rows(values, order, np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
+    return order, values
+
+
+def _sorted(x: Floats) -> tuple[NDArray[np.intp], Floats]:
+    order = np.argsort(x)
+    return order, x[order]
+
+
+def _in_two_threads(first: Callable[[], T], second: Callable[[], T], both: bool = True) -> list[T]:
+    if not both:
+        return [first(), second()]
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
+        other = pool.submit(second)
+        return [first(), other.result()]
+
+
+@entry
+def _merge_up(a, p, b, q, order, values):  # type: ignore[no-untyped-def]
+    """Merge the lower half of two sorted parts: rows a, values p and rows b, values q."""
+    s, t, shift = 0, 0, a.size
+    for out in range(order.size // 2):
+        left = t >= q.size or (s < p.size and p[s] <= q[t])
+        if left:
+            order[out], values[out] = a[s], p[s]
+        else:
+            order[out], values[out] = b[t] + shift, q[t]
+        s += left
+        t += not left
+
+
+@entry
+def _merge_down(a, p, b, q, order, values):  # type: ignore[no-untyped-def]
+    """Merge the upper half, from the end."""
+    s, t, shift = a.size - 1, b.size - 1, a.size
+    for out in range(order.size - 1, order.size // 2 - 1, -1):
+        right = s < 0 or (t >= 0 and q[t] >= p[s])
+        if right:
+            order[out], values[out] = b[t] + shift, q[t]
+        else:
+            order[out], values[out] = a[s], p[s]
+        s -= not right
+        t -= right
+
+
+@entry
+def _restore_rows(values, order, start, place):  # type: ignore[no-untyped-def]
+    """Put equal values into the order of their rows: a counting sort of the rows by run."""
+    run = 0
+    for t in range(order.size):
+        if values[t] != values[run]:
+            run = t
+        start[order[t]] = run
+        place[t] = t
+    for row in range(order.size):
+        run = start[row]
+        order[place[run]] = row
+        place[run] += 1

@@ -1,0 +1,90 @@
+"""Slow oracles in rational arithmetic; they share no code with the package."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+COSTS = ("sse", "sae", "max", "round-up", "round-down")
+
+
+def as_integers(x) -> list[int]:
+    """The values times a common power of two, as Python's integers."""
+    ratios = [float(v).as_integer_ratio() for v in x]
+    unit = max(q for _, q in ratios)
+    return [p * (unit // q) for p, q in ratios]
+
+
+class Groups:
+    """Costs of contiguous groups of sorted integers, times a number common to all."""
+
+    def __init__(self, x, k, cost):
+        self.v = as_integers(x)
+        self.cost = cost
+        # All sizes divide this, so that the sse of a group becomes an integer, too.
+        self.scale = math.lcm(*range(1, min(2 * k, len(self.v) + 1))) if k <= 30 else None
+        self.sums, self.squares = [0], [0]
+        for v in self.v:
+            self.sums.append(self.sums[-1] + v)
+            self.squares.append(self.squares[-1] + v * v)
+
+    def __call__(self, i, j):
+        total, size, cost = self.sums[j] - self.sums[i], j - i, self.cost
+        if cost == "sse":
+            squares = self.squares[j] - self.squares[i]
+            if self.scale is None or size * 2 > self.scale:
+                return squares * (self.scale or 1) - Fraction(total * total, size) * (
+                    self.scale or 1
+                )
+            return self.scale * squares - total * total * (self.scale // size)
+        if cost == "sae":
+            half = size // 2
+            upper = self.sums[j] - self.sums[j - half]
+            return upper - (self.sums[i + half] - self.sums[i])
+        if cost == "max":
+            return self.v[j - 1] - self.v[i]
+        if cost == "round-up":
+            return size * self.v[j - 1] - total
+        return total - size * self.v[i]
+
+    def of(self, ends):
+        """Cost of a partition given by the ends of its groups."""
+        starts = [0, *ends[:-1]]
+        return sum(self(int(i), int(j)) for i, j in zip(starts, ends, strict=True))
+
+
+def best_ends(x, k, cost):
+    """Ends of the best groups of k..2k−1 values; of equal ones, the largest last group.
+
+    Returns the ends and the cost, in the unit of :class:`Groups`.
+    """
+    group = Groups(x, k, cost)
+    n = len(x)
+    f, back = [0] + [None] * n, [0] * (n + 1)
+    for j in range(k, n + 1):
+        for i in range(max(0, j - 2 * k + 1), j - k + 1):
+            if f[i] is not None:
+                total = f[i] + group(i, j)
+                if f[j] is None or total < f[j]:
+                    f[j], back[j] = total, i
+    ends = []
+    j = n
+    while j > 0:
+        ends.append(j)
+        j = back[j]
+    return ends[::-1], f[n]
+
+
+def exhaustive(x, k, cost):
+    """Least cost over all partitions into contiguous groups of at least k, by trying all."""
+    group = Groups(x, len(x), cost)
+    n = len(x)
+
+    def rest(i):
+        if i == n:
+            return 0
+        return min(
+            (group(i, j) + rest(j) for j in range(i + k, n + 1) if n - j == 0 or n - j >= k),
+        )
+
+    return rest(0), group
