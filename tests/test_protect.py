@@ -59,6 +59,43 @@ def test_one_column_by_itself_is_k_anonymous_and_needs_no_warning():
     assert release.partition.sizes.min() >= 4
 
 
+def test_individual_ranking_is_optimal_in_each_column():
+    with pytest.warns(DisclosureRiskWarning, match="not k-anonymity"):
+        release = microagg.protect(FRAME, k=4, method="simple-plus", per_column=True)
+    for name, part in zip("ab", release.parts, strict=True):
+        assert part[1].sse == microagg.partition(FRAME[name], 4, method="hansen-mukherjee").sse
+
+
+@pytest.mark.parametrize(
+    ("cost", "aggregate"),
+    [
+        ("sse", "mean"),
+        ("sae", "median"),
+        ("max", "midrange"),
+        ("round-up", "maximum"),
+        ("round-down", "minimum"),
+    ],
+)
+def test_the_aggregate_follows_the_cost(cost, aggregate):
+    release = microagg.protect(FRAME[["a"]], k=4, method="staggered", cost=cost)
+    assert release.aggregate == aggregate
+    assert release.data["a"].value_counts().min() >= 4
+
+
+def test_univariate_methods_refuse_several_columns():
+    with pytest.raises(
+        InputError, match=r"'simple' is for one column; the data have 2.*per_column"
+    ):
+        microagg.protect(FRAME, k=4, method="simple")
+    with pytest.raises(InputError, match="cost='sae' is for one column"):
+        microagg.protect(FRAME, k=4, cost="sae")
+
+
+def test_unknown_cost():
+    with pytest.raises(InputError, match="cost='huber' is not known"):
+        microagg.partition(FRAME["a"], 4, cost="huber")
+
+
 def test_unknown_aggregate():
     with pytest.raises(InputError, match="aggregate='mode' is not known"):
         microagg.protect(FRAME, k=4, aggregate="mode")

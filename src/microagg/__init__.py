@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from microagg.estimator import Microaggregator
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
+    from microagg.methods.univariate.sorted_cut import cut_sorted
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "TableError",
     "VerificationError",
     "count_partitions",
+    "cut_sorted",
     "methods",
     "partition",
     "protect",
@@ -52,6 +54,7 @@ __all__ = [
 _LAZY = {
     "Microaggregator": "microagg.estimator",
     "count_partitions": "microagg.counts",
+    "cut_sorted": "microagg.methods.univariate.sorted_cut",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "utility": "microagg.measure.utility",

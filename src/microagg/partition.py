@@ -89,7 +89,7 @@ def partition(
         scale=scale,
         options=settings,
         sse=sum_of_squares(scaled, labels),
-        sst=sum_of_squares(scaled, np.zeros_like(labels)),
+        sst=float(np.square(scaled - scaled.mean(axis=0)).sum()),
         seconds=time.perf_counter() - started,
     )
 

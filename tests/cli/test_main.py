@@ -283,3 +283,15 @@ def test_a_quantity_with_an_odd_cell_is_warned_of(tmp_path):
 
 def test_k_of_one_is_warned_of(survey, tmp_path):
     assert "protects nothing" in run("protect", survey, tmp_path / "out.csv", "-k", 1).stderr
+
+
+def test_each_column_by_itself_with_its_own_cost(survey, tmp_path):
+    out = tmp_path / "safe.csv"
+    done = run("protect", survey, out, "-k", 5, "--per-column", "--cost", "sae", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [part["columns"] for part in result["parts"]] == [["income"], ["age"]]
+    assert result["aggregate"] == "median"
+    assert "grouped    income: by auto, k = 5" in done.stderr
+    assert "this is not k-anonymity" in done.stderr
+    assert result["verified"]["holds"] is True

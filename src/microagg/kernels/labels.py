@@ -36,27 +36,24 @@ def renumber(labels, n_groups):  # type: ignore[no-untyped-def]
 
 @kernel
 def squares_within(X, labels, n_groups):  # type: ignore[no-untyped-def]
-    """Sum of squared distances of the rows of X to the means of their groups.
+    """Sum of squared distances of the rows of X to the means of their groups, in one pass.
 
-    Sums are of differences to the first member, so that large offsets do no harm.
+    Sums are of differences to the first member, so that large offsets do no harm: the squares
+    cancel to no less than about a group's own spread. What a row needs lies side by side.
     """
     n, d = X.shape
-    first = np.full(n_groups, -1)
-    sizes = np.zeros(n_groups, dtype=np.int64)
-    means = np.zeros((n_groups, d))
+    groups = np.zeros((n_groups, d + 1, 3))  # size; then first value, sum and squares by column
     for i in range(n):
-        g = labels[i]
-        if first[g] < 0:
-            first[g] = i
-        sizes[g] += 1
+        group = groups[labels[i]]
+        group[0, 0] += 1.0
         for j in range(d):
-            means[g, j] += X[i, j] - X[first[g], j]
-    for g in range(n_groups):
-        for j in range(d):
-            means[g, j] = X[first[g], j] + means[g, j] / sizes[g]
+            if group[0, 0] == 1.0:
+                group[j + 1, 0] = X[i, j]
+            y = X[i, j] - group[j + 1, 0]
+            group[j + 1, 1] += y
+            group[j + 1, 2] += y * y
     total = 0.0
-    for i in range(n):
-        for j in range(d):
-            gap = X[i, j] - means[labels[i], j]
-            total += gap * gap
+    for g in range(n_groups):
+        for j in range(1, d + 1):
+            total += max(groups[g, j, 2] - groups[g, j, 1] * groups[g, j, 1] / groups[g, 0, 0], 0.0)
     return total

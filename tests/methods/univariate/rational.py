@@ -1,9 +1,8 @@
-"""Slow oracles in rational arithmetic; they share no code with the package."""
+"""Slow oracles in exact integers; they share no code with the package."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 COSTS = ("sse", "sae", "max", "round-up", "round-down")
 
@@ -16,13 +15,14 @@ def as_integers(x) -> list[int]:
 
 
 class Groups:
-    """Costs of contiguous groups of sorted integers, times a number common to all."""
+    """Costs of contiguous groups of sorted values, times a number common to all."""
 
-    def __init__(self, x, k, cost):
+    def __init__(self, x, largest, cost):
         self.v = as_integers(x)
         self.cost = cost
         # All sizes divide this, so that the sse of a group becomes an integer, too.
-        self.scale = math.lcm(*range(1, min(2 * k, len(self.v) + 1))) if k <= 30 else None
+        self.scale = math.lcm(*range(1, largest + 1))
+        self.part = [0] + [self.scale // s for s in range(1, largest + 1)]
         self.sums, self.squares = [0], [0]
         for v in self.v:
             self.sums.append(self.sums[-1] + v)
@@ -32,11 +32,7 @@ class Groups:
         total, size, cost = self.sums[j] - self.sums[i], j - i, self.cost
         if cost == "sse":
             squares = self.squares[j] - self.squares[i]
-            if self.scale is None or size * 2 > self.scale:
-                return squares * (self.scale or 1) - Fraction(total * total, size) * (
-                    self.scale or 1
-                )
-            return self.scale * squares - total * total * (self.scale // size)
+            return self.scale * squares - total * total * self.part[size]
         if cost == "sae":
             half = size // 2
             upper = self.sums[j] - self.sums[j - half]
@@ -54,37 +50,35 @@ class Groups:
 
 
 def best_ends(x, k, cost):
-    """Ends of the best groups of k..2k−1 values; of equal ones, the largest last group.
-
-    Returns the ends and the cost, in the unit of :class:`Groups`.
-    """
-    group = Groups(x, k, cost)
+    """Ends of the best groups of k..2k−1 values; of equal ones, the largest last group."""
     n = len(x)
+    group = Groups(x, min(2 * k - 1, n), cost)
     f, back = [0] + [None] * n, [0] * (n + 1)
     for j in range(k, n + 1):
+        least, best = None, -1
         for i in range(max(0, j - 2 * k + 1), j - k + 1):
             if f[i] is not None:
                 total = f[i] + group(i, j)
-                if f[j] is None or total < f[j]:
-                    f[j], back[j] = total, i
+                if least is None or total < least:
+                    least, best = total, i
+        f[j], back[j] = least, best
     ends = []
     j = n
     while j > 0:
         ends.append(j)
         j = back[j]
-    return ends[::-1], f[n]
+    return ends[::-1]
 
 
 def exhaustive(x, k, cost):
     """Least cost over all partitions into contiguous groups of at least k, by trying all."""
-    group = Groups(x, len(x), cost)
     n = len(x)
+    group = Groups(x, n, cost)
 
     def rest(i):
         if i == n:
             return 0
-        return min(
-            (group(i, j) + rest(j) for j in range(i + k, n + 1) if n - j == 0 or n - j >= k),
-        )
+        ends = [j for j in range(i + k, n + 1) if j == n or n - j >= k]
+        return min(group(i, j) + rest(j) for j in ends)
 
     return rest(0), group

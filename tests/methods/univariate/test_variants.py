@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from microagg import InputError
+import microagg
+from microagg import DisclosureRiskWarning, InputError
 from microagg.methods.univariate import variants
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = COSTS = range(5)
@@ -117,3 +118,38 @@ def test_too_many_layers_are_refused():
     x = np.arange(100_000.0)
     with pytest.raises(InputError, match=r"needs .* back pointers"):
         variants.cut_into_at_most(x, 2, SSE, 50_000)
+
+
+X = [1.0, 2.0, 2.0, 7.0, 8.0, 9.0, 20.0, 21.0]
+
+
+def test_variants_through_the_public_function():
+    assert microagg.cut_sorted(X, 2, group_cost=0.0).tolist() == microagg.cut_sorted(X, 2).tolist()
+    assert microagg.cut_sorted(X, 2, group_cost=1e9).tolist() == [8]
+    assert len(microagg.cut_sorted(X, 2, max_groups=2)) == 2
+    own = microagg.cut_sorted(X, 2, cost=lambda v: float(np.ptp(v)), splitting_is_beneficial=True)
+    assert own.tolist() == microagg.cut_sorted(X, 2, cost="max").tolist()
+    with pytest.warns(DisclosureRiskWarning, match="fewer than k"):
+        assert microagg.cut_sorted(X, 3, size_penalty=0.0).tolist() == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_variants_of_huge_values():
+    huge = np.array(X) * 1e306
+    assert microagg.cut_sorted(huge, 2, group_cost=0.0).tolist() == [3, 6, 8]
+    assert microagg.cut_sorted(huge, 2, max_groups=2).tolist() == [6, 8]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"group_cost": -1}, "group_cost must be a finite number of at least 0; got -1"),
+        ({"size_penalty": float("nan")}, "size_penalty must be a finite number"),
+        ({"max_groups": 0}, "whole number of at least 1"),
+        ({"group_cost": 1, "max_groups": 2}, "group_cost and max_groups is a variant"),
+        ({"group_cost": 1, "method": "simple"}, "leave the method out"),
+        ({"group_cost": 1, "cost": "huber"}, "cost='huber' is not known"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        microagg.cut_sorted(X, 2, **settings)

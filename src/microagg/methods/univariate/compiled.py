@@ -25,16 +25,16 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what only compiled code calls; it must not make arrays."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, no_cpython_wrapper=True)
 
 
 def scan(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a search that may run in any order and round in any way."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=_MIN_SCAN)
+    return _compiled(function, no_cpython_wrapper=True, fastmath=_MIN_SCAN)
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    options |= {"nogil": True, "error_model": "numpy", "_nrt": False}
+    options |= {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
     for cache in (True, False):  # False where no folder can be written to
         try:
             return njit(**options, cache=cache)(function)  # type: ignore[no-any-return]

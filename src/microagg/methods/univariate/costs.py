@@ -96,7 +96,7 @@ class Line(NamedTuple):
     """
 
     x: Floats  # (n,) the values, ascending, brought near 1 by a power of two if need be
-    raw: Floats  # (n,) the values as given
+    raw: NDArray[np.int64]  # (n,) the bits of the values as given
     back: (
         NDArray[np.int32] | NDArray[np.int64]
     )  # (n+1,) where the last group of the best partition begins
@@ -117,7 +117,7 @@ def new_line(x: Floats, k: int, cost: int) -> Line:
     inverses(w[INVERSE], w[INVERSE_LOW], q[MODULAR], k)
     small = n < 2**31 - 1
     back = np.empty(n + 1, dtype=np.int32) if small else np.empty(n + 1, dtype=np.int64)
-    return Line(near, x, back, w, q)
+    return Line(near, x.view(np.int64), back, w, q)
 
 
 def _near_one(x: Floats) -> tuple[Floats, float]:
@@ -133,18 +133,19 @@ def _near_one(x: Floats) -> tuple[Floats, float]:
 
 def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
     """Run a kernel over the line; answer what it cannot decide with rational numbers."""
-    q = line.q
+    q, values = line.q, line.raw.view(np.float64)
     while True:
         algorithm(line.x, line.raw, line.back, line.w, q, state)
         if not q[PLACE, ASKED]:
-            return
+            break
         at = int(q[PLACE, ANSWERS])
         i, rival, j = int(q[ASK_START, at]), int(q[ASK_RIVAL, at]), int(q[ASK_COLUMN, at])
         cost = int(q[PLACE, COST])
-        q[ANSWER, at] = prefers_rationally(line.raw, line.back, cost, i, rival, j)
+        q[ANSWER, at] = prefers_rationally(values, line.back, cost, i, rival, j)
         q[PLACE, ANSWERS] += 1
         if at + 1 == q.shape[1]:
             q = np.concatenate([q, np.empty_like(q)], axis=1)
+    line.q[PLACE, : ANSWERS + 1] = q[PLACE, : ANSWERS + 1]
 
 
 @inner
@@ -177,7 +178,7 @@ def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     if settled == 0:
         _begin(x, w, q, 0, hi)
         for t in range(1, k):
-            w[H, t] = np.inf
+            w[H, t], q[ORIGIN, t] = np.inf, t
         return k, hi
     a = _ancestor(back, q, settled)
     if a >= 0:
@@ -254,7 +255,7 @@ def _retrace(x, raw, back, w, q, settled):  # type: ignore[no-untyped-def]
         if i >= 0 and j >= q[PLACE, K] and w[H, i] < np.inf:
             settle(x, raw, back, w, q, i, j)
         else:
-            w[H, j] = np.inf
+            w[H, j], q[ORIGIN, j] = np.inf, lo + j
 
 
 @inner
@@ -430,13 +431,13 @@ def _group(x, raw, w, q, i, j):  # type: ignore[no-untyped-def]
         c = minus(c, minus(np.uint64(q[R1, b]), np.uint64(q[R1, i])))
     elif cost == MAX:
         h, e = two_sum(x[lo + j - 1], -x[lo + i])
-        c = minus(residue(raw, lo + j - 1), residue(raw, lo + i))
+        c = minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
     else:
         at = j - 1 if cost == ROUND_UP else i
         g, m = two_sum(x[lo + at], -x[lo])
         g, m = times(g, m, float(s), 0.0)
         h, e = add(h, e, -g, -m)
-        c = minus(c, by(residue(raw, lo + at), np.uint64(s)))
+        c = minus(c, by(residue(raw[lo + at]), np.uint64(s)))
         if cost == ROUND_UP:
             h, e, c = -h, -e, minus(np.uint64(0), c)
     return h, e, c
@@ -493,7 +494,7 @@ def _ready(x, raw, w, q):  # type: ignore[no-untyped-def]
         y, z = two_sum(x[lo + t], -base)
         s, d = two_sum(s, y)
         e += d + z  # may grow with the length: each rounding here is one of 2^-106
-        r = plus(r, residue(raw, lo + t))
+        r = plus(r, residue(raw[lo + t]))
         w[S1, t + 1], w[E1, t + 1], q[R1, t + 1] = s, e, r
     q[PLACE, READY] = 1
 

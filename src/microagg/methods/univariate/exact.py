@@ -72,43 +72,33 @@ def doubled_cost(x, cost, i, j):  # type: ignore[no-untyped-def]
     """
     if cost == MAX:
         return two_sum(x[j - 1], -x[i])
+    base = x[(i + j) // 2]
     if cost == ROUND_UP:
-        return _deviations(x, i, j, x[j - 1], -1.0)
-    if cost == ROUND_DOWN:
-        return _deviations(x, i, j, x[i], 1.0)
-    middle = x[(i + j) // 2]
-    if cost == SAE:
-        half = (j - i) // 2
-        h, e = _deviations(x, j - half, j, middle, 1.0)
-        g, m = _deviations(x, i, i + half, middle, -1.0)
-        return add(h, e, g, m)
+        base = x[j - 1]
+    elif cost == ROUND_DOWN:
+        base = x[i]
+    half = (j - i) // 2
     s1, e1, s2, e2 = 0.0, 0.0, 0.0, 0.0
     t = i
     while t < j:
         end = _end_of_run(x, t, j)
-        y, z = two_sum(x[t], -middle)
-        h, e = times(y, z, float(end - t), 0.0)
+        weight = end - t
+        if cost == ROUND_UP:
+            weight = -weight
+        elif cost == SAE:  # those in the upper half less those in the lower
+            weight = max(end - max(t, j - half), 0) - max(min(end, i + half) - t, 0)
+        y, z = two_sum(x[t], -base)
+        h, e = times(y, z, float(weight), 0.0)
         s1, e1 = add(s1, e1, h, e)
-        h, e = times(h, e, y, z)
-        s2, e2 = add(s2, e2, h, e)
+        if cost == SSE:
+            h, e = times(h, e, y, z)
+            s2, e2 = add(s2, e2, h, e)
         t = end
+    if cost != SSE:
+        return s1, e1
     h, e = times(s1, e1, s1, e1)
     h, e = divided(h, e, float(j - i))
     return add(s2, e2, -h, -e)
-
-
-@inner
-def _deviations(x, i, j, base, sign):  # type: ignore[no-untyped-def]
-    """Sum of sign·(x − base) over [i, j) in doubled precision."""
-    high, low = 0.0, 0.0
-    t = i
-    while t < j:
-        end = _end_of_run(x, t, j)
-        y, z = two_sum(x[t], -base)
-        y, z = times(y, z, sign * (end - t), 0.0)
-        high, low = add(high, low, y, z)
-        t = end
-    return high, low
 
 
 @inner
@@ -128,14 +118,16 @@ def _end_of_run(x, t, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def residue(x, t):  # type: ignore[no-untyped-def]
-    """Residue of the double x[t]."""
-    word = x.view(np.uint64)[t]
+def residue(bits):  # type: ignore[no-untyped-def]
+    """Residue of a double, given by its bits."""
+    word = np.uint64(bits)
     exponent = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF))
     mantissa = word & np.uint64(0xFFFFFFFFFFFFF)
     if exponent > 0:
         mantissa |= np.uint64(0x10000000000000)
-    turn = np.uint64((exponent if exponent > 0 else 1) % 61)  # the same offset for all: it scales every cost alike
+    turn = np.uint64(
+        (exponent if exponent > 0 else 1) % 61
+    )  # the same offset for all: it scales every cost alike
     r = ((mantissa << turn) & PRIME) | (mantissa >> (_U61 - turn))
     if r == PRIME:
         r = _U0

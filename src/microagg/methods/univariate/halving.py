@@ -33,34 +33,33 @@ from microagg.methods.univariate.costs import (
     value,
     window_done,
 )
+from microagg.methods.univariate.simple import least_two_sse
 from microagg.progress import STOP, State
+
+# Up to so many starts, one pass over them is faster than two with wide instructions.
+_SHORT = 24
 
 
 @scan
-def _least_sse(p1, h, inverse, offset, first, last, pj):  # type: ignore[no-untyped-def]
-    """Least value of the starts first..last of a column, for sse."""
+def _near_least_sse(p1, h, inverse, offset, first, last, pj, slack):  # type: ignore[no-untyped-def]
+    """The least value and slack, how many starts are up to that, the sum of their distances."""
     least = np.inf
     for i in range(first, last + 1):
         d = pj - p1[i]
         least = min(least, h[i] - d * d * inverse[offset + i])
-    return least
-
-
-@scan
-def _near_least_sse(p1, h, inverse, offset, first, last, pj, limit):  # type: ignore[no-untyped-def]
-    """How many starts have a value up to the limit, and the sum of their distances to first."""
+    limit = least + slack
     count, total = 0, 0
     for i in range(first, last + 1):
         d = pj - p1[i]
         near = h[i] - d * d * inverse[offset + i] <= limit
         count += near
         total += (i - first) * near
-    return count, total
+    return limit, count, total
 
 
 @inner
 def _near_least(x, w, q, first, last, j, slack):  # type: ignore[no-untyped-def]
-    """For any cost: the limit, how many starts are up to it, the sum of their distances."""
+    """The same for any cost."""
     least = np.inf
     for i in range(first, last + 1):
         least = min(least, value(x, w, q, i, j))
@@ -96,16 +95,20 @@ def _halving(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
                     if j + step < stop:
                         last = min(last, back[lo + j + step] - lo)
                     slack = tolerance(x, w, q, j)
-                    if sse:
-                        pj, offset = p1[j], 2 * k - j
-                        limit = _least_sse(p1, h, inverse, offset, first, last, pj) + slack
-                        count, total = _near_least_sse(
-                            p1, h, inverse, offset, first, last, pj, limit
+                    if sse and last - first < _SHORT:
+                        best, least, second = least_two_sse(
+                            p1, h, inverse, 2 * k - j, first, last, p1[j]
                         )
+                        limit, clear = least + slack, second > least + slack
                     else:
-                        limit, count, total = _near_least(x, w, q, first, last, j, slack)
-                    best = first + total
-                    if count != 1:
+                        if sse:
+                            limit, count, total = _near_least_sse(
+                                p1, h, inverse, 2 * k - j, first, last, p1[j], slack
+                            )
+                        else:
+                            limit, count, total = _near_least(x, w, q, first, last, j, slack)
+                        best, clear = first + total, count == 1
+                    if not clear:
                         best = best_of_close(x, raw, back, w, q, first, last, j, limit)
                     settle(x, raw, back, w, q, best, j)
                 step //= 2

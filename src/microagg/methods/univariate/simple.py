@@ -8,8 +8,8 @@ Idea      The best partition of the first j values ends with a group that begins
 Cost      O(kn) time, O(n) memory; simple+ tries far fewer starts in practice.
 Paper     Stamm & Schaub 2024, Algorithm 2 (the printed bound j−2k+2 forbids groups of 2k−1 and is
           a misprint for j−2k+1).
-Here      Decisions are exact, see costs.py; ties go to the lower start. The loop for sse is
-          written out, because calls per value would cost more than the values.
+Here      Decisions are exact, see costs.py; ties go to the lower start. Starts whose
+          costs are equal because all values between are equal are not tried one by one.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def least_two_sse(p1, h, inverse, offset, first, last, pj):  # type: ignore[no-u
     return best, least, second
 
 
-@inner
-def _simple(x, raw, back, w, q, monotone, state):  # type: ignore[no-untyped-def]
+@entry
+def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def]
     k, sse = q[PLACE, K], q[PLACE, COST] == SSE
     p1, h, inverse, origin, known = w[P1], w[H], w[INVERSE], q[ORIGIN], q[KNOWN]
     while not state[STOP]:
@@ -74,15 +74,23 @@ def _simple(x, raw, back, w, q, monotone, state):  # type: ignore[no-untyped-def
             return
         lo = q[PLACE, LO]
         before = max(back[lo + begin - 1] - lo, 0) if lo + begin > k else 0
+        alike = max(begin - k - 1, 0)  # from here on the starts have equal f for sure
+        while alike > 0 and origin[alike - 1] == origin[alike]:
+            alike -= 1
         for j in range(begin, end + 1):
             first = max(j - 2 * k + 1, before, 0)
-            if sse:
-                best, least, second = least_two_sse(p1, h, inverse, 2 * k - j, first, j - k, p1[j])
+            last = j - k
+            if last > 0 and origin[last] != origin[last - 1]:
+                alike = last
+            if alike <= first and raw[lo + first] == raw[lo + j - 1]:
+                best, least, second = first, value(x, w, q, first, j), np.inf
+            elif sse:
+                best, least, second = least_two_sse(p1, h, inverse, 2 * k - j, first, last, p1[j])
             else:
-                best, least, second = least_two(x, w, q, first, j - k, j)
+                best, least, second = least_two(x, w, q, first, last, j)
             limit = least + tolerance(x, w, q, j)
             if second <= limit:
-                best = best_of_close(x, raw, back, w, q, first, j - k, j, limit)
+                best = best_of_close(x, raw, back, w, q, first, last, j, limit)
                 least = value(x, w, q, best, j)
             h[j] = least
             back[lo + j] = lo + best
@@ -94,21 +102,11 @@ def _simple(x, raw, back, w, q, monotone, state):  # type: ignore[no-untyped-def
             return
 
 
-@entry
-def _all_starts(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
-    _simple(x, raw, back, w, q, False, state)
-
-
-@entry
-def _later_starts(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
-    _simple(x, raw, back, w, q, True, state)
-
-
 def simple(line: Line, state: State) -> None:
     """Fill the line by trying all starts."""
-    run(_all_starts, line, state)
+    run(lambda *arrays: _simple(*arrays, False), line, state)
 
 
 def simple_plus(line: Line, state: State) -> None:
     """Fill the line by trying the starts from the last best one on."""
-    run(_later_starts, line, state)
+    run(lambda *arrays: _simple(*arrays, True), line, state)

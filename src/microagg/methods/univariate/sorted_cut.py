@@ -11,6 +11,8 @@ Here      Equal values are taken in the order of their rows.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,11 +22,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from microagg.errors import InputError, listed, shown
+from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import entry
 from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, new_line
 from microagg.progress import DONE, State, new_state
+from microagg.tables.matrix import check_k
 
 T = TypeVar("T")
 
@@ -40,12 +43,22 @@ ALGORITHMS = {
 }
 
 # Measured on uniform data: below, simple+ is faster than halving.
-_SIMPLE_PLUS_BELOW = 1500
+_SIMPLE_PLUS_BELOW = 1200
 # Threads pay from about this many values on.
 _WORTH_TWO_THREADS = 50_000
 
 
-def cut_sorted(x: ArrayLike, k: int, method: str = "auto", cost: str = "sse") -> Labels:
+def cut_sorted(
+    x: ArrayLike,
+    k: int,
+    method: str = "auto",
+    cost: str | Callable[[Floats], float] = "sse",
+    *,
+    group_cost: float | None = None,
+    max_groups: int | None = None,
+    size_penalty: float | None = None,
+    splitting_is_beneficial: bool = False,
+) -> Labels:
     """Cut ascending values into groups of at least k at the least cost.
 
     Parameters
@@ -53,28 +66,79 @@ def cut_sorted(x: ArrayLike, k: int, method: str = "auto", cost: str = "sse") ->
     x : array-like of shape (n,), ascending and finite, n ≥ k
     k : int, at least 1
     method : "auto" or the name of a univariate algorithm; all give the same groups
-    cost : "sse", "sae", "max", "round-up" or "round-down"
+    cost : "sse", "sae", "max", "round-up" or "round-down", or a function of a group's values
+        A function is called O(n²) times, or O(kn) times with ``splitting_is_beneficial``:
+        if cutting a group of 2k or more in two never costs more.
+    group_cost : float, optional
+        What each group costs beside; groups may then be of any size from k on.
+    max_groups : int, optional
+        Largest number of groups.
+    size_penalty : float, optional
+        Allow groups under k, at this much for each record that they lack. That is no
+        k-anonymity any more, and a DisclosureRiskWarning says so.
 
     Returns
     -------
     int64 array: the end of each group; group g is ``x[ends[g-1]:ends[g]]``. The optimum
-    for the doubles given; of equal ones, the one with the larger last groups.
+    for the doubles given; of equal ones, the one with the larger last groups. For the variants
+    see :mod:`.variants`.
 
     >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2).tolist()
     [3, 6, 8]
+    >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2, group_cost=100).tolist()
+    [6, 8]
     """
     values = np.ascontiguousarray(x, dtype=np.float64)
     if values.ndim != 1:
         raise InputError(f"cut_sorted takes one column; the array has shape {values.shape}.")
-    if isinstance(k, bool) or int(k) != k or not 1 <= k <= len(values):
-        raise InputError(
-            f"k={shown(k)} must be a whole number from 1 to the number of values, {len(values)}."
-        )
+    k = check_k(k, len(values))
     if not np.isfinite(values).all():
         raise InputError("cut_sorted takes finite values; there is a NaN or an infinity.")
     if (values[1:] < values[:-1]).any():
         raise InputError("cut_sorted takes ascending values; sort them first.")
-    return _cut(values, int(k), method, cost, new_state())
+    chosen = {
+        "group_cost": group_cost,
+        "max_groups": max_groups,
+        "size_penalty": size_penalty,
+        "a function as cost": cost if callable(cost) else None,
+    }
+    asked = [name for name, setting in chosen.items() if setting is not None]
+    if not asked:
+        return _cut(values, k, method, str(cost), new_state())
+    if len(asked) > 1 or method != "auto":
+        raise InputError(
+            f"{' and '.join(asked)} is a variant of the problem with an algorithm of its own; use one "
+            "at a time and leave the method out."
+        )
+    for name in ("group_cost", "size_penalty"):
+        given = chosen[name]
+        if given is not None and not 0 <= float(given) < np.inf:  # type: ignore[arg-type]
+            raise InputError(f"{name} must be a finite number of at least 0; got {shown(given)}.")
+    from microagg.methods.univariate import variants
+
+    if callable(cost):
+        return variants.cut_with_own_cost(values, k, cost, splitting_is_beneficial)
+    number = _number_of(cost)
+    # Sums of squares of values near the largest double would overflow.
+    unit = 2.0 ** -max(np.frexp(np.abs(values).max())[1] - 400, 0)
+    values = values * unit
+    price = unit * unit if cost == "sse" else unit
+    if group_cost is not None:
+        return variants.cut_with_group_cost(values, k, number, group_cost * price)
+    if max_groups is not None:
+        return variants.cut_into_at_most(values, k, number, check_k(max_groups, sys.maxsize))
+    warnings.warn(
+        "size_penalty allows groups of fewer than k records: the result need not be k-anonymous.",
+        DisclosureRiskWarning,
+        stacklevel=2,
+    )
+    return variants.cut_with_soft_minimum(values, k, number, float(size_penalty or 0.0) * price)
+
+
+def _number_of(cost: str) -> int:
+    if not isinstance(cost, str) or cost not in COSTS:
+        raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
+    return COSTS[cost]
 
 
 def labels_of(order: NDArray[np.integer], ends: Labels) -> Labels:
@@ -142,8 +206,7 @@ def _partition(X: Floats, k: int, method: str, cost: str, progress: State | None
 
 
 def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
-    if cost not in COSTS:
-        raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
+    number = _number_of(cost)
     if method == "auto":
         method = "simple-plus" if k < _SIMPLE_PLUS_BELOW else "halving"
     if method not in ALGORITHMS:
@@ -157,31 +220,23 @@ def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
     fill: Callable[[Line, State], None] = getattr(
         import_module(f"microagg.methods.univariate.{module}"), name
     )
-    line = new_line(x, k, COSTS[cost])
+    line = new_line(x, k, number)
     fill(line, state)
     if line.q[PLACE, SETTLED] < n:  # told to stop: nobody will look at this
         return np.array([n], dtype=np.int64)
-    ends = np.empty(_count_groups(line.back), dtype=np.int64)
-    _trace(line.back, ends)
-    return ends
-
-
-@entry
-def _count_groups(back):  # type: ignore[no-untyped-def]
-    count, j = 0, back.size - 1
-    while j > 0:
-        count += 1
-        j = back[j]
-    return count
+    ends = np.empty(n // k, dtype=np.int64)
+    return ends[_trace(line.back, ends) :].copy()
 
 
 @entry
 def _trace(back, ends):  # type: ignore[no-untyped-def]
-    """Ends of the groups of the best partition of all values."""
-    j = back.size - 1
-    for g in range(ends.size - 1, -1, -1):
+    """Fill in the ends of the groups of all values from behind; return where they begin."""
+    g, j = ends.size, back.size - 1
+    while j > 0:
+        g -= 1
         ends[g] = j
         j = back[j]
+    return g
 
 
 @entry

@@ -1,0 +1,112 @@
+"""Sorting, labels and the checks around the optimal cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from methods.univariate.rational import COSTS, Groups, best_ends
+from microagg.errors import InputError
+from microagg.methods.univariate import sorted_cut
+from microagg.methods.univariate.sorted_cut import cut_sorted, labels_of, sorted_order
+from microagg.progress import DONE, STOP, new_state
+
+FUNCTIONS = (
+    sorted_cut.hansen_mukherjee,
+    sorted_cut.simple,
+    sorted_cut.simple_plus,
+    sorted_cut.staggered,
+    sorted_cut.wilber,
+    sorted_cut.galil_park,
+    sorted_cut.fastest,
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_labels_in_the_order_of_the_rows(function):
+    assert function(np.array([[10.0], [1.0], [11.0], [2.0]]), 2).tolist() == [0, 1, 0, 1]
+    assert function(np.array([[5.0], [5.0], [5.0], [5.0]]), 2).tolist() == [0, 0, 1, 1]
+    rng = np.random.default_rng(0)
+    for cost in COSTS:
+        x = rng.integers(0, 50, 300).astype(float)
+        before = x.copy()
+        labels = function(x[:, None], 4, cost=cost)
+        assert np.array_equal(x, before)
+        assert labels.dtype == np.int64
+        order = sorted(range(300), key=lambda row: (x[row], row))
+        expected = np.empty(300, dtype=int)
+        start = 0
+        for g, end in enumerate(best_ends(x[order], 4, cost)):
+            expected[order[start:end]] = g
+            start = end
+        seen = list(dict.fromkeys(expected.tolist()))
+        assert labels.tolist() == [seen.index(g) for g in expected.tolist()]
+
+
+@pytest.mark.parametrize("n", [1, 2, 49_999, 50_000, 50_001, 120_000])
+def test_sorted_order_is_stable(n):
+    rng = np.random.default_rng(n)
+    for x in (rng.random(n), rng.integers(0, 30, n) * 0.1, np.zeros(n), -np.arange(n) * 1.0):
+        order, values = sorted_order(x)
+        assert np.array_equal(order, np.argsort(x, kind="stable"))
+        assert np.array_equal(values, x[order])
+
+
+def test_zeros_of_both_signs_are_equal():
+    x = np.where(np.arange(60_000) % 2, -0.0, 0.0)
+    order, _ = sorted_order(x)
+    assert np.array_equal(order, np.arange(60_000))
+
+
+def test_labels_of_a_large_table():
+    rng = np.random.default_rng(1)
+    x = rng.permutation(100_000) * 1.0
+    order, values = sorted_order(x)
+    ends = cut_sorted(values, 5)
+    labels = labels_of(order, ends)
+    rank = np.searchsorted(ends, x.astype(int), side="right")
+    first = np.unique(rank, return_index=True)[1]
+    assert np.array_equal(labels[first[np.argsort(first)]], np.arange(len(ends)))
+    assert np.array_equal(labels[first[rank]], labels)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64, bool])
+def test_other_numbers_are_taken_as_doubles(dtype):
+    x = np.sort(np.random.default_rng(2).integers(0, 2 if dtype is bool else 90, 50)).astype(dtype)
+    assert cut_sorted(x, 3).tolist() == best_ends(x.astype(float), 3, "sse")
+    assert cut_sorted(x.tolist(), 3).tolist() == best_ends(x.astype(float), 3, "sse")
+
+
+def test_the_peer_s_example():
+    # PUBLISHED.md, section 3: the reference implementation gives 189.6 here.
+    x = np.array([4, 5, 6, 7, 9, 11, 11, 11, 22, 24.0])
+    group = Groups(x, len(x), "sse")
+    assert group.of(cut_sorted(x, 3)) / group.scale == pytest.approx(105 + 2 / 3)
+
+
+def test_what_is_refused():
+    with pytest.raises(InputError, match="ascending"):
+        cut_sorted([2.0, 1.0], 1)
+    with pytest.raises(InputError, match="finite"):
+        cut_sorted([1.0, np.nan], 1)
+    for k in (0, 3, 1.5, True):
+        with pytest.raises(InputError, match="whole number of at least 1|k=3 needs at least 3"):
+            cut_sorted([1.0, 2.0], k)
+    with pytest.raises(InputError, match="one column"):
+        cut_sorted([[1.0], [2.0]], 1)
+    with pytest.raises(InputError, match="method='mdav' is not known here"):
+        cut_sorted([1.0, 2.0], 1, method="mdav")
+    with pytest.raises(InputError, match="cost='l2' is not known"):
+        cut_sorted([1.0, 2.0], 1, cost="l2")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_reports_and_stops(function):
+    X = np.random.default_rng(3).random((1000, 1))
+    state = new_state()
+    function(X, 3, progress=state)
+    assert state[DONE] == 1000
+    state = new_state()
+    state[STOP] = 1
+    function(X, 3, progress=state)
+    assert state[DONE] == 0
