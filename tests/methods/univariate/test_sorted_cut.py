@@ -90,7 +90,7 @@ def test_what_is_refused():
     with pytest.raises(InputError, match="finite"):
         cut_sorted([1.0, np.nan], 1)
     for k in (0, 3, 1.5, True):
-        with pytest.raises(InputError, match="whole number of at least 1|k=3 needs at least 3"):
+        with pytest.raises(InputError, match=r"whole number of at least 1|k=3 needs at least 3"):
             cut_sorted([1.0, 2.0], k)
     with pytest.raises(InputError, match="one column"):
         cut_sorted([[1.0], [2.0]], 1)
