@@ -29,7 +29,9 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
         return given
     if given.min() < 0 or given.max() >= given.size:
         given = np.unique(given, return_inverse=True)[1].reshape(-1)
-    return np.asarray(renumber(given, int(given.max()) + 1))
+    new = given.copy()
+    renumber(new, np.full(int(given.max()) + 1, -1))
+    return new
 
 
 def group_sizes(labels: Labels) -> Labels:

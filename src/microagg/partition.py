@@ -9,7 +9,7 @@ import numpy as np
 
 from microagg.encode.scale import check_scale, fit_scale
 from microagg.errors import InputError, check_random_state, listed, shown
-from microagg.groups import Labels, canonical_labels, sum_of_squares
+from microagg.groups import canonical_labels, sum_of_squares
 from microagg.progress import Report, State, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition
@@ -74,22 +74,26 @@ def partition(
         )
 
     started = time.perf_counter()
-    scaled = fit_scale(matrix, scale).apply(matrix)
-    data = matrix if chosen.takes_raw(matrix.shape[1]) else scaled
+    scaling = fit_scale(matrix, scale)
+    raw = chosen.takes_raw(matrix.shape[1])
+    data = matrix if raw else scaling.apply(matrix)
 
-    def work(state: State) -> Labels:
+    def work(state: State) -> Any:
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
-    labels = canonical_labels(run_watched(work, report=progress))
+    found = run_watched(work, report=progress)
+    labels = canonical_labels(found.labels if raw else found)
+    scaled = scaling.apply(matrix) if raw else data
+    sst = float(np.square(scaled - scaled.mean(axis=0)).sum())
     return Partition(
         labels=labels,
         k=k,
         method=chosen.name,
         scale=scale,
         options=settings,
-        sse=sum_of_squares(scaled, labels),
-        sst=float(np.square(scaled - scaled.mean(axis=0)).sum()),
+        sse=found.lost * sst if raw else sum_of_squares(scaled, labels),
+        sst=sst,
         seconds=time.perf_counter() - started,
     )
 

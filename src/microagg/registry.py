@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 # Bound before the function methods(), which the package of that name would hide otherwise.
 import microagg.methods  # noqa: F401
 from microagg.errors import InputError, listed, shown
-from microagg.groups import Labels
 
 __all__ = ["METHODS", "Method", "Option", "find", "methods"]
 
@@ -59,11 +58,14 @@ class Method:
         """Whether the values are wanted as they are: exact methods are exact for those."""
         return n_columns == 1 and bool(self.univariate)
 
-    def function(self, n_columns: int) -> Callable[..., Labels]:
-        """Load the function ``(X, k, *, progress=None, **options) -> labels`` for so many columns."""
+    def function(self, n_columns: int) -> Callable[..., Any]:
+        """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
+
+        It returns labels; one that takes raw values also returns SSE/SST.
+        """
         place = self.univariate if self.takes_raw(n_columns) else self.implementation
         module, name = place.split(":")
-        function: Callable[..., Labels] = getattr(import_module(module), name)
+        function: Callable[..., Any] = getattr(import_module(module), name)
         return function
 
     def as_dict(self) -> dict[str, object]:

@@ -20,18 +20,15 @@ def is_canonical(labels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def renumber(labels, n_groups):  # type: ignore[no-untyped-def]
-    """Number groups 0..n_groups−1 anew by first appearance."""
-    new = np.full(n_groups, -1)
-    out = np.empty_like(labels)
+def renumber(labels, number):  # type: ignore[no-untyped-def]
+    """Number groups anew by first appearance, in place; ``number`` holds a −1 for each group."""
     found = 0
     for i in range(labels.size):
         label = labels[i]
-        if new[label] < 0:
-            new[label] = found
+        if number[label] < 0:
+            number[label] = found
             found += 1
-        out[i] = new[label]
-    return out
+        labels[i] = number[label]
 
 
 @kernel

@@ -24,13 +24,16 @@ FUNCTIONS = (
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_labels_in_the_order_of_the_rows(function):
-    assert function(np.array([[10.0], [1.0], [11.0], [2.0]]), 2).tolist() == [0, 1, 0, 1]
-    assert function(np.array([[5.0], [5.0], [5.0], [5.0]]), 2).tolist() == [0, 0, 1, 1]
+    assert function(np.array([[10.0], [1.0], [11.0], [2.0]]), 2).labels.tolist() == [0, 1, 0, 1]
+    assert function(np.array([[5.0], [5.0], [5.0], [5.0]]), 2).labels.tolist() == [0, 0, 1, 1]
     rng = np.random.default_rng(0)
     for cost in COSTS:
         x = rng.integers(0, 50, 300).astype(float)
         before = x.copy()
-        labels = function(x[:, None], 4, cost=cost)
+        labels, lost = function(x[:, None], 4, cost=cost)
+        groups = [x[labels == g] for g in range(labels.max() + 1)]
+        within = sum(np.square(group - group.mean()).sum() for group in groups)
+        assert lost == pytest.approx(within / np.square(x - x.mean()).sum())
         assert np.array_equal(x, before)
         assert labels.dtype == np.int64
         order = sorted(range(300), key=lambda row: (x[row], row))

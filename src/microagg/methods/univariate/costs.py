@@ -53,16 +53,9 @@ from microagg.methods.univariate.exact import (
 )
 from microagg.progress import DONE, State
 
-__all__ = ["AGGREGATE_OF", "COSTS", "SSE", "Line", "new_line", "run"]
+__all__ = ["COSTS", "SSE", "Line", "new_line", "run"]
 
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
-AGGREGATE_OF = {
-    "sse": "mean",
-    "sae": "median",
-    "max": "midrange",
-    "round-up": "maximum",
-    "round-down": "minimum",
-}
 
 # Rows of Line.w, by column of the window unless said otherwise. For sse, f is short of the sum of
 # squares so far, which is common to all starts: only −(sum)²/size of each group counts. P1 is
@@ -97,9 +90,7 @@ class Line(NamedTuple):
 
     x: Floats  # (n,) the values, ascending, brought near 1 by a power of two if need be
     raw: NDArray[np.int64]  # (n,) the bits of the values as given
-    back: (
-        NDArray[np.int32] | NDArray[np.int64]
-    )  # (n+1,) where the last group of the best partition begins
+    back: NDArray[np.signedinteger]  # (n+1,) where the last group of the best partition begins
     w: Floats  # (9, size of a window)
     q: NDArray[np.int64]  # (14, size of a window)
 
@@ -107,7 +98,7 @@ class Line(NamedTuple):
 def new_line(x: Floats, k: int, cost: int) -> Line:
     """Prepare sorted values: O(k), but for values of extreme size."""
     n = len(x)
-    near, tiny = _near_one(x)
+    near, tiny = near_one(x)
     width = max(min((96 if k < _LARGE else 20) * k, 4 * n) + 2, 64)
     w = np.empty((9, width))
     w[BOUND, : TINY + 1] = 0.0, 0.0, tiny
@@ -120,7 +111,7 @@ def new_line(x: Floats, k: int, cost: int) -> Line:
     return Line(near, x.view(np.int64), back, w, q)
 
 
-def _near_one(x: Floats) -> tuple[Floats, float]:
+def near_one(x: Floats) -> tuple[Floats, float]:
     """Scale by a power of two so that squares neither overflow nor vanish; absolute error.
 
     Only tables that hold both huge and tiny values lose digits by that, which the error says.

@@ -17,19 +17,28 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
+from microagg.kernels.labels import renumber
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, new_line
+from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, near_one, new_line
 from microagg.progress import DONE, State, new_state
 from microagg.tables.matrix import check_k
 
 T = TypeVar("T")
+
+
+class Cut(NamedTuple):
+    """A partition of one column, and its SSE over its SST, cheaper to sum in sorted order."""
+
+    labels: Labels
+    lost: float
+
 
 # Name of a method -> module and function that fill a line.
 ALGORITHMS = {
@@ -156,53 +165,69 @@ def labels_of(order: NDArray[np.integer], ends: Labels) -> Labels:
         partial(_scatter, order, cuts, middle, len(ends), labels),
         both=middle > 0,
     )
-    _renumber(labels, np.full(len(ends), -1, dtype=np.int64))
+    renumber(labels, np.full(len(ends), -1))
     return labels
 
 
-def hansen_mukherjee(
-    X: Floats, k: int, *, cost: str = "sse", progress: State | None = None
-) -> Labels:
+def hansen_mukherjee(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
     return _partition(X, k, "hansen-mukherjee", cost, progress)
 
 
-def simple(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def simple(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.simple`."""
     return _partition(X, k, "simple", cost, progress)
 
 
-def simple_plus(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def simple_plus(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.simple`."""
     return _partition(X, k, "simple-plus", cost, progress)
 
 
-def staggered(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def staggered(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.staggered`."""
     return _partition(X, k, "staggered", cost, progress)
 
 
-def wilber(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def wilber(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.wilber`."""
     return _partition(X, k, "wilber", cost, progress)
 
 
-def galil_park(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def galil_park(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.galil_park`."""
     return _partition(X, k, "galil-park", cost, progress)
 
 
-def fastest(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Labels:
+def fastest(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally by the algorithm that is fastest for this k and n."""
     return _partition(X, k, "auto", cost, progress)
 
 
-def _partition(X: Floats, k: int, method: str, cost: str, progress: State | None) -> Labels:
+def _partition(X: Floats, k: int, method: str, cost: str, progress: State | None) -> Cut:
     """Sort, cut, label. X has shape (n, 1), raw finite doubles."""
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
     ends = _cut(values, k, method, cost, new_state() if progress is None else progress)
-    del values
-    return labels_of(order, ends)
+    near, _ = near_one(values)
+    total = _squares(near, ends[-1:])
+    lost = _squares(near, ends) / total if total > 0 else 0.0
+    del values, near
+    return Cut(labels_of(order, ends), lost)
+
+
+@entry
+def _squares(x, ends):  # type: ignore[no-untyped-def]
+    """Sum of squared distances to the means of the groups."""
+    total, start = 0.0, 0
+    for end in ends:
+        base, s1, s2 = x[(start + end) // 2], 0.0, 0.0
+        for t in range(start, end):
+            y = x[t] - base
+            s1 += y
+            s2 += y * y
+        total += max(s2 - s1 * s1 / (end - start), 0.0)
+        start = end
+    return total
 
 
 def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
@@ -244,18 +269,6 @@ def _scatter(order, cuts, first, last, labels):  # type: ignore[no-untyped-def]
     for g in range(first, last):
         for t in range(cuts[g], cuts[g + 1]):
             labels[order[t]] = g
-
-
-@entry
-def _renumber(labels, number):  # type: ignore[no-untyped-def]
-    """Number groups by first appearance."""
-    count = 0
-    for row in range(labels.size):
-        g = labels[row]
-        if number[g] < 0:
-            number[g] = count
-            count += 1
-        labels[row] = number[g]
 
 
 def sorted_order(x: Floats) -> tuple[NDArray[np.intp], Floats]:
