@@ -294,4 +294,5 @@ def test_each_column_by_itself_with_its_own_cost(survey, tmp_path):
     assert result["aggregate"] == "median"
     assert "grouped    income: by auto, k = 5" in done.stderr
     assert "this is not k-anonymity" in done.stderr
+    assert "k = 5 holds for each column by itself" in done.stderr
     assert result["verified"]["holds"] is True

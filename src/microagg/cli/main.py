@@ -247,7 +247,8 @@ def _protect_file(
     same_format = source.suffix.lower() == target.suffix.lower()
     with clock.time("write"):
         verification = release.write(target, found_form if same_format else form)
-    _say_verification(speaker, target, verification)
+    scope = "holds" if len(release.parts) == 1 else "holds for each column by itself"
+    _say_verification(speaker, target, verification, scope)
     speaker.give(
         {
             "input": str(source),
@@ -283,8 +284,8 @@ def _say_result(speaker: Speaker, release: Release, risk: dict[str, Any]) -> Non
     worst = max(loss.by_column, key=lambda name: loss.by_column[name])
     speaker.say(
         "lost",
-        f"{loss.information_loss:.2f} % of the information (100·SSE/SST); most in {names([worst])}, "
-        f"{loss.by_column[worst]:.2f} %",
+        f"{_percent(loss.information_loss)} % of the information (100·SSE/SST); most in "
+        f"{names([worst])}, {_percent(loss.by_column[worst])} %",
     )
     speaker.say(
         "gained",
@@ -300,13 +301,20 @@ def _say_result(speaker: Speaker, release: Release, risk: dict[str, Any]) -> Non
         )
 
 
-def _say_verification(speaker: Speaker, path: Path, found: Verification) -> None:
+def _percent(value: float) -> str:
+    """Two decimals, or one digit of what would show as nothing."""
+    return f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.1g}"
+
+
+def _say_verification(
+    speaker: Speaker, path: Path, found: Verification, scope: str = "holds"
+) -> None:
     counted = (
         f"{path}: {found.records:,} records, {found.combinations:,} combinations, the rarest "
         f"{found.smallest:,} times"
     )
     if found.holds:
-        speaker.say("verified", f"{counted}; k = {found.k} holds", style="bold green")
+        speaker.say("verified", f"{counted}; k = {found.k} {scope}", style="bold green")
     else:
         speaker.say(
             "fails",
