@@ -78,14 +78,16 @@ How much larger is the SSE when sorted values are simply cut into groups of k (t
 what is left) than with the optimal partition? {RUNS} samples of {N} values each, drawn with our own
 seeds; the published figure in brackets. Written by `make papers`.
 
-The paper does not say which of the fixed groups takes the values that are left. With the last
-one, at the far end, the means for normal data come out far larger where k does not divide {N}
-(1.41 instead of 1.15 for k = 3); with the one in the middle they agree within 0.04. We tried these
-two places and show the second, which suggests, but does not prove, that the paper did so. Our ratios for uniform data vary less than the published ones (standard deviation
-0.12 against 0.18), for which we found no reason; the paper used another random generator. The
-largest of {RUNS} ratios is decided by single outliers and varies from seed to seed, in the paper as
-well (normal data, k = 3: 3.56 in its Table 1, 2.68 in its Table 2). The paper's text speaks of
-1000 samples, its tables of 500.
+The paper does not say which of the fixed groups takes the values that are left. We tried two
+places. With the last group, at the far end, the means for normal data come out far larger where k
+does not divide {N} (1.41 instead of 1.15 for k = 3); with the one in the middle they agree within
+0.04. The tables show the second, which suggests, but does not prove, that the paper did so.
+
+Our ratios for uniform data vary less than the published ones (standard deviation 0.12 against
+0.18), for which we found no reason; the paper used another random generator. The largest of {RUNS}
+ratios is decided by single outliers and varies from seed to seed, in the paper as well (normal
+data, k = 3: 3.56 in its Table 1, 2.68 in its Table 2). The paper's text speaks of 1000 samples, its
+tables of 500.
 
 ## Table 1: k = 3
 
