@@ -6,8 +6,8 @@ Idea      Work from the outside in. The record r farthest from the centroid of w
           its k−1 nearest. With 2k..3k−1 records left one more group is formed around the
           farthest, and the last k..2k−1 records stay together.
 Cost      O(n²/k · d) time, O(n·d) memory. A heuristic: no bound on its loss is proved.
-Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic), described in section 2 of
-          Solanas & Martínez-Ballesté 2006 (V-MDAV).
+Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic). The steps above are the variant whose
+          losses on the reference data sets are the published ones (tests/published.py).
 Here      Ties go to the lower row index. s is searched once the group of r is gone: that is
           the farthest record before the removal, unless that one itself went, in
           which case it is the farthest of what is left. The centroid is a running total
