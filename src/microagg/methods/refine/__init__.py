@@ -1,0 +1,1 @@
+"""Improving any partition by local search."""

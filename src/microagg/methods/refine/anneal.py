@@ -1,0 +1,151 @@
+"""Annealing of a partition, pool by pool.
+
+A step takes a random record, pools its group with the few that have the nearest centroids, and
+rebuilds them. The new groups are kept when their SSE is lower, or, with a probability
+that falls with the temperature, when it is a little higher: so the search leaves local optima.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.kernels.jit import kernel
+from microagg.methods.refine.pool import cost, descend, draw, measure, new_pool, rebuild
+from microagg.progress import STOP
+
+_RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
+
+
+class _Groups(NamedTuple):
+    """The groups of a table; the first ``count`` are in use."""
+
+    members: Any  # (groups, 2k − 1)
+    size: Any  # (groups,)
+    sse: Any  # (groups,)
+    centroid: Any  # (groups, d)
+
+
+@kernel
+def _update(X, groups, g):  # type: ignore[no-untyped-def]
+    """Compute centroid and SSE of a group anew."""
+    size, total = groups.size[g], 0.0
+    for j in range(X.shape[1]):
+        mean = 0.0
+        for a in range(size):
+            mean += X[groups.members[g, a], j] / size
+        groups.centroid[g, j] = mean
+        for a in range(size):
+            total += (X[groups.members[g, a], j] - mean) ** 2
+    groups.sse[g] = total
+
+
+@kernel
+def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
+    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
+    chosen[0], distance[0] = own, -1.0
+    have = 1
+    for g in range(count):
+        total = 0.0
+        for j in range(X.shape[1]):
+            gap = groups.centroid[g, j] - X[row, j]
+            total += gap * gap
+        if g != own and (have < p or total < distance[have - 1]):
+            a = have if have < p else p - 1
+            while distance[a - 1] > total:
+                chosen[a], distance[a] = chosen[a - 1], distance[a - 1]
+                a -= 1
+            chosen[a], distance[a] = g, total
+            have = min(have + 1, p)
+    return have
+
+
+@kernel
+def _gather(X, groups, chosen, q, pool):  # type: ignore[no-untyped-def]
+    """Put the records of the chosen groups into the pool; return their number and SSE."""
+    m, sse = 0, 0.0
+    for a in range(q):
+        g = chosen[a]
+        sse += groups.sse[g]
+        for b in range(groups.size[g]):
+            pool.rows[m] = groups.members[g, b]
+            m += 1
+    measure(X, pool, m)
+    return m, sse
+
+
+@kernel
+def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
+    """As many as before, or one more or less, within what m records allow."""
+    u = draw(random)
+    wanted = q - 1 if u < 0.2 else q + 1 if u < 0.5 else q
+    return min(max(wanted, -(-m // (2 * k - 1))), m // k)
+
+
+@kernel
+def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-untyped-def]
+    """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
+    if new_q > q:
+        chosen[q] = count
+        count += 1
+    for a in range(new_q):
+        groups.size[chosen[a]] = 0
+    for x in range(m):
+        g = chosen[pool.part[x]]
+        groups.members[g, groups.size[g]] = pool.rows[x]
+        groups.size[g] += 1
+    for a in range(new_q):
+        _update(X, groups, chosen[a])
+    if new_q < q:  # the last group takes the place of the one that is gone
+        gone, count = chosen[q - 1], count - 1
+        groups.members[gone], groups.size[gone] = groups.members[count], groups.size[count]
+        groups.sse[gone], groups.centroid[gone] = groups.sse[count], groups.centroid[count]
+    return count
+
+
+@kernel
+def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-untyped-def]
+    """Improve the labels 0, 1, … of a table in place; return the number of groups.
+
+    Every group has k to 2k−1 records, before and after every step. The temperature falls from
+    ``hot`` to ``cold`` in the unit of SSE.
+    """
+    n, d = X.shape
+    slots = n // k
+    groups = _Groups(
+        np.empty((slots, 2 * k - 1), np.intp),
+        np.zeros(slots, np.intp),
+        np.empty(slots),
+        np.empty((slots, d)),
+    )
+    count = 0
+    for i in range(n):
+        g = labels[i]
+        groups.members[g, groups.size[g]] = i
+        groups.size[g] += 1
+        count = max(count, g + 1)
+    for g in range(count):
+        _update(X, groups, g)
+    most = max(2, min(7, _RECORDS_IN_A_POOL // k))
+    pool = new_pool(most * (2 * k - 1), most + 1)
+    chosen, distance = np.empty(most + 1, np.intp), np.empty(most + 1)
+    random = np.array([seed], np.uint64)
+    for step in range(steps):
+        if state[STOP] or count < 2:
+            break
+        own = int(draw(random) * count)
+        row = groups.members[own, int(draw(random) * groups.size[own])]
+        p = 2 + int(draw(random) * (most - 1))
+        q = _neighbours(X, groups, count, row, own, p, chosen, distance)
+        m, before = _gather(X, groups, chosen, q, pool)
+        new_q = _number_of_groups(q, m, k, random)
+        rebuild(pool, m, new_q, k, random)
+        descend(pool, m, new_q, k)
+        temperature = hot + (cold - hot) * step / steps
+        if cost(pool, new_q) < before - temperature * np.log(1.0 - draw(random)):
+            count = _replace(X, groups, count, chosen, q, pool, m, new_q)
+    for g in range(count):
+        for a in range(groups.size[g]):
+            labels[groups.members[g, a]] = g
+    return count
