@@ -1,0 +1,135 @@
+"""Distance-based record linkage: how often the nearest protected record is the right one.
+
+Each original record is compared with all protected ones, in z-scores of the original. An attacker
+who holds the true values guesses one of the nearest; if the record's own twin is among m equally
+near ones, the guess is right with a chance of 1/m. The linkage is the mean of these chances.
+
+Protected rows repeat, so that only the distinct ones are searched: a k-d tree (scikit-learn's) holds
+them, and a record's search starts with the distance to its own twin as the radius.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from microagg.errors import InputError, shown
+from microagg.groups import Floats, Labels, group_sizes
+from microagg.measure.pairs import Pair
+
+__all__ = ["Linkage", "link"]
+
+# Distances that differ by less than this, relatively, count as equal: they do but for rounding.
+_EQUAL = 1e-9
+_ROWS_AT_ONCE = 8192
+_LEAF = 24
+# The 97.5 % quantile of the normal distribution, for intervals of 95 %.
+_NORMAL_975 = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """Share of records linked, with a 95 % interval where it was estimated from a sample."""
+
+    share: float
+    low: float
+    high: float
+    records: int
+    """Original records tried; all of them, unless sampled."""
+    sampled: bool
+
+
+def link(
+    both: Pair,
+    *,
+    sample: int | None = None,
+    random_state: int | None = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Linkage:
+    """Link each original record (or a random sample of them) to the nearest protected ones.
+
+    Parameters
+    ----------
+    both : the two tables
+    sample : try so many records only; None or n and more: all, which is exact
+    progress : called now and then with the number of records done
+
+    O(n log n) for few columns; the share of the tree that is visited grows with d.
+    """
+    n = len(both)
+    rows = _sampled_rows(n, sample, random_state)
+    credit = _credits(*both.scaled, both.classes, rows, progress)
+    share = float(credit[rows].sum() / len(rows))
+    if len(rows) == n:
+        return Linkage(share, share, share, n, sampled=False)
+    low, high = _wilson(share, len(rows))
+    return Linkage(share, low, high, len(rows), sampled=True)
+
+
+def _sampled_rows(n: int, sample: int | None, random_state: int | None) -> Labels:
+    if sample is not None and (isinstance(sample, bool) or sample < 1):
+        raise InputError(
+            f"A sample for the record linkage needs at least one record; got {shown(sample)}."
+        )
+    if sample is None or sample >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
+
+
+def _credits(
+    Z: Floats, twins: Floats, own: Labels, rows: Labels, progress: Callable[[int], None] | None
+) -> Floats:
+    """1/m for each row whose twin is among the m nearest protected records, else 0."""
+    from sklearn.neighbors import KDTree
+
+    from microagg.kernels.rivals import credit_links
+
+    first = np.unique(own, return_index=True)[1]
+    tree = KDTree(twins[first], leaf_size=_LEAF)
+    points, order, nodes, (low, high) = map(np.asarray, tree.get_arrays())
+    squared = np.square(Z - twins).sum(axis=1)
+    inner, outer = squared * (1 - _EQUAL) ** 2, squared * (1 + _EQUAL) ** 2
+    shape = (
+        points[order],
+        group_sizes(own)[order],
+        *(np.ascontiguousarray(nodes[part]) for part in ("idx_start", "idx_end", "is_leaf")),
+        np.ascontiguousarray(low),
+        np.ascontiguousarray(high),
+    )
+    # Records of the same part of the tree one after the other find it in the cache.
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    rows = rows[np.argsort(place[own[rows]], kind="stable")]
+    credit = np.zeros(len(Z))
+
+    def work(some: Labels) -> int:
+        credit_links(Z, some, inner, outer, *shape, credit)
+        return len(some)
+
+    parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
+    done = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for count in pool.map(work, parts):
+                done += count
+                if progress is not None:
+                    progress(done)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return credit
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a mean of values from 0 to 1.
+
+    It is made for values of 0 and 1; values between vary less, so that it is wide enough for them.
+    """
+    z = _NORMAL_975**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
+    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
