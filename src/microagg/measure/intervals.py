@@ -13,7 +13,7 @@ import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
-from microagg.measure.pairs import Pair
+from microagg.measure.pairs import Pair, positions
 
 __all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
 
@@ -58,14 +58,12 @@ def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[fl
 
     Counted are the original values strictly between the two, so that ties do no harm.
     """
-    before, after = both.scaled
-    first, own = np.unique(both.classes, return_index=True)[1], both.classes
+    before, (after, _), own = both.scaled[0], both.distinct, both.classes
     n = len(both)
     worst = np.zeros(n, dtype=np.int64)
     for j, ordered in enumerate(both.sorted[0]):
-        x, y = before[:, j], after[first, j]
-        x_below, x_upto = np.searchsorted(ordered, x), np.searchsorted(ordered, x, "right")
-        y_below, y_upto = np.searchsorted(ordered, y), np.searchsorted(ordered, y, "right")
+        x_below, x_upto = positions(before[:, j], both.orders[0][j], ordered)
+        y_below, y_upto = positions(after[:, j], both.orders[1][j], ordered)
         between = np.maximum(y_below[own] - x_upto, x_below - y_upto[own])
         np.maximum(worst, between, out=worst)
     return _shares(worst / n, percents)

@@ -11,13 +11,13 @@ import numpy as np
 
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
-from microagg.groups import Floats, Labels
+from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import classes
 from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
 
-__all__ = ["Pair", "pair"]
+__all__ = ["Pair", "pair", "positions"]
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -53,15 +53,32 @@ class Pair:
         return self.original.min(axis=0) < self.original.max(axis=0)
 
     @cached_property
-    def sorted(self) -> tuple[Floats, Floats]:
-        """The scaled columns, each by itself in ascending order; shape (d, n)."""
-        before, after = self.scaled
-        return np.sort(before.T, axis=1), np.sort(after.T, axis=1)
-
-    @cached_property
     def classes(self) -> Labels:
         """Class of equal protected rows of each record."""
         return classes(self.protected)
+
+    @cached_property
+    def distinct(self) -> tuple[Floats, Labels]:
+        """The scaled protected rows without repetitions, in order of classes, and their records."""
+        first = np.unique(self.classes, return_index=True)[1]
+        return self.scaled[1][first], group_sizes(self.classes)
+
+    @cached_property
+    def orders(self) -> tuple[Labels, Labels]:
+        """What sorts each column of the original and of the distinct protected rows; (d, n), (d, g)."""
+        before, after = self.scaled[0], self.distinct[0]
+        return np.argsort(before.T, axis=1), np.argsort(after.T, axis=1)
+
+    @cached_property
+    def sorted(self) -> tuple[Floats, Floats]:
+        """The scaled columns, each by itself in ascending order; shape (d, n)."""
+        rows, sizes = self.distinct
+        first, second = self.orders
+        before = np.take_along_axis(np.ascontiguousarray(self.scaled[0].T), first, axis=1)
+        after = np.empty_like(before)
+        for j, order in enumerate(second):
+            after[j] = np.repeat(rows[order, j], sizes[order])
+        return before, after
 
     def by_name(self, values: Any) -> dict[Any, float]:
         """One number a column, under the column's name."""
@@ -74,6 +91,19 @@ class Pair:
                 f"{purpose} names columns, which arrays do not have. Pass two data frames."
             )
         return self.before, self.after
+
+
+def positions(values: Floats, order: Labels, among: Floats) -> tuple[Labels, Labels]:
+    """How many of the sorted values ``among`` are below each of ``values``, and how many up to it.
+
+    ``order`` sorts ``values``: looked up one after the other, they find their place in the cache.
+    """
+    queries = values[order]
+    below = np.empty(len(values), dtype=np.int64)
+    upto = np.empty_like(below)
+    below[order] = np.searchsorted(among, queries)
+    upto[order] = np.searchsorted(among, queries, "right")
+    return below, upto
 
 
 def pair(

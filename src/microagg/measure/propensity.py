@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microagg.groups import Floats, group_sizes
-from microagg.measure.pairs import Pair
+from microagg.groups import Floats
+from microagg.measure.pairs import Pair, positions
 
 __all__ = ["Propensity", "propensity"]
 
 _RECORDS_FOR_A_TERM = 10
 _MOST_TERMS = 200
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 13  # few enough for the cache
 _STEPS = 25
 _SINGULAR = 1e-10  # directions with a smaller share of the largest eigenvalue are rounding
 _RIDGE = 1e-9  # keeps the fit finite where the tables can be told apart for sure
@@ -51,12 +51,15 @@ class Propensity:
 
 def propensity(both: Pair) -> Propensity:
     """Fit the model and measure how far its predictions are from a guess."""
+    from threadpoolctl import threadpool_limits
+
     n = len(both)
     rows, weights, is_protected = _stacked_ranks(both)
-    design = _Design(rows, weights)
-    if not design.terms:
-        return Propensity(0.0, 0.0, 0.0, 0)
-    chance = _predict(design, is_protected, weights)
+    with threadpool_limits(1):  # threads that wait for each other over small products take longer
+        design = _Design(rows, weights)
+        if not design.terms:
+            return Propensity(0.0, 0.0, 0.0, 0)
+        chance = _predict(design, is_protected, weights)
     pmse = float(np.sum(weights * np.square(chance - 0.5)) / (2 * n))
     expected = design.terms / (16 * n)
     return Propensity(pmse, expected, pmse / expected, design.terms)
@@ -64,54 +67,57 @@ def propensity(both: Pair) -> Propensity:
 
 def _stacked_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
     """Original rows and distinct protected ones as mid-ranks from −1 to 1, how often each, which."""
-    before, after = both.scaled
-    first = np.unique(both.classes, return_index=True)[1]
-    n, g = len(both), len(first)
-    rows = np.empty((n + g, len(both.names)))
-    for j, (x, y) in enumerate(zip(*both.sorted, strict=True)):
-        values = np.concatenate([before[:, j], after[first, j]])
-        count = np.zeros(n + g, dtype=np.int64)
-        for ordered in (x, y):
-            count += np.searchsorted(ordered, values) + np.searchsorted(ordered, values, "right")
-        rows[:, j] = count / (2 * n) - 1
-    weights = np.concatenate([np.ones(n), group_sizes(both.classes)])
-    return rows, weights, np.concatenate([np.zeros(n), np.ones(g)])
+    tables = both.scaled[0], both.distinct[0]
+    parts = []
+    for values, orders in zip(tables, both.orders, strict=True):
+        ranks = np.zeros(values.shape)
+        for j, order in enumerate(orders):
+            for ordered in (both.sorted[0][j], both.sorted[1][j]):
+                below, upto = positions(values[:, j], order, ordered)
+                ranks[:, j] += below + upto
+        parts.append(ranks / (2 * len(both)) - 1)
+    n, g = map(len, parts)
+    weights = np.concatenate([np.ones(n), both.distinct[1]])
+    return np.concatenate(parts), weights, np.repeat([0.0, 1.0], [n, g])
 
 
 class _Design:
-    """Ranks, their squares and products, centred and turned to their free directions."""
+    """A one, ranks, their squares and products; ``turn`` picks the directions that are free."""
 
     def __init__(self, rows: Floats, weights: Floats) -> None:
         self._rows = rows
         d = rows.shape[1]
         most = min(weights.sum() / 2 // _RECORDS_FOR_A_TERM, _MOST_TERMS)
         self._squares = 2 * d <= most
-        self._products = np.triu_indices(d, 1) if d * (d + 3) / 2 <= most else ()
-        total = weights.sum()
-        parts = [(weights[part] @ F, F.T @ (F * weights[part, None])) for part, F in self._raw()]
-        self._centre = np.sum([sums for sums, _ in parts], axis=0) / total
-        gram = np.sum([squares for _, squares in parts], axis=0)
-        values, vectors = np.linalg.eigh(gram / total - np.outer(self._centre, self._centre))
+        self._products = d * (d + 3) // 2 <= most
+        gram = sum(_gram(F, weights[part]) for part, F in self) / weights.sum()
+        centre = gram[0, 1:]
+        values, vectors = np.linalg.eigh(gram[1:, 1:] - np.outer(centre, centre))
         free = values > _SINGULAR * max(values[-1], _SINGULAR)
+        turn = vectors[:, free] / np.sqrt(values[free])
         self.terms = int(free.sum())
-        self._turn = vectors[:, free] / np.sqrt(values[free])
-
-    def _raw(self) -> Iterator[tuple[slice, Floats]]:
-        for start in range(0, len(self._rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            u = self._rows[part]
-            blocks = [u]
-            if self._squares:
-                blocks.append(u * u)
-            if self._products:
-                i, j = self._products
-                blocks.append(u[:, i] * u[:, j])
-            yield part, np.concatenate(blocks, axis=1)
+        # Columns: the intercept, then combinations with mean 0, variance 1 and no correlation.
+        self.turn = np.block(
+            [[np.ones((1, 1)), -(centre @ turn)[None, :]], [np.zeros((len(centre), 1)), turn]]
+        )
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:
         """Yield some rows at a time: where they are, and their terms."""
-        for part, F in self._raw():
-            yield part, (F - self._centre) @ self._turn
+        for start in range(0, len(self._rows), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            u = self._rows[part]
+            blocks = [np.ones((len(u), 1)), u]
+            if self._products:
+                blocks += [u[:, [j]] * u[:, j:] for j in range(u.shape[1])]
+            elif self._squares:
+                blocks.append(u * u)
+            yield part, np.concatenate(blocks, axis=1)
+
+
+def _gram(F: Floats, weights: Floats) -> Floats:
+    """FᵀWF."""
+    G = F * np.sqrt(weights)[:, None]
+    return np.asarray(G.T @ G)
 
 
 def _predict(design: _Design, is_protected: Floats, weights: Floats) -> Floats:
@@ -142,15 +148,18 @@ def _score(
     ridge = _RIDGE * weights.sum()
     chance = np.empty(len(weights))
     likelihood = -ridge * float(beta @ beta) / 2
-    gradient = -ridge * beta
-    curvature = np.zeros((len(beta), len(beta)))
+    gradient = np.zeros(len(design.turn))
+    curvature = np.zeros((len(design.turn), len(design.turn)))
+    turned = design.turn @ beta
     for part, F in design:
-        F = np.column_stack([np.ones(len(F)), F])
         w, y = weights[part], is_protected[part]
-        score = F @ beta
-        likelihood += float(np.sum(w * (y * score - np.logaddexp(0, score))))
+        score = F @ turned
+        half = np.abs(score) / 2
+        # log(1 + eˢ) = s/2 + |s|/2 + log(1 + e^−|s|)
+        likelihood += float(w @ ((y - 0.5) * score - half - np.log1p(np.exp(-2 * half))))
         p = 0.5 + 0.5 * np.tanh(score / 2)
         chance[part] = p
         gradient += F.T @ (w * (y - p))
-        curvature += F.T @ (F * (w * p * (1 - p))[:, None])
-    return likelihood, gradient, curvature, chance
+        curvature += _gram(F, w * p * (1 - p))
+    back = design.turn.T
+    return likelihood, back @ gradient - ridge * beta, back @ curvature @ design.turn, chance
