@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
+    from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.univariate.sorted_cut import cut_sorted
@@ -37,6 +38,7 @@ __all__ = [
     "Release",
     "TableError",
     "VerificationError",
+    "compare",
     "count_partitions",
     "cut_sorted",
     "methods",
@@ -44,6 +46,7 @@ __all__ = [
     "protect",
     "risk",
     "simulate_clusters",
+    "suggest",
     "utility",
 ]
 
@@ -53,10 +56,12 @@ __all__ = [
 # importing the module would put it in their place.
 _LAZY = {
     "Microaggregator": "microagg.estimator",
+    "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
+    "suggest": "microagg.measure.compare",
     "utility": "microagg.measure.utility",
 }
 

@@ -23,7 +23,7 @@ from microagg.groups import Floats
 from microagg.measure.pairs import Pair
 from microagg.tables.frames import Frame
 
-__all__ = ["Analysis", "Estimate", "analyse"]
+__all__ = ["Analysis", "Estimate", "analyse", "columns_of"]
 
 _LEVEL = 0.975
 
@@ -80,6 +80,16 @@ def analyse(both: Pair, wanted: Wanted) -> Analysis:
     if sign == "by":
         return _means(before, after, response, others[0])
     return _regression(before, after, response, others)
+
+
+def columns_of(wanted: Wanted) -> list[Any]:
+    """Columns that an analysis names.
+
+    >>> columns_of("income ~ age + rent")
+    ['income', 'age', 'rent']
+    """
+    response, _, others = _parse(wanted)
+    return [response, *others]
 
 
 def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
@@ -228,4 +238,6 @@ def _plain(name: Any) -> str:
 
 
 def _level_name(level: Any) -> str:
-    return "(missing)" if level is None else str(level)
+    if level is None:
+        return "(missing)"
+    return f"{level:.6g}" if isinstance(level, float) else str(level)

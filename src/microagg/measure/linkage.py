@@ -21,11 +21,14 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.pairs import Pair
 
-__all__ = ["Linkage", "link"]
+__all__ = ["Linkage", "link", "sample_for"]
 
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 _EQUAL = 1e-9
 _ROWS_AT_ONCE = 8192
+# Beyond this many records, linkage that nobody asked for by name is estimated from a sample.
+_EXACT_UP_TO = 20_000
+_SAMPLE = 10_000
 _LEAF = 24
 # The 97.5 % quantile of the normal distribution, for intervals of 95 %.
 _NORMAL_975 = 1.959963984540054
@@ -41,6 +44,11 @@ class Linkage:
     records: int
     """Original records tried; all of them, unless sampled."""
     sampled: bool
+
+
+def sample_for(n: int) -> int | None:
+    """Size of the sample that is good enough for n records where time matters; None: all."""
+    return None if n <= _EXACT_UP_TO else _SAMPLE
 
 
 def link(

@@ -17,7 +17,7 @@ from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
 
-__all__ = ["Pair", "pair", "positions"]
+__all__ = ["Pair", "align", "pair", "positions"]
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -136,6 +136,33 @@ def pair(
             f"{result.original.shape} and {result.protected.shape}."
         )
     return result
+
+
+def align(original: Any, protected: Any, name: str) -> Any:
+    """Bring the rows of one Arrow table into the order of another's, by a column of ids in both."""
+    ids = []
+    for table, which in ((original, "original"), (protected, "protected")):
+        if name not in table.column_names:
+            raise InputError(
+                f"There is no column {shown(name)} in the {which} file; it has "
+                f"{listed(table.column_names, limit=40)}."
+            )
+        values = table[name].to_pylist()
+        if None in values or len(set(values)) < len(values):
+            raise InputError(
+                f"Ids must be there and differ; in column {shown(name)} of the {which} file some are "
+                "missing or occur twice. Name another column, or match records by position."
+            )
+        ids.append(values)
+    place = {value: i for i, value in enumerate(ids[1])}
+    alone = [value for value in ids[0] if value not in place]
+    extra = len(place) - (len(ids[0]) - len(alone))
+    if alone or extra:
+        raise InputError(
+            f"Both files must have the same records; {len(alone)} ids in column {shown(name)} are only in "
+            f"the original and {extra} only in the protected file. Drop those records first."
+        )
+    return protected.take([place[value] for value in ids[0]])
 
 
 def _shared_columns(

@@ -245,6 +245,11 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
     for name in ask.confidential:
         _, after = both.frames("A confidential column")
         _check_column(after, name)
+        if name in both.names:
+            raise InputError(
+                f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
+                "confidential column is one left as it was. Name another, or leave it out."
+            )
         found[name] = diversity(after, name, both.classes)
         agreeing = found[name].homogeneous
         if agreeing:
