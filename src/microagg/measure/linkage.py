@@ -4,7 +4,7 @@ Each original record is compared with all protected ones, in z-scores of the ori
 who holds the true values guesses one of the nearest; if the record's own twin is among m equally
 near ones, the guess is right with a chance of 1/m. The linkage is the mean of these chances.
 
-Protected rows repeat, so that only the distinct ones are searched: a k-d tree (scikit-learn's) holds
+Protected rows repeat, so that only the distinct ones are searched: a tree holds
 them, and a record's search starts with the distance to its own twin as the radius.
 """
 
@@ -29,7 +29,6 @@ _ROWS_AT_ONCE = 8192
 # Beyond this many records, linkage that nobody asked for by name is estimated from a sample.
 _EXACT_UP_TO = 20_000
 _SAMPLE = 10_000
-_LEAF = 24
 # The 97.5 % quantile of the normal distribution, for intervals of 95 %.
 _NORMAL_975 = 1.959963984540054
 
@@ -92,30 +91,20 @@ def _credits(
     Z: Floats, twins: Floats, own: Labels, rows: Labels, progress: Callable[[int], None] | None
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records, else 0."""
-    from sklearn.neighbors import KDTree
-
+    from microagg.kernels.kd_tree import build
     from microagg.kernels.rivals import credit_links
 
-    first = np.unique(own, return_index=True)[1]
-    tree = KDTree(twins[first], leaf_size=_LEAF)
-    points, order, nodes, (low, high) = map(np.asarray, tree.get_arrays())
+    points = twins[np.unique(own, return_index=True)[1]]
+    sizes = group_sizes(own)
+    tree = build(points, np.arange(len(points)))
     squared = np.square(Z - twins).sum(axis=1)
     inner, outer = squared * (1 - _EQUAL) ** 2, squared * (1 + _EQUAL) ** 2
-    shape = (
-        points[order],
-        group_sizes(own)[order],
-        *(np.ascontiguousarray(nodes[part]) for part in ("idx_start", "idx_end", "is_leaf")),
-        np.ascontiguousarray(low),
-        np.ascontiguousarray(high),
-    )
     # Records of the same part of the tree one after the other find it in the cache.
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    rows = rows[np.argsort(place[own[rows]], kind="stable")]
+    rows = rows[np.argsort(tree.leaf_of[own[rows]], kind="stable")]
     credit = np.zeros(len(Z))
 
     def work(some: Labels) -> int:
-        credit_links(Z, some, inner, outer, *shape, credit)
+        credit_links(Z, some, inner, outer, tree, sizes, credit)
         return len(some)
 
     parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
