@@ -203,3 +203,25 @@ def test_demo_leaves_a_report(tmp_path):
         "report.html",
         "report.json",
     ]
+
+
+def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
+    folder, *_ = files
+    code = (
+        "import sys, runpy\n"
+        "sys.argv = ['microagg', *sys.argv[1:]]\n"
+        "try:\n    runpy.run_module('microagg', run_name='__main__')\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "heavy = {'matplotlib', 'jinja2', 'sklearn'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    arguments = [
+        "protect",
+        str(folder / "survey.csv"),
+        str(folder / "o.csv"),
+        "-k",
+        "5",
+        "-c",
+        "age",
+    ]
+    subprocess.run([sys.executable, "-c", code, *arguments, "--quiet"], check=True)

@@ -29,10 +29,11 @@ class Evidence:
 
     def check(self, *others: Path) -> None:
         """Refuse a report that cannot be written, or that would replace another file."""
+        if self.report is None:
+            return
         from microagg.report.html import check_report_target
 
-        if self.report is not None:
-            check_report_target(self.report, *others)
+        check_report_target(self.report, *others)
 
 
 def protect_file(

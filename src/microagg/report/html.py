@@ -71,35 +71,38 @@ def _environment() -> Environment:
     return found
 
 
+_BLANK = "\u00a0"  # between a number and its sign a line must not break
+
+
 def _percent(value: float | None) -> str:
     """A percentage with two decimals, or one digit of what would show as nothing.
 
-    >>> _percent(5.897), _percent(0.0), _percent(0.0004), _percent(None)
-    ('5.90 %', '0 %', '0.0004 %', '–')
+    >>> [_percent(value).replace(_BLANK, " ") for value in (5.897, 0.0, 0.0004, None)]
+    ['5.90 %', '0 %', '0.0004 %', '–']
     """
     if value is None:
         return "–"
     if value == 0:
-        return "0 %"
-    return f"{value:.2f} %" if abs(value) >= 0.01 else f"{value:.1g} %"
+        return f"0{_BLANK}%"
+    return f"{value:.2f}{_BLANK}%" if abs(value) >= 0.01 else f"{value:.1g}{_BLANK}%"
 
 
 def _share(value: float | None) -> str:
     """A share as a percentage.
 
-    >>> _share(0.169), _share(1.0), _share(1e-6)
-    ('16.9 %', '100 %', '0.0001 %')
+    >>> [_share(value).replace(_BLANK, " ") for value in (0.169, 1.0, 1e-6)]
+    ['16.9 %', '100 %', '0.0001 %']
     """
     if value is None:
         return "–"
-    return f"{100 * value:.3g} %" if value < 0.9995 else "100 %"
+    return f"{100 * value:.3g}{_BLANK}%" if value < 0.9995 else f"100{_BLANK}%"
 
 
 def _number(value: float | int | None) -> str:
     """A number with three digits, thousands apart; a minus sign that is one.
 
-    >>> _number(1234567), _number(0.01234), _number(-0.5), _number(1e-17)
-    ('1,234,567', '0.0123', '−0.5', '0')
+    >>> [_number(value) for value in (1234567, 0.01234, -0.5, 1e-17, 98765.4, 1e20)]
+    ['1,234,567', '0.0123', '−0.5', '0', '98,800', '1e+20']
     """
     if value is None:
         return "–"
@@ -107,7 +110,10 @@ def _number(value: float | int | None) -> str:
         return f"{value:,}"
     if abs(value) < 1e-12:
         return "0"
-    return f"{value:.3g}".replace("-", "−")
+    short = f"{value:.3g}"
+    if 1000 <= abs(value) < 1e15:
+        short = f"{float(short):,.0f}"
+    return short.replace("-", "−")
 
 
 def _visible(text: str) -> str:
