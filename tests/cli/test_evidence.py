@@ -9,10 +9,19 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import microagg
+from microagg.cli.main import app
 
 COMMAND = [sys.executable, "-m", "microagg"]
+
+
+def refused(*arguments):
+    """Words of a run that must end with 2; within this process, which is quicker."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 2, done.output
+    return " ".join(done.stderr.split())
 
 
 def run(*arguments, **settings):
@@ -104,10 +113,8 @@ def test_measure_says_what_it_found(files):
 def test_files_that_do_not_match(files, arguments, message):
     folder, _, safe = files
     safe.iloc[2:].to_csv(folder / "short.csv", index=False)
-    done = run("measure", folder / "survey.csv", folder / arguments[0], *arguments[1:])
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    words = refused("measure", folder / "survey.csv", folder / arguments[0], *arguments[1:])
+    assert message in words
 
 
 def test_codes_named_as_columns_are_numbers(tmp_path):
@@ -148,9 +155,7 @@ def test_compare_prints_a_table_and_an_answer(files):
 )
 def test_wrong_use_of_compare(files, arguments, message):
     folder, *_ = files
-    done = run("compare", folder / "survey.csv", *arguments)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.split())
+    assert message in refused("compare", folder / "survey.csv", *arguments)
 
 
 def test_protect_writes_the_evidence(files):
@@ -177,32 +182,20 @@ def test_protect_writes_the_evidence(files):
     [
         ("no/report.html", "there is no folder"),
         ("report.txt", "does not end in .html"),
-        ("../survey.html", None),
+        ("out.html", "would replace"),
     ],
 )
 def test_a_report_that_cannot_be_is_refused_before_anything_is_written(files, report, message):
     folder, *_ = files
-    (folder / "sub").mkdir()
-    done = run(
-        *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, "-c", "income,age"],
-        *["--report", folder / "sub" / report],
+    (folder / "out.json").touch()
+    (folder / "taken.csv").symlink_to(folder / "out.json")
+    target = folder / "taken.csv"  # which is where the twin of out.html would go
+    words = refused(
+        *["protect", folder / "survey.csv", target, "-k", 5, "-c", "income,age"],
+        *["--report", folder / report],
     )
-    if message is None:
-        assert done.returncode == 0, done.stderr
-        return
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not (folder / "out.csv").exists()
-
-
-def test_demo_leaves_a_report(tmp_path):
-    assert run("demo", "--quiet", cwd=tmp_path).returncode == 0
-    assert sorted(path.name for path in (tmp_path / "microagg-demo").iterdir()) == [
-        "diabetes-protected.csv",
-        "diabetes.csv",
-        "report.html",
-        "report.json",
-    ]
+    assert message in words
+    assert target.read_text() == ""
 
 
 def test_a_run_without_a_report_loads_nothing_to_draw_with(files):

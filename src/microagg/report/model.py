@@ -86,7 +86,7 @@ def release_model(
             "class_sizes": _class_sizes(risk),
         },
         "alternatives": _alternatives(release, both),
-        "cautions": _cautions(release, risk),
+        "cautions": _cautions(release, risk, public),
         "repeat": _repeat(command or [_call(release)], command is None),
     }
     return without_what_reveals(model) if public else model
@@ -247,8 +247,8 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
     return compare(both.original, sizes, [method], scale=release.partition.scale).as_dict()
 
 
-def _cautions(release: Release, risk: Risk) -> list[str]:
-    """What the board must weigh although the promise holds."""
+def _cautions(release: Release, risk: Risk, public: bool) -> list[str]:
+    """What there is to weigh although the promise holds; in public, how many groups is not said."""
     found = []
     if release.identifying:
         found.append(
@@ -264,15 +264,16 @@ def _cautions(release: Release, risk: Risk) -> list[str]:
         found.append("k = 1 protects nothing: every record may form a group of its own.")
     for name, column in risk.diversity.items():
         if column.homogeneous:
+            where = f"{len(column.homogeneous)} groups with {column.records_disclosed} records"
             found.append(
-                f"In {len(column.homogeneous)} groups with {column.records_disclosed} records all agree "
-                f"in the confidential column {listed([name])}: their value is disclosed."
+                f"In {'some groups' if public else where} all agree in the confidential column "
+                f"{listed([name])}: their value is disclosed."
             )
     for name, rule in risk.dominance.items():
         if not rule.holds:
             found.append(
-                f"In {rule.classes_over} groups one record makes up more than {rule.percent:g} % of the "
-                f"total of {listed([name])}."
+                f"In {'some' if public else rule.classes_over} groups one record makes up more than "
+                f"{rule.percent:g} % of the total of {listed([name])}."
             )
     if not risk.diversity and release.untouched:
         found.append(

@@ -7,15 +7,23 @@ formulas. The same data give the same picture, byte for byte.
 from __future__ import annotations
 
 import io
+import logging
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
+
+# When first imported on a machine, matplotlib looks for fonts and says so on stderr.
+_log = logging.getLogger("matplotlib")
+_level = _log.level
+_log.setLevel(logging.ERROR)
+import matplotlib as mpl  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+_log.setLevel(_level)
 
 __all__ = ["class_sizes", "correlation", "distribution", "intervals", "linkage", "risk_utility_map"]
 

@@ -74,7 +74,11 @@ def _risk(risk: dict[str, Any]) -> dict[str, Any]:
         name: {"percent": rule["percent"], "holds": rule["holds"]}
         for name, rule in risk["dominance"].items()
     }
-    return {**risk, "dominance": rules}
+    secrets = {
+        name: {key: column[key] for key in ("distinct_l", "entropy_l", "t")}
+        for name, column in risk["diversity"].items()
+    }
+    return {**risk, "dominance": rules, "diversity": secrets}
 
 
 def _rounded(value: Any, name: str = "") -> Any:
