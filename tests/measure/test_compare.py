@@ -49,11 +49,16 @@ def test_the_number_of_workers_changes_nothing_but_times(frame):
     assert one == four
 
 
-def test_all_methods_that_fit_are_tried_unless_named(frame):
+def test_all_methods_that_fit_are_tried_unless_named(frame, monkeypatch):
+    def refuse(X, k, **settings):
+        raise InputError("not now")
+
+    monkeypatch.setattr(module, "partition", refuse)
     tried = {cell.method for cell in microagg.compare(frame, k=30).cells}
     assert tried == {m.name for m in microagg.methods() if not m.one_column}
     tried = {cell.method for cell in microagg.compare(frame["a"].to_numpy(), k=30).cells}
     assert tried == {m.name for m in microagg.methods()}
+    assert "No method could group" in microagg.suggest(frame, max_loss=1).words
 
 
 def test_progress_reaches_the_end(frame):

@@ -135,3 +135,9 @@ def test_a_release_does_not_carry_originals_along():
     release = microagg.protect(pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]}), k=2)
     with pytest.raises(TypeError, match="holds the original values"):
         pickle.dumps(release)
+
+
+def test_measures_do_not_carry_originals_along():
+    for measure in (microagg.utility, microagg.risk):
+        with pytest.raises(TypeError, match="hold the original values"):
+            pickle.dumps(measure([1.0, 2.0], [1.5, 1.5]))

@@ -215,7 +215,8 @@ def measure(
     """Measure what a protected file lost and what an attacker gains from it.
 
     Works on files that any program made. Columns are matched by name, records by position or by
-    an id. All numeric columns that both files have are compared unless you name some.
+    an id. All numeric columns that both files have are compared unless you name some. Exits with 1 if
+    you promise a k that does not hold.
 
     Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
     """
@@ -223,7 +224,7 @@ def measure(
     with speaker.run():
         from microagg.cli.measure import measure_files
 
-        measure_files(
+        holds = measure_files(
             speaker,
             original,
             protected,
@@ -237,6 +238,8 @@ def measure(
             analyses=analyses or [],
             sample=sample,
         )
+    if not holds:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -39,6 +39,12 @@ class Pair:
     def __len__(self) -> int:
         return len(self.original)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "Measures hold the original values and are not pickled, lest they travel. Pickle what "
+            "their as_dict() returns."
+        )
+
     @cached_property
     def scaled(self) -> tuple[Floats, Floats]:
         """Both in units of the original: mean 0 and standard deviation 1, constant columns 0."""

@@ -267,7 +267,7 @@ def _warn_of_agreement(name: Any, agreeing: list[int], records: int, own: Labels
         f"value. Groups by their first row (the first record is row 1): {rows}. Raise k, or protect "
         "that column too.",
         DisclosureRiskWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
