@@ -61,6 +61,19 @@ def test_all_methods_that_fit_are_tried_unless_named(frame, monkeypatch):
     assert "No method could group" in microagg.suggest(frame, max_loss=1).words
 
 
+def test_times_are_without_loading_and_compiling(frame, monkeypatch):
+    called = []
+    real = module.partition
+
+    def watched(X, k, *, method, **settings):
+        called.append((len(X), k, method))
+        return real(X, k, method=method, **settings)
+
+    monkeypatch.setattr(module, "partition", watched)
+    microagg.compare(frame, k=[7, 3], methods=["mdav"], workers=1)
+    assert called == [(6, 3, "mdav"), (150, 7, "mdav"), (150, 3, "mdav")]
+
+
 def test_progress_reaches_the_end(frame):
     seen = []
     microagg.compare(frame, k=[3, 5], methods="mdav", progress=lambda *now: seen.append(now))

@@ -45,10 +45,13 @@ def say_loss(speaker: Speaker, loss: Utility) -> None:
 
 def say_risk(speaker: Speaker, risk: Risk) -> None:
     """Say what an attacker gains."""
+    now = (
+        f"each record shares its protected values with at least {risk.smallest_class - 1:,} others"
+        if risk.smallest_class > 1
+        else f"{100 * risk.unique_after:.1f} % of the records share their values with no other"
+    )
     speaker.say(
-        "gained",
-        f"each record shares its protected values with at least {risk.smallest_class - 1:,} others; "
-        f"before, {100 * risk.unique_before:.1f} % of the records were unique",
+        "gained", f"{now}; before, {100 * risk.unique_before:.1f} % of the records were unique"
     )
     found = risk.linkage
     interval = (

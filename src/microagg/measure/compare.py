@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,7 @@ class _Run:
         total = len(wanted) * len(self._matrix)
         with ThreadPoolExecutor(workers, thread_name_prefix="microagg-compare") as pool:
             try:
+                self._warm_up(wanted)
                 futures = [
                     pool.submit(self._cell, i, name, k) for i, (name, k) in enumerate(wanted)
                 ]
@@ -271,6 +273,14 @@ class _Run:
                 self._stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def _warm_up(self, wanted: list[tuple[str, int]]) -> None:
+        """Load and compile each method on a few records, which is no part of its time."""
+        k = min(k for _, k in wanted)
+        few = self._matrix[: 2 * k]
+        for name in dict.fromkeys(name for name, _ in wanted):
+            with suppress(MicroaggError):  # shows again, with its reason, on the whole table
+                partition(few, k, method=name, scale=self._scale, random_state=self._random_state)
 
     def _cell(self, i: int, name: str, k: int) -> Cell:
         def watch(done: int) -> None:
