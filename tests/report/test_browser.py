@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 
+import pyarrow.csv as pacsv
 import pytest
 
+import microagg
 from browser import Browser, find_browser
 
 
@@ -28,13 +30,13 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo folder")
-    run = [sys.executable, "-m", "microagg"]
-    subprocess.run([*run, "demo", "--quiet"], cwd=folder, check=True)
-    source = folder / "microagg-demo" / "diabetes.csv"
-    compare = ["compare", source, "--k", "3,5", "--methods", "mdav", "--max-loss", "5", "--quiet"]
-    subprocess.run([*run, *compare, "--report", folder / "compare.html"], check=True)
-    protect = ["protect", source, folder / "safe.csv", "--k", "4", "--quiet", "--public"]
-    subprocess.run([*run, *protect, "--report", folder / "public.html"], check=True)
+    subprocess.run([sys.executable, "-m", "microagg", "demo", "--quiet"], cwd=folder, check=True)
+    table = pacsv.read_csv(folder / "microagg-demo" / "diabetes.csv")
+    columns = ["age", "bmi", "bp", "s1", "s2", "s3", "s4"]
+    found = microagg.compare(table, k=[3, 5], methods="mdav", columns=columns)
+    found.report(folder / "compare.html", max_loss=5)
+    release = microagg.protect(table.select(columns), k=4)
+    release.report(folder / "public.html", public=True)
     return [
         folder / "microagg-demo" / "report.html",
         folder / "public.html",
