@@ -100,6 +100,36 @@ def diameter(rows, k):
     return [*groups, left] if len(left) >= k else join_nearest(rows, left, groups)
 
 
+def v_mdav(rows, k, gamma):
+    """V-MDAV on a list of lists, by looking at all records in every step."""
+    left = list(range(len(rows)))
+    groups = []
+    centre = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+
+    def distance(i, j):
+        return squared_distance(rows[i], rows[j])
+
+    while len(left) >= k:
+        seed = max(left, key=lambda i: (squared_distance(rows[i], centre), -i))
+        left.remove(seed)
+        group = [seed, *sorted(left, key=lambda i: (distance(i, seed), i))[: k - 1]]
+        left = [i for i in left if i not in group]
+        while len(group) < 2 * k - 1 and left:
+            inside, new = min((distance(i, member), i) for i in left for member in group)
+            outside = min((distance(i, new) for i in left if i != new), default=math.inf)
+            if gamma == 0 or inside >= gamma * outside:
+                break
+            group.append(new)
+            left.remove(new)
+        groups.append(group)
+    homes = [
+        min((distance(i, j), j, g) for g, group in enumerate(groups) for j in group) for i in left
+    ]
+    for i, (_, _, g) in zip(left, homes, strict=True):
+        groups[g].append(i)
+    return groups
+
+
 def labels_of(groups, n):
     labels = [-1] * n
     for g, group in enumerate(groups):

@@ -25,6 +25,15 @@ CENTROID = {
 # What the pseudocode of that paper gives for C on Tarragona, as checked by others.
 CENTROID_CHECKED = {3: 15.62, 5: 22.61, 10: 37.10}
 
+# IL of V-MDAV: Solanas & Martínez-Ballesté 2006, Table 1, with gamma = 1.1 where the table calls the
+# data clustered (EIA with k = 5 and 10) and 0.2 elsewhere.
+V_MDAV = {
+    "tarragona": {3: 16.96, 4: 19.70, 5: 22.88, 10: 33.26},
+    "census": {3: 5.69, 4: 7.52, 5: 8.98, 10: 14.07},
+    "eia": {3: 0.53, 4: 0.75, 5: 1.30, 10: 2.82},
+}
+V_MDAV_CLUSTERED = {("eia", 5), ("eia", 10)}
+
 # Number of partitions into groups of k..2k−1: Laszlo & Mukherjee 2005, Table 11.
 COUNTS = {
     (10, 3): "2226",

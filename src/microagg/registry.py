@@ -147,6 +147,24 @@ METHODS: dict[str, Method] = {
             "nearness to the group's moving centroid",
             implementation="microagg.methods.fixed_size.centroid:centroid",
         ),
+        Method(
+            name="v-mdav",
+            family="variable size",
+            paper="Solanas & Martínez-Ballesté 2006",
+            guarantee="heuristic",
+            cost="O(n²/k · d)",
+            summary="groups of k to 2k−1 from the outside in, extended by records that are nearer "
+            "to the group than to other records",
+            implementation="microagg.methods.variable_size.v_mdav:v_mdav",
+            options=(
+                Option(
+                    "gamma",
+                    "auto",
+                    "how readily groups are extended: 0.2 for scattered data, 1.1 for clustered "
+                    "data; auto tries several and keeps the best",
+                ),
+            ),
+        ),
         _univariate(
             "hansen-mukherjee",
             "Hansen & Mukherjee 2003",

@@ -27,7 +27,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
 
-__all__ = ["Tree", "build", "farthest", "nearest", "remove"]
+__all__ = ["Tree", "build", "farthest", "nearest", "nearest_one", "remove"]
 
 WIDTH = 16  # entries of a block
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
@@ -334,6 +334,41 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
                 _put(tree, base, top, tree.first_child[node] + s, bound)
                 top += 1
     return have
+
+
+@kernel
+def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-untyped-def]
+    """Squared distance and row of the record nearest to a point, other than ``skip``.
+
+    The search starts with a record known already, or inf and −1, and ends at once when it
+    finds one at a distance of at most ``enough``.
+    """
+    leaves = tree.count.size
+    tree.stack[0], tree.keys[0] = tree.parent.size - 1, 0.0
+    top = 1
+    while top > 0:
+        top -= 1
+        block = tree.stack[top]
+        if tree.keys[top] > best:
+            continue
+        if block < leaves:
+            _distances(tree, block, point)
+            for s in range(tree.count[block]):
+                row = tree.rows[block, s]
+                if not _after(tree.entry[s], row, best, best_row) and row != skip:
+                    best, best_row = tree.entry[s], row
+            if best <= enough:
+                break
+            continue
+        node = block - leaves
+        _distances_to_boxes(tree, node, point)
+        base = top
+        for s in range(WIDTH):
+            bound = tree.entry[s]
+            if bound < np.inf and not _after(bound, tree.least[node, s], best, best_row):
+                _put(tree, base, top, tree.first_child[node] + s, bound)
+                top += 1
+    return best, best_row
 
 
 @kernel

@@ -13,51 +13,24 @@ Here      Ties go to the lower row index. The centroid of what is left is a runn
 
 from __future__ import annotations
 
-import numpy as np
-
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel
-from microagg.kernels.sums import add_row
+from microagg.kernels.left import all_left, outermost, renewed
 from microagg.methods.fixed_size.gather import gather, join_nearest
 from microagg.progress import DONE, STOP, State, new_state
 
 
 @kernel
-def _farthest(X, left, m, centre):  # type: ignore[no-untyped-def]
-    farthest, most = -1, -1.0
-    for a in range(m):
-        distance = 0.0
-        for j in range(centre.size):
-            gap = X[left[a], j] - centre[j]
-            distance += gap * gap
-        if distance > most:
-            farthest, most = left[a], distance
-    return farthest
-
-
-@kernel
-def _centroid(X, k, labels, state):  # type: ignore[no-untyped-def]
-    n, d = X.shape
-    left = np.arange(n)
-    high, low, centre = np.zeros(d), np.zeros(d), np.empty(d)
-    for i in range(n):
-        add_row(high, low, X[i], 1.0)
-    m, group = n, 0
-    while m >= k:
-        if state[STOP]:
-            return
-        for j in range(d):
-            centre[j] = (high[j] + low[j]) / m
-        seed = _farthest(X, left, m, centre)
-        before = left[:m].copy()
-        m = gather(X, left, m, seed, k, labels, group)
-        for row in before:
-            if labels[row] == group:
-                add_row(high, low, X[row], -1.0)
+def _rounds(left, m, k, group, state):  # type: ignore[no-untyped-def]
+    """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
+    worn = False
+    while m >= k and m > left.enough and not worn and not state[STOP]:
+        seed, worn = outermost(left, m)
+        gather(left, seed, k, group)
+        m -= k
         group += 1
-        state[DONE] = n - m
-    join_nearest(X, left[:m], labels, group)
-    state[DONE] = n
+        state[DONE] = left.labels.size - m
+    return m, group
 
 
 def centroid(X: Floats, k: int, *, progress: State | None = None) -> Labels:
@@ -73,9 +46,17 @@ def centroid(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     -------
     int64 array of shape (n,): the group of each record.
 
+    >>> import numpy as np
     >>> centroid(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
     [2, 0, 1, 1, 2, 0]
     """
-    labels = np.full(len(X), -1, dtype=np.int64)
-    _centroid(X, k, labels, new_state() if progress is None else progress)
-    return labels
+    state = new_state() if progress is None else progress
+    left = all_left(X)
+    m, group = _rounds(left, len(X), k, 0, state)
+    while m >= k and not state[STOP]:
+        left = renewed(left)
+        m, group = _rounds(left, m, k, group, state)
+    if not state[STOP]:
+        join_nearest(X, left.labels, group)
+        state[DONE] = len(X)
+    return left.labels

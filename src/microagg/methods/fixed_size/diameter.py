@@ -18,66 +18,106 @@ Here      Ties go to the lower row indices. When the second record of the pair i
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel
+from microagg.kernels.kd_tree import farthest
+from microagg.kernels.left import all_left, renewed
 from microagg.methods.fixed_size.gather import gather, join_nearest
 from microagg.progress import DONE, STOP, State, new_state
 
+_ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
+
+
+class _Bounds(NamedTuple):
+    """How far the farthest other record can be, for each record."""
+
+    bound: Any  # (n,) squared
+    partner: Any  # (n,) the record at that distance; −1 when it is a bound only
+    radius: Any  # (n,) distance to a fixed centre
+    outward: Any  # (n,) rows by radius, largest first
+    heap: Any  # (n,) rows, the largest bound on top, then the lowest row
+    state: Any  # first place of outward that is left; length of the heap
+
+
+def _bounds(X: Floats) -> _Bounds:
+    n = len(X)
+    radius = np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1))
+    outward = np.argsort(-radius, kind="stable")
+    return _Bounds(
+        bound=np.full(n, np.inf),
+        partner=np.full(n, -1),
+        radius=radius,
+        outward=outward,
+        heap=np.arange(n),  # equal bounds in row order are a heap
+        state=np.array([0, n]),
+    )
+
 
 @kernel
-def _farthest(X, left, m, row):  # type: ignore[no-untyped-def]
-    farthest, most = -1, -1.0
-    for a in range(m):
-        distance = 0.0
-        for j in range(X.shape[1]):
-            gap = X[left[a], j] - X[row, j]
-            distance += gap * gap
-        if distance > most:
-            farthest, most = left[a], distance
-    return farthest, most
+def _sift_down(heap, size, bound):  # type: ignore[no-untyped-def]
+    """Let the top of the heap, whose bound fell, sink to its place."""
+    row = heap[0]
+    a = 0
+    while 2 * a + 1 < size:
+        child = 2 * a + 1
+        if child + 1 < size:
+            left, right = heap[child], heap[child + 1]
+            if bound[right] > bound[left] or (bound[right] == bound[left] and right < left):
+                child += 1
+        below = heap[child]
+        if bound[below] < bound[row] or (bound[below] == bound[row] and below > row):
+            break
+        heap[a] = below
+        a = child
+    heap[a] = row
 
 
 @kernel
-def _farthest_pair(X, left, m, labels, bound, partner):  # type: ignore[no-untyped-def]
-    """The pair that is farthest apart, the lexicographically first of several."""
+def _farthest_pair(left, bounds):  # type: ignore[no-untyped-def]
+    """The two records left that are farthest apart, the first of several in row order."""
+    bound, partner, radius, outward, heap, state = bounds
+    while left.labels[outward[state[0]]] >= 0:
+        state[0] += 1
+    outermost = radius[outward[state[0]]]
     while True:
-        top = left[0]
-        for a in range(1, m):
-            if bound[left[a]] > bound[top]:
-                top = left[a]
-        if labels[partner[top]] < 0:
-            return top, partner[top]
-        partner[top], bound[top] = _farthest(X, left, m, top)
+        row = heap[0]
+        if left.labels[row] >= 0:
+            state[1] -= 1
+            heap[0] = heap[state[1]]
+        elif partner[row] >= 0 and left.labels[partner[row]] < 0:
+            return row, partner[row]
+        else:
+            partner[row] = -1
+            cap = ((radius[row] + outermost) * (1 + _ROUNDING)) ** 2
+            if cap < bound[row]:
+                bound[row] = cap
+            else:
+                partner[row] = farthest(left.tree, left.X[row])
+                bound[row] = 0.0
+                for j in range(left.X.shape[1]):
+                    gap = left.X[partner[row], j] - left.X[row, j]
+                    bound[row] += gap * gap
+        _sift_down(heap, state[1], bound)
 
 
 @kernel
-def _diameter(X, k, labels, state):  # type: ignore[no-untyped-def]
-    n = X.shape[0]
-    left = np.arange(n)
-    bound, partner = np.empty(n), np.empty(n, dtype=np.intp)
-    for i in range(n):
-        if state[STOP]:
-            return
-        partner[i], bound[i] = _farthest(X, left, n, i)
-    m, group = n, 0
-    while m >= 2 * k:
-        if state[STOP]:
-            return
-        a, b = _farthest_pair(X, left, m, labels, bound, partner)
-        m = gather(X, left, m, a, k, labels, group)
+def _rounds(left, bounds, m, k, group, state):  # type: ignore[no-untyped-def]
+    """Form groups until fewer than 2k of the m records are left, or the tree is worn."""
+    while m >= 2 * k and m > left.enough and not state[STOP]:
+        first, second = _farthest_pair(left, bounds)
+        gather(left, first, k, group)
+        m -= k
         group += 1
-        if labels[b] < 0:
-            m = gather(X, left, m, b, k, labels, group)
+        if left.labels[second] < 0:
+            gather(left, second, k, group)
+            m -= k
             group += 1
-        state[DONE] = n - m
-    if m >= k:
-        for row in left[:m]:
-            labels[row] = group
-    else:
-        join_nearest(X, left[:m], labels, group)
-    state[DONE] = n
+        state[DONE] = left.labels.size - m
+    return m, group
 
 
 def diameter(X: Floats, k: int, *, progress: State | None = None) -> Labels:
@@ -96,6 +136,16 @@ def diameter(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     >>> diameter(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
     [0, 1, 2, 2, 0, 1]
     """
-    labels = np.full(len(X), -1, dtype=np.int64)
-    _diameter(X, k, labels, new_state() if progress is None else progress)
-    return labels
+    state = new_state() if progress is None else progress
+    left, bounds = all_left(X), _bounds(X)
+    m, group = _rounds(left, bounds, len(X), k, 0, state)
+    while m >= 2 * k and not state[STOP]:
+        left = renewed(left)
+        m, group = _rounds(left, bounds, m, k, group, state)
+    if m >= k:
+        left.labels[left.labels < 0] = group
+    else:
+        join_nearest(X, left.labels, group)
+    if not state[STOP]:
+        state[DONE] = len(X)
+    return left.labels

@@ -12,62 +12,42 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.kernels.jit import kernel
+from microagg.kernels.kd_tree import nearest_one
+from microagg.kernels.left import take
 
 
 @kernel
-def gather(X, left, m, seed, k, labels, group):  # type: ignore[no-untyped-def]
-    """Label a group of k grown from ``seed`` and remove it from the first m records of ``left``.
-
-    ``left`` stays in ascending row order. Returns how many remain.
-    """
-    d = X.shape[1]
-    total = X[seed].copy()
+def gather(left, seed, k, group):  # type: ignore[no-untyped-def]
+    """Label a group of k grown from ``seed`` and take it away."""
+    total = left.X[seed].copy()
     centre = total.copy()
-    labels[seed] = group
-    for size in range(1, k):
-        nearest, least = -1, np.inf
-        for a in range(m):
-            row = left[a]
-            if labels[row] >= 0:
-                continue
-            distance = 0.0
-            for j in range(d):
-                gap = X[row, j] - centre[j]
-                distance += gap * gap
-            if distance < least:
-                nearest, least = row, distance
-        labels[nearest] = group
-        for j in range(d):
-            total[j] += X[nearest, j]
-            centre[j] = total[j] / (size + 1)
-    kept = 0
-    for a in range(m):
-        if labels[left[a]] < 0:
-            left[kept] = left[a]
-            kept += 1
-    return kept
+    take(left, seed, group)
+    for size in range(2, k + 1):
+        _, row = nearest_one(left.tree, centre, -1, np.inf, -1, -1.0)
+        take(left, row, group)
+        for j in range(total.size):
+            total[j] += left.X[row, j]
+            centre[j] = total[j] / size
 
 
 @kernel
-def join_nearest(X, left, labels, n_groups):  # type: ignore[no-untyped-def]
-    """Add each record of ``left`` to the group with the nearest centroid."""
-    if left.size == 0:
-        return
+def join_nearest(X, labels, n_groups):  # type: ignore[no-untyped-def]
+    """Give each record without a label that of the group with the nearest centroid."""
     n, d = X.shape
     total, size = np.zeros((n_groups, d)), np.zeros(n_groups)
     for i in range(n):
-        group = labels[i]
-        if group >= 0:
-            size[group] += 1.0
+        if labels[i] >= 0:
+            size[labels[i]] += 1.0
             for j in range(d):
-                total[group, j] += X[i, j]
-    for row in left:
-        nearest, least = -1, np.inf
+                total[labels[i], j] += X[i, j]
+    for i in range(n):
+        if labels[i] >= 0:
+            continue
+        least = np.inf
         for group in range(n_groups):
             distance = 0.0
             for j in range(d):
-                gap = X[row, j] - total[group, j] / size[group]
+                gap = X[i, j] - total[group, j] / size[group]
                 distance += gap * gap
             if distance < least:
-                nearest, least = group, distance
-        labels[row] = nearest
+                labels[i], least = group, distance
