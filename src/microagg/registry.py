@@ -132,7 +132,7 @@ METHODS: dict[str, Method] = {
             family="fixed size",
             paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
             guarantee="heuristic",
-            cost="O(n² · d)",
+            cost="O(n³/k · d)",
             summary="D: groups of k around the two records that are farthest apart, gathered by "
             "nearness to the group's moving centroid",
             implementation="microagg.methods.fixed_size.diameter:diameter",

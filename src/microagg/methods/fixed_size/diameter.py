@@ -5,7 +5,9 @@ Idea      Work from the outside in, two groups at a time: each of the two record
           farthest apart gathers k−1 others around it, each time the one nearest to the
           centroid of the group so far. With k..2k−1 records left these form the last group;
           fewer than k join the nearest groups.
-Cost      O(n²·d) time in practice, O(n·d) memory. A heuristic: no bound on its loss is proved.
+Cost      O(n³·d / k) time at worst, O(n·d) memory; the searches are pruned, so that normal data
+          take about n^1.1 with 4 columns and n^1.5 with 10. A heuristic: no bound on its loss is
+          proved.
 Paper     Domingo-Ferrer & Mateo-Sanz 2002, as given by Laszlo & Mukherjee 2005, section 4.2
           (diameterBasedFixedSize), where the farthest pair takes cubic time or an n×n matrix.
 Here      Ties go to the lower row indices. When the second record of the pair is in the group
@@ -13,7 +15,9 @@ Here      Ties go to the lower row indices. When the second record of the pair i
 
           The farthest distance of a record can only shrink as others leave. So the one found
           earlier is an upper bound, and exact while that partner is left: only records
-          whose bound is the largest are searched again.
+          whose bound is the largest are searched again, in the tree of the records left. Before
+          its first search a record's bound is by way of the centre of all: its distance to it
+          and that of the outermost record left.
 """
 
 from __future__ import annotations
