@@ -110,7 +110,7 @@ def curves() -> str:
         best = loss(X, k, gamma="auto") / values[0]
         axes.axhline(best, color=line.get_color(), linestyle=":", linewidth=0.8)
     axes.set(xlabel="γ", ylabel="IL, relative to that of γ = 0")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return save(figure, "solanas_martinez_gamma")
 
 
