@@ -127,6 +127,44 @@ METHODS: dict[str, Method] = {
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
         ),
+        Method(
+            name="diameter",
+            family="fixed size",
+            paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n² · d)",
+            summary="D: groups of k around the two records that are farthest apart, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.diameter:diameter",
+        ),
+        Method(
+            name="centroid",
+            family="fixed size",
+            paper="Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n² · d)",
+            summary="C: groups of k around the record farthest from the centroid, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.centroid:centroid",
+        ),
+        Method(
+            name="v-mdav",
+            family="variable size",
+            paper="Solanas & Martínez-Ballesté 2006",
+            guarantee="heuristic",
+            cost="O(n²/k · d)",
+            summary="groups of k to 2k−1 from the outside in, extended by records that are nearer "
+            "to the group than to other records",
+            implementation="microagg.methods.variable_size.v_mdav:v_mdav",
+            options=(
+                Option(
+                    "gamma",
+                    "auto",
+                    "how readily groups are extended: 0.2 for scattered data, 1.1 for clustered "
+                    "data; auto tries several and keeps the best",
+                ),
+            ),
+        ),
         _univariate(
             "hansen-mukherjee",
             "Hansen & Mukherjee 2003",
@@ -171,7 +209,7 @@ def methods() -> list[Method]:
     """List the methods, one row each: name, family, paper, exact, cost, options.
 
     >>> [m.name for m in methods() if m.family == "fixed size"]
-    ['mdav']
+    ['mdav', 'diameter', 'centroid']
     """
     return list(METHODS.values())
 
