@@ -40,7 +40,7 @@ def by_delaunay(X: Floats) -> float:
     from scipy.sparse.csgraph import minimum_spanning_tree
     from scipy.spatial import Delaunay
 
-    corners = Delaunay(X).simplices
+    corners = Delaunay(X).simplices.astype(np.int64)
     a, b = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]).T
     length = np.sqrt(np.square(X[a] - X[b]).sum(axis=1))
     # Sums of double entries would lengthen edges; both triangles of an edge give the same one.
