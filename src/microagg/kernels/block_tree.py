@@ -3,7 +3,8 @@
 Splits are at the median of the widest column, rounded so that every leaf but the last holds exactly
 ``LEAF`` records. A leaf stores them column by column: the distances of one record to all records
 of a leaf are then loops over neighbouring numbers, which the compiler turns into vector code.
-Searches go from leaf to leaf, so that one walk through the tree serves all records of a leaf.
+Searches go from leaf to leaf, so that one walk through the tree serves all records of a leaf. No
+record is ever taken out: for that there is :mod:`microagg.kernels.kd_tree`.
 
 Bounds are safe in floating point: the distance to a box sums the same terms in the same order as
 the distance to any record inside, each rounded from no larger a value. A search that leaves

@@ -173,7 +173,8 @@ def _partition(
     labels = cut(first, second, n, k)
     if split is not None:
         _split(X, k, labels, split, state)
-    state[DONE] = n
+    if not state[STOP]:
+        state[DONE] = n
     return labels
 
 
