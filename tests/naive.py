@@ -130,6 +130,68 @@ def v_mdav(rows, k, gamma):
     return groups
 
 
+def spanning_edges(rows):
+    """Kruskal's minimum spanning tree over all pairs, as (length, lower row, higher row)."""
+    n = len(rows)
+    pairs = sorted(
+        (math.sqrt(squared_distance(rows[a], rows[b])), a, b)
+        for a in range(n)
+        for b in range(a + 1, n)
+    )
+    tree_of = list(range(n))
+    edges = []
+    for length, a, b in pairs:
+        if tree_of[a] != tree_of[b]:
+            edges.append((length, a, b))
+            old, new = tree_of[a], tree_of[b]
+            tree_of = [new if tree == old else tree for tree in tree_of]
+    return edges
+
+
+def cut_edges(edges, n, k):
+    """The cutting of Laszlo & Mukherjee: parents, descendant counts and walks to the root."""
+    parent, order = {0: None}, [0]
+    for u in order:
+        for _, a, b in edges:
+            if u in (a, b) and (a + b - u) not in parent:
+                parent[a + b - u] = u
+                order.append(a + b - u)
+    count = dict.fromkeys(order, 1)
+    for u in reversed(order[1:]):
+        count[parent[u]] += count[u]
+
+    def root(u):
+        while parent[u] is not None:
+            u = parent[u]
+        return u
+
+    for _, a, b in sorted(edges, key=lambda e: (-e[0], e[1], e[2])):
+        org, dest = (a, b) if parent[a] == b else (b, a)
+        if count[org] >= k and count[root(dest)] - count[org] >= k:
+            parent[org] = None
+            u = dest
+            while u is not None:
+                count[u] -= count[org]
+                u = parent[u]
+    groups = {}
+    for u in range(n):
+        groups.setdefault(root(u), []).append(u)
+    return list(groups.values())
+
+
+def mst(rows, k, split=None):
+    """M of Laszlo & Mukherjee; with ``split`` (diameter or centroid) M-d or M-c."""
+    groups = cut_edges(spanning_edges(rows), len(rows), k)
+    if split is None:
+        return groups
+    small = [group for group in groups if len(group) < 2 * k]
+    for group in groups:
+        if len(group) >= 2 * k:
+            parts = split([rows[i] for i in group], k)
+            small += [[group[i] for i in part] for part in parts]
+    return small
+
+
 def labels_of(groups, n):
     labels = [-1] * n
     for g, group in enumerate(groups):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PAPERS = ("hansen_mukherjee", "stamm_schaub", "solanas_martinez")
+PAPERS = ("hansen_mukherjee", "stamm_schaub", "solanas_martinez", "laszlo_mukherjee")
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.univariate.sorted_cut import cut_sorted
+    from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "count_partitions",
     "cut_sorted",
     "methods",
+    "minimum_spanning_tree",
     "partition",
     "protect",
     "risk",
@@ -59,6 +61,7 @@ _LAZY = {
     "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
+    "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "suggest": "microagg.measure.compare",

@@ -90,6 +90,27 @@ _COST = Option(
 )
 
 
+_TREE = Option(
+    "tree",
+    None,
+    "the tree of the same data and scale, made once for many k by microagg.minimum_spanning_tree",
+)
+
+
+def _mst(letter: str, summary: str) -> Method:
+    name = f"mst-{letter}" if letter else "mst"
+    return Method(
+        name=name,
+        family="variable size",
+        paper="Laszlo & Mukherjee 2005",
+        guarantee="heuristic",
+        cost="O(n log n) in few columns, O(n² · d) in many",
+        summary=summary,
+        implementation=f"microagg.methods.variable_size.mst:{name.replace('-', '_')}",
+        options=(_TREE,),
+    )
+
+
 def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
     return Method(
         name=name,
@@ -165,6 +186,12 @@ METHODS: dict[str, Method] = {
                 ),
             ),
         ),
+        _mst(
+            "",
+            "M: the minimum spanning tree, cut at its longest edges while both sides keep k",
+        ),
+        _mst("d", "M-d: as mst, with groups of 2k or more split by diameter"),
+        _mst("c", "M-c: as mst, with groups of 2k or more split by centroid"),
         _univariate(
             "hansen-mukherjee",
             "Hansen & Mukherjee 2003",
