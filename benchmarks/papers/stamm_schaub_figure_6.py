@@ -87,22 +87,37 @@ def _mean(found: dict[str, dict[int, Floats]], label: str, k: int) -> float:
 
 
 def neighbours_against_kmeans(found: dict[str, dict[int, Floats]]) -> str:
-    """SSE of near-neigh over that of the best k-means curve, for small and large k."""
+    """Where near-neigh loses more than the best k-means curve, and by what factor overall."""
     ratios = {
         k: _mean(found, "near-neigh", k)
         / min(_mean(found, f"kmeans {f}", k) for f in ("0.5", "1", "2"))
-        for k in (3, 5, 10, 30, 50)
+        for k in SIZES
     }
-    return ", ".join(f"{r:.2f} at k = {k}" for k, r in ratios.items())
+    more = [str(k) for k, ratio in ratios.items() if ratio > 1]
+    return (
+        f"near-neigh loses more than the best of the three k-means curves for "
+        f"{'k = ' + ', '.join(more) if more else 'no k'}; the ratio is {ratios[3]:.2f} at k = 3, "
+        f"{ratios[10]:.2f} at 10 and {ratios[50]:.2f} at 50."
+    )
 
 
 def factors(found: dict[str, dict[int, Floats]]) -> str:
     """Geometric mean over k of the SSE by factor, over that of factor 1."""
-    ratios = []
-    for f in ("0.5", "2"):
-        logs = [np.log(_mean(found, f"kmeans {f}", k) / _mean(found, "kmeans 1", k)) for k in SIZES]
-        ratios.append(f"{np.exp(np.mean(logs)):.2f} for {f}")
-    return " and ".join(ratios)
+    half, double = (
+        np.exp(
+            np.mean(
+                [
+                    np.log(_mean(found, f"kmeans {f}", k) / _mean(found, "kmeans 1", k))
+                    for k in SIZES
+                ]
+            )
+        )
+        for f in ("0.5", "2")
+    )
+    return (
+        f"In the mean over all k, k-means with factor 0.5 loses {half:.2f} times as much as with "
+        f"factor 1, with factor 2 {double:.2f} times as much."
+    )
 
 
 def projections(found: dict[str, dict[int, Floats]]) -> str:
@@ -134,9 +149,10 @@ of {RUNS} seeds. Dotted curves are not in the paper's figure. Written by `make p
 
 Differences in the making:
 
-- near-neigh is `mu-approx`. The paper's version lets a tree grow from a random one of the k nearest
-  records and cuts it at random records. Ours takes the nearest and cuts the longest edge, and
-  loses less, the more so the larger k: so it does not fall behind k-means as it does in the paper.
+- near-neigh is `mu-approx`. The method leaves open which tree grows next, towards which of the k − 1
+  nearest records, and where trees are cut. The program published with the paper draws all three at
+  random, from the k nearest; ours takes the shortest new edge, the nearest record and the longest
+  edge, so that it need not be run ten times.
 - k-means starts from cells of a k-d tree rather than from random records, and groups that are too
   small are merged smallest first rather than in random order.
 
@@ -144,16 +160,16 @@ Differences in the making:
 
 The paper: k-means far below the projections, closer to them near k = 50; near-neigh on a par
 with k-means below k = 10, worse beyond and behind the projections from k = 30 on.
-Ours: SSE of near-neigh over that of the best k-means: {neighbours_against_kmeans(found_eia)}. Over
-all k, k-means loses {factors(found_eia)} times as much as with factor 1.{projections(found_eia)}
+
+Ours: {neighbours_against_kmeans(found_eia)} {factors(found_eia)}{projections(found_eia)}
 
 {eia}
 ## Tarragona
 
 The paper: k-means a little better than the projections up to k = 5 and worse beyond; near-neigh on a
-par with k-means below 5, worse beyond. Ours: SSE of near-neigh over that of the best k-means:
-{neighbours_against_kmeans(found_tarragona)}. Over all k, k-means loses
-{factors(found_tarragona)} times as much as with factor 1.{projections(found_tarragona)}
+par with k-means below 5, worse beyond.
+
+Ours: {neighbours_against_kmeans(found_tarragona)} {factors(found_tarragona)}{projections(found_tarragona)}
 
 {tarragona}""",
     )
