@@ -69,6 +69,9 @@ def panel(name: str) -> tuple[str, dict[str, dict[int, Floats]]]:
         ]
         rows.append([label, *cells])
     figure, axes = plt.subplots()
+    axes.set_prop_cycle(
+        color=plt.get_cmap("tab20").colors[::2] + plt.get_cmap("tab20").colors[1::2]
+    )
     in_figure = {label for label, _, _ in SHOWN}
     for label, by_k in found.items():
         means = [r.mean() for r in by_k.values()]

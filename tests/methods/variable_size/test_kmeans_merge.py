@@ -103,3 +103,13 @@ def test_stops_when_asked():
     state[STOP] = 1
     kmeans_merge(np.random.default_rng(0).normal(size=(100, 2)), 3, progress=state)
     assert state[0] == 0
+
+
+@pytest.mark.parametrize("method", ["kmeans-merge", "mu-approx"])
+def test_one_thread_or_five_give_the_same(method, monkeypatch):
+    X = np.random.default_rng(3).normal(size=(20_000, 2))
+    found = []
+    for threads in (1, 5):
+        monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)
+        found.append(microagg.partition(X, 4, method=method).labels.tolist())
+    assert found[0] == found[1]
