@@ -146,9 +146,11 @@ def _drop(first, ends, u, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cut(first, ends, tails, parent, k, found, origin):  # type: ignore[no-untyped-def]
+def _cut(first, ends, tails, parent, k, found, origin, state):  # type: ignore[no-untyped-def]
     """Cut the edges of ``tails`` to their parents, in this order, where both sides keep k."""
     for u in tails:
+        if state[STOP]:
+            return
         v = parent[u]
         if (
             _walk(first, ends, u, v, k, found, origin) == k
@@ -176,7 +178,7 @@ def _hub(found, origin, have, k, below):  # type: ignore[no-untyped-def]
 def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type: ignore[no-untyped-def]
     """Label trees under 2k records; number the branches of the others, the hub one by itself.
 
-    Returns the number of branches. The least row of a group, or of a branch, comes first.
+    Returns the number of branches.
     """
     n = labels.size
     branches = 0
@@ -281,7 +283,7 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     tails = np.flatnonzero(parent >= 0)
     tails = tails[np.argsort(-length[tails], kind="stable")]
     found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
-    _cut(first, ends, tails, parent, k, found, origin)
+    _cut(first, ends, tails, parent, k, found, origin, state)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
     size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
