@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.univariate.sorted_cut import cut_sorted
+    from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ __all__ = [
     "count_partitions",
     "cut_sorted",
     "methods",
+    "minimum_spanning_tree",
     "partition",
     "protect",
     "risk",
@@ -55,6 +57,7 @@ _LAZY = {
     "Microaggregator": "microagg.estimator",
     "count_partitions": "microagg.counts",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
+    "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "utility": "microagg.measure.utility",

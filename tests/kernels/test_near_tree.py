@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.near_tree import forget, move, nearest, new_room, new_tree
-from microagg.kernels.threads import in_pieces
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 200), d=st.integers(1, 4))
@@ -64,13 +63,3 @@ def test_heap_gives_the_least_key(seed):
             assert pop(heap) == expected
             del keys[expected]
         assert heap.size[0] == len(keys)
-
-
-def test_pieces_cover_everything_once():
-    seen = np.zeros(20_000, np.int64)
-
-    def work(start, stop):
-        seen[start:stop] += 1
-
-    in_pieces(work, seen.size)
-    assert seen.tolist() == [1] * seen.size

@@ -1,28 +1,62 @@
-"""One kernel over many records by several threads."""
+"""Threads over kernels that run outside the interpreter lock."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
-__all__ = ["in_pieces"]
+from microagg.progress import DONE, STOP, State
 
-_LENGTH = 4096
+# More threads would only add to the memory that each of them needs.
+_MOST = 16
 
 
-def in_pieces(work: Callable[[int, int], object], n: int) -> None:
-    """Call ``work(start, stop)`` for pieces of 0..n, which must not depend on one another.
+def thread_count() -> int:
+    """How many threads to use: the processors that this process may run on."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        cores = os.cpu_count() or 1
+    return min(cores, _MOST)
 
-    >>> parts = []
-    >>> in_pieces(lambda start, stop: parts.append((start, stop)), 10)
-    >>> parts
-    [(0, 10)]
+
+def share_out(
+    work: Callable[[int, int, int], object],
+    items: int,
+    progress: State,
+    done: int = 0,
+    *,
+    at_once: int = 32,
+) -> None:
+    """Call ``work(begin, end, thread)`` for pieces of range(items), in threads if there are many.
+
+    A thread takes the next piece when it is through with one, so ``work`` must give the same
+    result whichever thread does it, in whichever order. Returns early when asked to stop.
+    ``progress`` rises by ``done`` on the way.
     """
-    starts = range(0, n, _LENGTH)
-    if len(starts) <= 1:
-        work(0, n)
+    lock = Lock()
+    start = int(progress[DONE])
+    taken = finished = 0
+
+    def loop(thread: int) -> None:
+        nonlocal taken, finished
+        while not progress[STOP]:
+            with lock:
+                begin, taken = taken, taken + at_once
+            if begin >= items:
+                return
+            end = min(begin + at_once, items)
+            work(begin, end, thread)
+            with lock:
+                finished += end - begin
+                progress[DONE] = start + done * finished // items
+
+    threads = min(thread_count(), -(-items // at_once))
+    if threads <= 1:
+        loop(0)
         return
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(starts))) as pool:
-        for done in [pool.submit(work, start, min(start + _LENGTH, n)) for start in starts]:
-            done.result()
+    with ThreadPoolExecutor(threads, thread_name_prefix="microagg") as pool:
+        for _ in pool.map(loop, range(threads)):
+            pass

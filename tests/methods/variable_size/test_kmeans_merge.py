@@ -110,6 +110,8 @@ def test_one_thread_or_five_give_the_same(method, monkeypatch):
     X = np.random.default_rng(3).normal(size=(20_000, 2))
     found = []
     for threads in (1, 5):
-        monkeypatch.setattr("os.cpu_count", lambda threads=threads: threads)
+        monkeypatch.setattr(
+            "microagg.kernels.threads.thread_count", lambda threads=threads: threads
+        )
         found.append(microagg.partition(X, 4, method=method).labels.tolist())
     assert found[0] == found[1]

@@ -36,9 +36,10 @@ from microagg.kernels.near_tree import (
     new_tree,
     split_rows,
 )
-from microagg.kernels.threads import in_pieces
+from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 
+_AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _ROUNDS = 300  # k-means ends by itself much earlier
 
 
@@ -162,7 +163,7 @@ def _assign_all(
 ) -> int:
     changes = []
 
-    def assign(start: int, stop: int) -> None:
+    def assign(start: int, stop: int, _: int) -> None:
         room = new_room()
         changes.append(
             _assign(
@@ -170,7 +171,7 @@ def _assign_all(
             )
         )
 
-    in_pieces(assign, len(Y))
+    share_out(assign, len(Y), state, at_once=_AT_ONCE)
     return sum(changes)
 
 

@@ -37,9 +37,10 @@ from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel
 from microagg.kernels.near_tree import nearest, new_room, new_tree
-from microagg.kernels.threads import in_pieces
+from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 
+_AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
 
 
@@ -321,9 +322,9 @@ def mu_approx(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     tree, tree_of, parent = new_tree(X, everyone), everyone.copy(), np.full(n, -1)
     target, length = np.empty(n, np.intp), np.empty(n)
 
-    def point(start: int, stop: int) -> None:
+    def point(start: int, stop: int, _: int) -> None:
         _point(tree, X, tree_of, start, stop, target, length, new_room(), state)
 
-    in_pieces(point, n)
+    share_out(point, n, state, at_once=_AT_ONCE)
     _grow(tree, X, k, tree_of, target, length, parent, new_heap(n), new_room(), state)
     return everyone if state[STOP] else _split(X, k, parent, length, state)
