@@ -53,6 +53,13 @@ V_MDAV = {
 }
 V_MDAV_CLUSTERED = {("eia", 5), ("eia", 10)}
 
+# IL of mu-Approx: Domingo-Ferrer, Sebé & Solanas 2008, Table 5.
+MU_APPROX = {
+    "tarragona": {3: 17.10, 4: 20.51, 5: 26.04, 10: 38.80},
+    "census": {3: 6.25, 4: 8.47, 5: 10.78, 10: 17.01},
+    "eia": {3: 0.43, 4: 0.59, 5: 0.83, 10: 2.26},
+}
+
 # Number of partitions into groups of k..2k−1: Laszlo & Mukherjee 2005, Table 11.
 COUNTS = {
     (10, 3): "2226",

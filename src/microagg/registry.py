@@ -192,6 +192,26 @@ METHODS: dict[str, Method] = {
         ),
         _mst("d", "M-d: as mst, with groups of 2k or more split by diameter"),
         _mst("c", "M-c: as mst, with groups of 2k or more split by centroid"),
+        Method(
+            name="kmeans-merge",
+            family="variable size",
+            paper="Stamm & Schaub 2024, section 5.2",
+            guarantee="heuristic",
+            cost="O(n²/k · d) a round",
+            summary="k-means, then each group under k joins the nearest one, smallest first",
+            implementation="microagg.methods.variable_size.kmeans_merge:kmeans_merge",
+            options=(Option("factor", 2.0, "k-means has factor·n/k clusters; 0.5, 1 or 2"),),
+        ),
+        Method(
+            name="mu-approx",
+            family="variable size",
+            paper="Domingo-Ferrer, Sebé & Solanas 2008",
+            guarantee="approximation",
+            cost="O(n² · d)",
+            summary="trees of nearest neighbours, cut at their longest edges; the SSE is at most "
+            "(4k − 2)·max(2k − 1, 3k − 3)² times the least possible",
+            implementation="microagg.methods.variable_size.mu_approx:mu_approx",
+        ),
         _univariate(
             "hansen-mukherjee",
             "Hansen & Mukherjee 2003",
