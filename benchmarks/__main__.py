@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("startup", "tables", "mdav", "univariate")
+BENCHMARKS = (
+    "startup",
+    "tables",
+    "mdav",
+    "outside_in",
+    "mst",
+    "nearest",
+    "univariate",
+    "measures",
+)
 
 
 def main() -> None:

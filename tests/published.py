@@ -13,6 +13,53 @@ MDAV_CHECKED = {
     "eia": {3: 0.483, 5: 1.667, 10: 3.840},
 }
 
+# IL of D and C: Laszlo & Mukherjee 2005, Table 5.
+DIAMETER = {
+    "tarragona": {3: 15.60, 4: 19.27, 5: 22.67, 10: 36.99},
+    "census": {3: 5.42, 4: 7.22, 5: 8.81, 10: 14.55},
+}
+CENTROID = {
+    "tarragona": {3: 20.74, 4: 27.80, 5: 32.47, 10: 44.90},
+    "census": {3: 5.35, 4: 7.17, 5: 8.69, 10: 14.34},
+}
+# What the pseudocode of that paper gives for C on Tarragona, as checked by others.
+CENTROID_CHECKED = {3: 15.62, 5: 22.61, 10: 37.10}
+
+# IL of M, M-d and M-c: Laszlo & Mukherjee 2005, Table 5.
+MST = {
+    "tarragona": {3: 17.14, 4: 20.92, 5: 24.57, 10: 38.83},
+    "census": {3: 6.51, 4: 8.78, 5: 10.70, 10: 17.58},
+}
+MST_D = {
+    "tarragona": {3: 16.63, 4: 19.66, 5: 24.50, 10: 38.58},
+    "census": {3: 6.11, 4: 8.24, 5: 10.30, 10: 17.17},
+}
+MST_C = {
+    "tarragona": {3: 16.69, 4: 19.67, 5: 24.52, 10: 38.65},
+    "census": {3: 6.12, 4: 8.24, 5: 10.33, 10: 17.16},
+}
+# Groups of 2k or more records left by M: share in percent and average size, Table 6 there.
+MST_OVERSIZED = {
+    "tarragona": {3: (10.23, 6.27), 4: (8.75, 8.57), 5: (8.13, 11.10), 10: (9.84, 21.50)},
+    "census": {3: (9.42, 6.46), 4: (6.22, 8.38), 5: (10.19, 12.00), 10: (6.02, 20.60)},
+}
+
+# IL of V-MDAV: Solanas & Martínez-Ballesté 2006, Table 1, with gamma = 1.1 where the table calls the
+# data clustered (EIA with k = 5 and 10) and 0.2 elsewhere.
+V_MDAV = {
+    "tarragona": {3: 16.96, 4: 19.70, 5: 22.88, 10: 33.26},
+    "census": {3: 5.69, 4: 7.52, 5: 8.98, 10: 14.07},
+    "eia": {3: 0.53, 4: 0.75, 5: 1.30, 10: 2.82},
+}
+V_MDAV_CLUSTERED = {("eia", 5), ("eia", 10)}
+
+# IL of mu-Approx: Domingo-Ferrer, Sebé & Solanas 2008, Table 5.
+MU_APPROX = {
+    "tarragona": {3: 17.10, 4: 20.51, 5: 26.04, 10: 38.80},
+    "census": {3: 6.25, 4: 8.47, 5: 10.78, 10: 17.01},
+    "eia": {3: 0.43, 4: 0.59, 5: 0.83, 10: 2.26},
+}
+
 # Number of partitions into groups of k..2k−1: Laszlo & Mukherjee 2005, Table 11.
 COUNTS = {
     (10, 3): "2226",

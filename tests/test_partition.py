@@ -187,7 +187,7 @@ def test_import_is_light():
     code = (
         "import sys, microagg\n"
         "heavy = {'numba', 'pandas', 'sklearn', 'matplotlib', 'scipy', 'pyarrow', 'polars',\n"
-        "         'narwhals', 'typer', 'rich'}\n"
+        "         'narwhals', 'typer', 'rich', 'jinja2'}\n"
         "loaded = heavy & set(sys.modules)\n"
         "assert not loaded, loaded\n"
         "assert set(microagg.__all__) <= set(dir(microagg))\n"

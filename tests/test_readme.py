@@ -39,3 +39,12 @@ def test_every_command_line_in_the_readme_is_one_that_exists():
         subprocess.run(
             [sys.executable, "-m", "microagg", command, "--help"], check=True, capture_output=True
         )
+
+
+def test_examples_of_the_measures():
+    page = README.parent / "docs" / "measures.md"
+    result = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert result.attempted > 20
+    assert result.failed == 0

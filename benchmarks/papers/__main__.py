@@ -5,7 +5,13 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PAPERS = ("hansen_mukherjee", "stamm_schaub")
+PAPERS = (
+    "hansen_mukherjee",
+    "stamm_schaub",
+    "stamm_schaub_figure_6",
+    "solanas_martinez",
+    "laszlo_mukherjee",
+)
 
 
 def main() -> None:

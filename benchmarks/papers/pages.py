@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow.csv
+
+from microagg.groups import Floats
 
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
 
 mpl.use("svg")
 # The same data give the same file, byte by byte.
 mpl.rcParams.update({"svg.hashsalt": "microagg", "figure.figsize": (7, 4), "font.size": 10})
+
+
+def reference(name: str) -> Floats:
+    """Read a reference data set with the columns that the literature uses."""
+    here = FOLDER.parents[2] / "shared" / "data"
+    data = pyarrow.csv.read_csv(Path(os.environ.get("MICROAGG_DATA", here)) / f"{name}.csv")
+    if name == "eia":
+        data = data.drop_columns(["UTILNAME", "STATE", "YEAR", "MONTH"])
+    return np.column_stack([column.to_numpy().astype(float) for column in data.columns])
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

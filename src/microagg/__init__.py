@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
+    from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.univariate.sorted_cut import cut_sorted
+    from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
 
 __version__ = "0.1.0"
 
@@ -37,13 +39,16 @@ __all__ = [
     "Release",
     "TableError",
     "VerificationError",
+    "compare",
     "count_partitions",
     "cut_sorted",
     "methods",
+    "minimum_spanning_tree",
     "partition",
     "protect",
     "risk",
     "simulate_clusters",
+    "suggest",
     "utility",
 ]
 
@@ -53,10 +58,13 @@ __all__ = [
 # importing the module would put it in their place.
 _LAZY = {
     "Microaggregator": "microagg.estimator",
+    "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
+    "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
+    "suggest": "microagg.measure.compare",
     "utility": "microagg.measure.utility",
 }
 

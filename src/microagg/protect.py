@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["Release", "protect"]
 
 
+@dataclass(frozen=True)
+class Written:
+    """A file that was read back, and the hash of what was read."""
+
+    path: Path
+    verification: Verification
+    sha256: str
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """A protected table and how it came about."""
@@ -51,8 +60,10 @@ class Release:
     untouched: list[Any]
     identifying: list[Any]
     aggregate: str
+    settings: Mapping[str, Any] = field(repr=False)  # what protect() was called with
     seconds: Mapping[str, float] = field(repr=False)
     _original: Floats = field(repr=False)  # (n, columns), for the measures
+    _written: list[Written] = field(default_factory=list, repr=False)
 
     @property
     def partition(self) -> Partition:
@@ -71,19 +82,50 @@ class Release:
         """What was lost, see :func:`microagg.utility`."""
         from microagg.measure.utility import utility_of
 
-        return utility_of(self._pair())
+        return utility_of(self._pair)
 
     @cached_property
     def risk(self) -> Risk:
         """What an attacker still gains, see :func:`microagg.risk`."""
-        from microagg.measure.risk import risk_of
+        from microagg.measure.risk import Ask, risk_of
 
-        return risk_of(self._pair())
+        return risk_of(self._pair, Ask(k=self.k))
 
+    def measure(
+        self,
+        *,
+        analyses: Iterable[Any] = (),
+        confidential: Iterable[Any] = (),
+        dominance: Iterable[Any] = (),
+        dominance_percent: float = 80.0,
+    ) -> tuple[Utility, Risk]:
+        """Loss and risk with more to measure; the linkage of a large table is sampled.
+
+        The parameters are those of :func:`microagg.utility` and :func:`microagg.risk`.
+        """
+        from microagg.measure.linkage import sample_for
+        from microagg.measure.risk import Ask, risk_of
+        from microagg.measure.utility import utility_of
+
+        ask = Ask(
+            k=self.k,
+            confidential=tuple(confidential),
+            dominance=tuple(dominance),
+            dominance_percent=dominance_percent,
+            sample=sample_for(len(self._original)),
+        )
+        return utility_of(self._pair, analyses), risk_of(self._pair, ask)
+
+    @cached_property
     def _pair(self) -> Pair:
         from microagg.measure.pairs import Pair
 
-        return Pair(self.columns, self._original, columns_matrix(Frame(self.data), self.columns))
+        after = Frame(self.data)
+        original = dict(zip(self.columns, self._original.T, strict=True))
+        before = Frame(after.replace(original))
+        return Pair(
+            self.columns, self._original, columns_matrix(after, self.columns), before, after
+        )
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -104,7 +146,7 @@ class Release:
         """
         from pathlib import Path
 
-        from microagg.tables.atomic import replacing
+        from microagg.tables.atomic import replacing, sha256
         from microagg.tables.files import kind_of, write_file
         from microagg.verify import verify_all
 
@@ -125,7 +167,44 @@ class Release:
                     f"their values in {listed(found.columns)} with fewer than {found.k - 1} others. "
                     "The file was removed."
                 )
+            digest = sha256(part)
+        self._written.append(Written(target, found, digest))
         return found
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        public: bool = False,
+        source: str | Path | None = None,
+        command: list[str] | None = None,
+        measured: tuple[Utility, Risk] | None = None,
+        **measures: Any,
+    ) -> None:
+        """Write the evidence as one HTML file, and every number of it as JSON beside it.
+
+        Parameters
+        ----------
+        path : file to write, such as report.html; its twin is report.json
+        public : leave out what could reveal a record: for readers of the release, not the board
+        source : the file that the table came from, of which the report gives the hash
+        command : the words to repeat it with; by default the call of :func:`microagg.protect`
+        measured : what :meth:`measure` gave, if that was asked already
+        **measures
+            As for :meth:`measure`: ``analyses``, ``confidential``, ``dominance``.
+        """
+        from pathlib import Path
+
+        from microagg.report.html import check_report_target, write_report
+        from microagg.report.model import release_model
+
+        check_report_target(Path(path))
+        if measured is None:
+            measured = self.measure(**measures)
+        model = release_model(
+            self, measured=measured, public=public, source=source, command=command
+        )
+        write_report(model, Path(path))
 
 
 def protect(
@@ -226,6 +305,17 @@ def protect(
         untouched=untouched,
         identifying=identifying,
         aggregate=aggregate,
+        settings={
+            "k": k,
+            "columns": chosen,
+            "method": method,
+            "aggregate": aggregate,
+            "scale": scale,
+            "per_column": per_column,
+            "round": round,
+            "random_state": random_state,
+            **options,
+        },
         seconds=clock.seconds,
         _original=matrix,
     )

@@ -90,6 +90,27 @@ _COST = Option(
 )
 
 
+_TREE = Option(
+    "tree",
+    None,
+    "the tree of the same data and scale, made once for many k by microagg.minimum_spanning_tree",
+)
+
+
+def _mst(letter: str, summary: str) -> Method:
+    name = f"mst-{letter}" if letter else "mst"
+    return Method(
+        name=name,
+        family="variable size",
+        paper="Laszlo & Mukherjee 2005",
+        guarantee="heuristic",
+        cost="O(n log n) in few columns, O(n² · d) in many",
+        summary=summary,
+        implementation=f"microagg.methods.variable_size.mst:{name.replace('-', '_')}",
+        options=(_TREE,),
+    )
+
+
 def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
     return Method(
         name=name,
@@ -126,6 +147,70 @@ METHODS: dict[str, Method] = {
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
+        ),
+        Method(
+            name="diameter",
+            family="fixed size",
+            paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n³/k · d)",
+            summary="D: groups of k around the two records that are farthest apart, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.diameter:diameter",
+        ),
+        Method(
+            name="centroid",
+            family="fixed size",
+            paper="Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n² · d)",
+            summary="C: groups of k around the record farthest from the centroid, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.centroid:centroid",
+        ),
+        Method(
+            name="v-mdav",
+            family="variable size",
+            paper="Solanas & Martínez-Ballesté 2006",
+            guarantee="heuristic",
+            cost="O(n²/k · d)",
+            summary="groups of k to 2k−1 from the outside in, extended by records that are nearer "
+            "to the group than to other records",
+            implementation="microagg.methods.variable_size.v_mdav:v_mdav",
+            options=(
+                Option(
+                    "gamma",
+                    "auto",
+                    "how readily groups are extended: 0.2 for scattered data, 1.1 for clustered "
+                    "data; auto tries several and keeps the best",
+                ),
+            ),
+        ),
+        _mst(
+            "",
+            "M: the minimum spanning tree, cut at its longest edges while both sides keep k",
+        ),
+        _mst("d", "M-d: as mst, with groups of 2k or more split by diameter"),
+        _mst("c", "M-c: as mst, with groups of 2k or more split by centroid"),
+        Method(
+            name="kmeans-merge",
+            family="variable size",
+            paper="Stamm & Schaub 2024, section 5.2",
+            guarantee="heuristic",
+            cost="O(n²/k · d) a round",
+            summary="k-means, then each group under k joins the nearest one, smallest first",
+            implementation="microagg.methods.variable_size.kmeans_merge:kmeans_merge",
+            options=(Option("factor", 2.0, "k-means has factor·n/k clusters; 0.5, 1 or 2"),),
+        ),
+        Method(
+            name="mu-approx",
+            family="variable size",
+            paper="Domingo-Ferrer, Sebé & Solanas 2008",
+            guarantee="approximation",
+            cost="O(n² · d)",
+            summary="trees of nearest neighbours, cut at their longest edges; the SSE is at most "
+            "(4k − 2)·max(2k − 1, 3k − 3)² times the least possible",
+            implementation="microagg.methods.variable_size.mu_approx:mu_approx",
         ),
         _univariate(
             "hansen-mukherjee",
@@ -171,7 +256,7 @@ def methods() -> list[Method]:
     """List the methods, one row each: name, family, paper, exact, cost, options.
 
     >>> [m.name for m in methods() if m.family == "fixed size"]
-    ['mdav']
+    ['mdav', 'diameter', 'centroid']
     """
     return list(METHODS.values())
 

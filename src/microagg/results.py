@@ -11,6 +11,11 @@ from microagg.groups import Labels, group_sizes
 __all__ = ["Partition"]
 
 
+def _plain(value: object) -> object:
+    """An option as plain data: a spanning tree, say, knows how to put itself."""
+    return value.as_dict() if hasattr(value, "as_dict") else value
+
+
 @dataclass(frozen=True, eq=False)
 class Partition:
     """A partition of n records into groups of at least k.
@@ -61,7 +66,7 @@ class Partition:
             "method": self.method,
             "k": self.k,
             "scale": self.scale,
-            "options": dict(self.options),
+            "options": {name: _plain(value) for name, value in self.options.items()},
             "groups": self.n_groups,
             "smallest": int(self.sizes.min()),
             "largest": int(self.sizes.max()),

@@ -176,7 +176,12 @@ def test_demo_writes_and_verifies_a_file(tmp_path):
     result = json.loads(done.stdout)
     assert result["verified"]["holds"] is True
     assert result["verified"]["records"] == 442
-    assert (tmp_path / result["output"]).exists()
+    assert sorted(path.name for path in (tmp_path / "microagg-demo").iterdir()) == [
+        "diabetes-protected.csv",
+        "diabetes.csv",
+        "report.html",
+        "report.json",
+    ]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["protect", "--help"], ["verify", "-h"], []])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microagg.kernels.kd_tree import build, farthest, nearest, remove
+from microagg.kernels.kd_tree import build, farthest, nearest, nearest_one, remove
 from microagg.kernels.shells import build_shells, farthest_from_centroid, leave
 
 CASES = [
@@ -76,6 +76,28 @@ def test_tree_finds_what_a_scan_finds(n, d, kind):
             remove(tree, row)
     assert nearest(tree, point, 3, distances, found) == 0
     assert farthest(tree, point) == -1
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_the_nearest_one_with_what_is_known_already(n, d, kind):
+    X = data(kind, n, d)
+    tree = build(X, np.arange(n))
+    for rows, point, gone in leaving(X, "records"):
+        expected = scan(X, rows, point)
+        order = np.lexsort((rows, expected))
+        first = expected[order[0]], rows[order[0]]
+        assert nearest_one(tree, point, -1, np.inf, -1, -1.0) == first
+        middle = order[len(rows) // 2]  # one that is known
+        assert nearest_one(tree, point, -1, expected[middle], rows[middle], -1.0) == first
+        distance, row = nearest_one(tree, point, -1, np.inf, -1, expected[middle])
+        assert distance <= expected[middle]
+        assert distance == expected[rows == row]
+        if len(rows) > 1:
+            second = expected[order[1]], rows[order[1]]
+            assert nearest_one(tree, point, rows[order[0]], np.inf, -1, -1.0) == second
+        for row in gone:
+            remove(tree, row)
+    assert nearest_one(tree, point, -1, np.inf, -1, -1.0) == (np.inf, -1)
 
 
 @pytest.mark.parametrize(("n", "d", "kind"), CASES)

@@ -1,20 +1,22 @@
-"""The commands: protect, verify, methods, demo."""
+"""The commands: protect, measure, compare, verify, methods, demo."""
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from microagg.cli.protect import Evidence, protect_file
+from microagg.cli.say import say_verification
 from microagg.cli.show import Speaker, names
+from microagg.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from microagg.protect import Release
     from microagg.tables.files import CsvFormat
-    from microagg.verify import Verification
 
 app = typer.Typer(
     name="microagg",
@@ -27,9 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-# The search for nearest records takes too long to do unasked beyond this many records.
-_RECORDS_FOR_LINKAGE = 20_000
 
 In = Annotated[Path, typer.Argument(metavar="IN", help="CSV, Parquet or Arrow file.")]
 Out = Annotated[
@@ -55,6 +54,33 @@ Encoding = Annotated[
     str | None, typer.Option(help="CSV: text encoding, such as latin-1; utf-8 if left out.")
 ]
 Decimal = Annotated[str, typer.Option(help="CSV: decimal sign, . or ,")]
+Confidential = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns whose values must not come out although records look alike: l-diversity and "
+        "t-closeness."
+    ),
+]
+Dominance = Annotated[list[str] | None, typer.Option(help="Magnitude columns for the (1, p) rule.")]
+DominancePercent = Annotated[float, typer.Option(help="The p of the (1, p) rule.")]
+Analyses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--analysis",
+        help="An analysis of your own to run on both tables, such as 'income by region' or 'income ~ "
+        "age + rent'; may be given several times.",
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Write the evidence as an HTML page, and a JSON file of the same name."
+    ),
+]
+Public = Annotated[
+    bool,
+    typer.Option("--public", help="In the report, leave out what could reveal a record."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Give everything as one JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 
@@ -106,6 +132,12 @@ def protect(
         typer.Option("--round", help="Round the means of integer columns, which so stay integers."),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of methods that draw random numbers.")] = 0,
+    report: ReportFile = None,
+    public: Public = False,
+    confidential: Confidential = None,
+    dominance: Dominance = None,
+    dominance_percent: DominancePercent = 80.0,
+    analyses: Analyses = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
@@ -122,12 +154,21 @@ def protect(
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         form = _csv_format(delimiter, encoding, decimal)
-        _protect_file(
+        protect_file(
             speaker,
             source,
             target,
             form,
             _split(columns),
+            Evidence(
+                report,
+                public,
+                sys.argv[1:],
+                confidential=_split(confidential) or [],
+                dominance=_split(dominance) or [],
+                dominance_percent=dominance_percent,
+                analyses=analyses or [],
+            ),
             k=k,
             method=method,
             aggregate=aggregate,
@@ -137,6 +178,134 @@ def protect(
             random_state=seed,
             **({} if cost is None else {"cost": cost}),
         )
+
+
+@app.command()
+def measure(
+    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="File before protection.")],
+    protected: Annotated[
+        Path,
+        typer.Argument(metavar="PROTECTED", help="The same records, protected by any program."),
+    ],
+    columns: Columns = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column that tells which records belong together; by position if left out."
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", help="Promised k, to count the records that break it."),
+    ] = None,
+    confidential: Confidential = None,
+    dominance: Dominance = None,
+    dominance_percent: DominancePercent = 80.0,
+    analyses: Analyses = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="Link so many records only, chosen at random, and give an interval."),
+    ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure what a protected file lost and what an attacker gains from it.
+
+    Works on files that any program made. Columns are matched by name, records by position or by
+    an id. All numeric columns that both files have are compared unless you name some. Exits with 1 if
+    you promise a k that does not hold.
+
+    Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.measure import measure_files
+
+        holds = measure_files(
+            speaker,
+            original,
+            protected,
+            _csv_format(delimiter, encoding, decimal),
+            _split(columns),
+            id_,
+            k=k,
+            confidential=_split(confidential) or [],
+            dominance=_split(dominance) or [],
+            dominance_percent=dominance_percent,
+            analyses=analyses or [],
+            sample=sample,
+        )
+    if not holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    source: In,
+    k: Annotated[
+        str, typer.Option("--k", "-k", help="Least group sizes to try, separated by commas.")
+    ] = "3,5,10",
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods", "-m", help="Methods to try, separated by commas; all that fit if left out."
+        ),
+    ] = None,
+    columns: Columns = None,
+    max_loss: Annotated[
+        float | None, typer.Option(help="Target: at most this information loss, in percent.")
+    ] = None,
+    max_linkage: Annotated[
+        float | None, typer.Option(help="Target: at most this share of records linked, 0 to 1.")
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="How columns are made comparable: zscore, range, robust or none.")
+    ] = "zscore",
+    seed: Annotated[int, typer.Option(help="Seed of methods that draw random numbers.")] = 0,
+    report: ReportFile = None,
+    public: Public = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Try methods and k on a file: what each loses, what an attacker gains, which to choose.
+
+    Nothing is released. With a target, the answer is one method and k, in words.
+
+    Example: microagg compare survey.csv --k 3,5,10 --columns income,rent,age --max-linkage 0.1
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.measure import compare_file
+
+        evidence = Evidence(report, public, sys.argv[1:])
+        evidence.check(source)
+        compare_file(
+            speaker,
+            source,
+            _csv_format(delimiter, encoding, decimal),
+            _split(columns),
+            evidence,
+            (max_loss, max_linkage),
+            k=_whole_numbers(k),
+            methods=_split(methods),
+            scale=scale,
+            random_state=seed,
+        )
+
+
+def _whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--k takes whole numbers separated by commas, such as 3,5,10; got {shown(text)}."
+        ) from None
 
 
 @app.command()
@@ -162,7 +331,7 @@ def verify(
 
         found = verify_file(file, k, _split(columns), _csv_format(delimiter, encoding, decimal))
         speaker.say("columns", names(found.columns))
-        _say_verification(speaker, file, found)
+        say_verification(speaker, file, found)
         speaker.give({"file": str(file), **found.as_dict()})
     if not found.holds:
         raise typer.Exit(1)
@@ -193,7 +362,7 @@ def methods(as_json: Json = False, quiet: Quiet = False) -> None:
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the example's two files go.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Where the example's files go.")] = Path(
         "microagg-demo"
     ),
     as_json: Json = False,
@@ -205,122 +374,11 @@ def demo(
         from microagg.cli.example import COLUMNS, write_example
 
         original = write_example(folder)
-        target = folder / "diabetes-protected.csv"
-        speaker.say(
-            "example", f"microagg protect {original} {target} --k 5 --columns {','.join(COLUMNS)}"
-        )
-        _protect_file(speaker, original, target, None, COLUMNS, k=5)
-
-
-def _protect_file(
-    speaker: Speaker,
-    source: Path,
-    target: Path,
-    form: CsvFormat | None,
-    columns: list[str] | None,
-    **settings: Any,
-) -> None:
-    """Read, protect, write and verify a file, and say so."""
-    from microagg.protect import Clock, check_settings
-    from microagg.protect import protect as protect_frame
-    from microagg.tables.atomic import check_target
-    from microagg.tables.files import kind_of, read_file
-
-    # A mistake costs no waiting.
-    kind_of(target)
-    check_target(target.absolute())
-    check_settings(**settings)
-    clock = Clock()
-    with clock.time("read"):
-        table, found_form = read_file(source, columns, form)
-    speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
-    with speaker.progress("grouping") as bar:
-        report = None if bar is None else lambda done: bar(done, table.num_rows)
-        release = protect_frame(table, columns=columns, progress=report, **settings)
-    speaker.say("protected", names(release.columns))
-    speaker.say("untouched", names(release.untouched) or "no column")
-    with clock.time("measure"):
-        linkage = table.num_rows <= _RECORDS_FOR_LINKAGE
-        risk = release.risk.as_dict(linkage)
-        utility = release.utility
-    _say_result(speaker, release, risk)
-    same_format = source.suffix.lower() == target.suffix.lower()
-    with clock.time("write"):
-        verification = release.write(target, found_form if same_format else form)
-    scope = "holds" if len(release.parts) == 1 else "holds for each column by itself"
-    _say_verification(speaker, target, verification, scope)
-    speaker.give(
-        {
-            "input": str(source),
-            "output": str(target),
-            "records": table.num_rows,
-            "k": release.k,
-            "aggregate": release.aggregate,
-            "columns": {
-                "protected": release.columns,
-                "untouched": release.untouched,
-                "identifying": release.identifying,
-            },
-            "parts": [{"columns": names, **part.as_dict()} for names, part in release.parts],
-            "information_loss": utility.information_loss,
-            "utility": utility.as_dict(),
-            "risk": risk,
-            "verified": verification.as_dict(),
-            "warnings": speaker.warnings,
-            "seconds": {**clock.seconds, **release.seconds},
-        }
-    )
-
-
-def _say_result(speaker: Speaker, release: Release, risk: dict[str, Any]) -> None:
-    for columns, part in release.parts:
-        which = f"{names(columns)}: " if len(release.parts) > 1 else ""
-        speaker.say(
-            "grouped",
-            f"{which}by {part.method}, k = {part.k}: {part.n_groups:,} groups of "
-            f"{part.sizes.min():,} to {part.sizes.max():,} records",
-        )
-    loss = release.utility
-    worst = max(loss.by_column, key=lambda name: loss.by_column[name])
-    speaker.say(
-        "lost",
-        f"{_percent(loss.information_loss)} % of the information (100·SSE/SST); most in "
-        f"{names([worst])}, {_percent(loss.by_column[worst])} %",
-    )
-    speaker.say(
-        "gained",
-        f"each record shares its protected values with at least {risk['smallest_class'] - 1:,} others; "
-        f"before, {100 * risk['unique_before']:.1f} % of the records were unique",
-    )
-    if risk["record_linkage"] is not None:
-        speaker.say(
-            "",
-            f"who knows a person's true values finds the right record for "
-            f"{100 * risk['record_linkage']:.1f} % of the people; a blind guess, "
-            f"{100 * risk['blind_guess']:.1f} %",
-        )
-
-
-def _percent(value: float) -> str:
-    """Two decimals, or one digit of what would show as nothing."""
-    return f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.1g}"
-
-
-def _say_verification(
-    speaker: Speaker, path: Path, found: Verification, scope: str = "holds"
-) -> None:
-    counted = (
-        f"{path}: {found.records:,} records, {found.combinations:,} combinations, the rarest "
-        f"{found.smallest:,} times"
-    )
-    if found.holds:
-        speaker.say("verified", f"{counted}; k = {found.k} {scope}", style="bold green")
-    else:
-        speaker.say(
-            "fails",
-            f"{counted}; k = {found.k} does not hold for {found.records_below_k:,} records",
-            style="bold red",
-        )
+        target, report = folder / "diabetes-protected.csv", folder / "report.html"
+        words = ["protect", str(original), str(target), "--k", "5", "--columns", ",".join(COLUMNS)]
+        words += ["--report", str(report)]
+        speaker.say("example", shlex.join(["microagg", *words]))
+        protect_file(speaker, original, target, None, COLUMNS, Evidence(report, False, words), k=5)
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:

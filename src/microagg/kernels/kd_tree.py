@@ -27,7 +27,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
 
-__all__ = ["Tree", "build", "farthest", "nearest", "remove"]
+__all__ = ["Tree", "build", "farthest", "nearest", "nearest_one", "remove"]
 
 WIDTH = 16  # entries of a block
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
@@ -332,6 +332,40 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
             if have < k or tree.entry[s] <= distances[0]:
                 have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[block, s])
     return have
+
+
+@kernel
+def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-untyped-def]
+    """Squared distance and row of the record nearest to a point, other than ``skip``.
+
+    The search starts with a record known already, or inf and −1, and ends at once when it
+    finds one at a distance of at most ``enough``.
+    """
+    leaves = tree.count.size
+    top = 0
+    tree.path[0] = tree.low.shape[0] - 1
+    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
+    while top >= 0 and best > enough:
+        node = tree.path[top]
+        s, bound = _first(tree.keys[top])
+        if bound == np.inf or bound > best:
+            top -= 1
+            continue
+        tree.keys[top, s] = np.inf
+        if _after(bound, tree.least[node, s], best, best_row):
+            continue
+        block = tree.first_child[node] + s
+        if block >= leaves:
+            top += 1
+            tree.path[top] = block - leaves
+            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
+            continue
+        _distances(tree, block, point)
+        for s in range(tree.count[block]):
+            row = tree.rows[block, s]
+            if not _after(tree.entry[s], row, best, best_row) and row != skip:
+                best, best_row = tree.entry[s], row
+    return best, best_row
 
 
 @kernel

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import fit_scale
-from microagg.groups import group_sizes
+from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
+from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import classes
+from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
+from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
+from microagg.measure.linkage import Linkage, link
 from microagg.measure.pairs import Pair, pair
+from microagg.tables.matrix import check_k
 
-__all__ = ["Risk", "risk"]
+__all__ = ["Ask", "Risk", "risk"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What to measure beyond the protected columns, and how."""
+
+    k: int | None = None
+    confidential: tuple[Any, ...] = ()
+    dominance: tuple[Any, ...] = ()
+    dominance_percent: float = 80.0
+    percents: tuple[float, ...] = PERCENTS
+    sample: int | None = None
+    random_state: int | None = 0
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Measures of disclosure risk; shares of records are from 0 to 1, lower is safer."""
+    """Measures of disclosure risk; shares of records are from 0 to 1, lower is safer.
+
+    A class is a set of records with equal protected values. Linkage and interval disclosure are
+    computed when first asked for.
+    """
 
     smallest_class: int
     """Records in the smallest class of equal protected values: the k that really holds."""
     mean_class: float
     """Records over classes."""
+    below_k: float | None
+    """Share of records in classes of fewer than k; None if no k was given. Must be 0."""
     unique_before: float
     """Share of records whose original values no other record has."""
     unique_after: float
@@ -35,37 +59,124 @@ class Risk:
     """Mean of that chance over all records: classes over records."""
     blind_guess: float
     """Share of records that an attacker links who guesses without looking: 1/n."""
+    diversity: dict[Any, Diversity]
+    """Each confidential column: l-diversity and t-closeness of the classes."""
+    dominance: dict[Any, Dominance]
+    """Each magnitude column: the (1, p) rule in the classes."""
     _pair: Pair = field(repr=False, compare=False)
+    _ask: Ask = field(repr=False, compare=False)
 
     @cached_property
+    def linkage(self) -> Linkage:
+        """Distance-based record linkage; with its interval, if it was sampled."""
+        return self.link()
+
+    def link(self, progress: Callable[[int], None] | None = None) -> Linkage:
+        """Compute the linkage now, telling ``progress`` the number of records done."""
+        found = link(
+            self._pair,
+            sample=self._ask.sample,
+            random_state=self._ask.random_state,
+            progress=progress,
+        )
+        self.__dict__["linkage"] = found
+        return found
+
+    @property
     def record_linkage(self) -> float:
         """Share of records that an attacker with the true values links to their protected twin.
 
-        Computed when first asked for, since it needs a nearest-neighbour search.
+        Each original record is compared with all protected ones (z-scores of the original) and
+        guessed to be one of the nearest; if its own is among m equally near ones, that counts
+        1/m. Computed when first asked for, since it needs a nearest-neighbour search.
         """
-        return _record_linkage(self._pair)
+        return self.linkage.share
 
-    def as_dict(self, linkage: bool = True) -> dict[str, object]:
-        """Plain data for JSON; without ``linkage`` its place holds None."""
-        return {
+    @cached_property
+    def sd_disclosure(self) -> dict[float, float]:
+        """SDID: share of records with |x−x'| ≤ p/100·s in all columns, by p; s of the original."""
+        return sd_disclosure(self._pair, self._ask.percents)
+
+    @cached_property
+    def sd_disclosure_protected(self) -> dict[float, float]:
+        """The same with s of the protected column, as sdcMicro's dRisk has it."""
+        return sd_disclosure(self._pair, self._ask.percents, sd="protected")
+
+    @cached_property
+    def rank_disclosure(self) -> dict[float, float]:
+        """Share of records with at most p % of the original values between x and x' in all columns."""
+        return rank_disclosure(self._pair, self._ask.percents)
+
+    @cached_property
+    def class_sizes(self) -> Labels:
+        """Records in each class of equal protected values."""
+        return group_sizes(self._pair.classes)
+
+    def as_dict(self, full: bool = True) -> dict[str, object]:
+        """Plain data for JSON; without ``full``, what costs no time alone."""
+        short: dict[str, object] = {
             "smallest_class": self.smallest_class,
             "mean_class": self.mean_class,
+            "below_k": self.below_k,
             "unique_before": self.unique_before,
             "unique_after": self.unique_after,
             "prosecutor": self.prosecutor,
             "marketer": self.marketer,
-            "record_linkage": self.record_linkage if linkage else None,
             "blind_guess": self.blind_guess,
+        }
+        if not full:
+            return short
+        found = self.linkage
+        return {
+            **short,
+            "record_linkage": found.share,
+            "linkage": asdict(found),
+            "sd_disclosure": _by_percent(self.sd_disclosure),
+            "sd_disclosure_protected": _by_percent(self.sd_disclosure_protected),
+            "rank_disclosure": _by_percent(self.rank_disclosure),
+            "diversity": {
+                str(name): {
+                    "distinct_l": column.distinct_l,
+                    "entropy_l": column.entropy_l,
+                    "t": column.t,
+                    "homogeneous_classes": len(column.homogeneous),
+                    "records_disclosed": column.records_disclosed,
+                }
+                for name, column in self.diversity.items()
+            },
+            "dominance": {str(name): asdict(column) for name, column in self.dominance.items()},
         }
 
 
-def risk(original: Any, protected: Any, columns: Iterable[Any] | None = None) -> Risk:
+def _by_percent(shares: dict[float, float]) -> dict[str, float]:
+    return {f"{p:g}": share for p, share in shares.items()}
+
+
+def risk(
+    original: Any,
+    protected: Any,
+    columns: Iterable[Any] | None = None,
+    *,
+    k: int | None = None,
+    confidential: Iterable[Any] = (),
+    dominance: Iterable[Any] = (),
+    dominance_percent: float = 80.0,
+    percents: Iterable[float] = PERCENTS,
+    sample: int | None = None,
+    random_state: int | None = 0,
+) -> Risk:
     """Measure what an attacker gains from the protected table.
 
     Parameters
     ----------
     original, protected : frames or array-likes with the same rows in the same order
-    columns : names to compare; by default the numeric columns that both have
+    columns : names to compare; by default the numeric columns that both have, confidential ones aside
+    k : promised class size, for ``below_k``
+    confidential : columns whose values must not come out although records look alike: l-diversity
+        and t-closeness of each class, as released
+    dominance, dominance_percent : magnitude columns for the (1, p) rule, and its p
+    percents : widths p of the intervals of ``sd_disclosure`` and ``rank_disclosure``
+    sample : link so many records only, chosen at random; ``linkage`` then has an interval
 
     Returns
     -------
@@ -74,50 +185,103 @@ def risk(original: Any, protected: Any, columns: Iterable[Any] | None = None) ->
         protected ones (z-scores of the original) and guessed to be one of the nearest; if
         its own is among m equally near ones, that counts 1/m.
 
+    Warns
+    -----
+    DisclosureRiskWarning
+        If all records of a class agree in a confidential column.
+
     >>> r = risk([1.0, 2.0, 8.0, 9.0], [1.5, 1.5, 8.5, 8.5])
     >>> r.smallest_class, r.unique_before, r.unique_after, r.record_linkage
     (2, 1.0, 0.0, 0.5)
     """
-    return risk_of(pair(original, protected, columns))
+    ask = Ask(
+        k=k,
+        confidential=_names(confidential),
+        dominance=_names(dominance),
+        dominance_percent=dominance_percent,
+        percents=check_percents(percents),
+        sample=sample,
+        random_state=random_state,
+    )
+    return risk_of(pair(original, protected, columns, leave_out=ask.confidential), ask)
 
 
-def risk_of(both: Pair) -> Risk:
+def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
     """Measure the risk of a pair of matrices."""
-    n = len(both.original)
+    ask = ask or Ask()
+    if not 0 < ask.dominance_percent <= 100:
+        raise InputError(
+            f"The p of the (1, p) rule is a percentage from 0 to 100; got {shown(ask.dominance_percent)}."
+        )
+    n = len(both)
     before = group_sizes(classes(both.original))
-    after = group_sizes(classes(both.protected))
+    after = group_sizes(both.classes)
+    below = None
+    if ask.k is not None:
+        check_k(ask.k, max(n, ask.k))
+        below = float(after[after < ask.k].sum() / n)
     return Risk(
         smallest_class=int(after.min()),
         mean_class=n / len(after),
+        below_k=below,
         unique_before=float(np.sum(before == 1) / n),
         unique_after=float(np.sum(after == 1) / n),
         prosecutor=float(1 / after.min()),
         marketer=len(after) / n,
         blind_guess=1 / n,
+        diversity=_diversity(both, ask),
+        dominance=_dominance(both, ask),
         _pair=both,
+        _ask=ask,
     )
 
 
-# Distances that differ by less than this, relatively, count as equal: they do but for rounding.
-_EQUAL = 1e-9
-# Beyond this many standard deviations all is equally far, and squares do not overflow.
-_FAR = 1e100
+def _names(columns: Iterable[Any]) -> tuple[Any, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _record_linkage(both: Pair) -> float:
-    """Distance-based record linkage, m equally near records counted as 1/m."""
-    from scipy.spatial import cKDTree
+def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
+    found = {}
+    for name in ask.confidential:
+        _, after = both.frames("A confidential column")
+        _check_column(after, name)
+        if name in both.names:
+            raise InputError(
+                f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
+                "confidential column is one left as it was. Name another, or leave it out."
+            )
+        found[name] = diversity(after, name, both.classes)
+        agreeing = found[name].homogeneous
+        if agreeing:
+            _warn_of_agreement(name, agreeing, found[name].records_disclosed, both.classes)
+    return found
 
-    scaling = fit_scale(both.original)
-    original = scaling.apply(both.original)
-    protected = np.clip(scaling.apply(both.protected), -_FAR, _FAR)
-    own = classes(protected)
-    points = protected[np.unique(own, return_index=True)[1]]
-    sizes = group_sizes(own)
-    tree = cKDTree(points)
-    nearest, _ = tree.query(original, workers=-1)
-    distance = np.sqrt(np.square(original - protected).sum(axis=1))
-    reach = distance * (1 + _EQUAL)
-    linked = np.flatnonzero(distance <= nearest * (1 + _EQUAL))
-    rivals = tree.query_ball_point(original[linked], reach[linked], workers=-1)
-    return float(sum(1 / sizes[near].sum() for near in rivals) / len(original))
+
+def _warn_of_agreement(name: Any, agreeing: list[int], records: int, own: Labels) -> None:
+    """Name the classes by a row each, never by values."""
+    first = np.unique(own, return_index=True)[1]
+    rows = listed((int(first[c]) + 1 for c in agreeing), limit=10)
+    warnings.warn(
+        f"All records agree in the confidential column {shown(name)} in {len(agreeing)} of "
+        f"{len(first)} groups: whoever knows that a person is among these {records} records knows the "
+        f"value. Groups by their first row (the first record is row 1): {rows}. Raise k, or protect "
+        "that column too.",
+        DisclosureRiskWarning,
+        stacklevel=5,
+    )
+
+
+def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:
+    found = {}
+    for name in ask.dominance:
+        before, _ = both.frames("A magnitude column")
+        _check_column(before, name)
+        found[name] = dominance(before.values(name), both.classes, ask.dominance_percent)
+    return found
+
+
+def _check_column(frame: Any, name: Any) -> None:
+    if not frame.has(name):
+        raise InputError(
+            f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
+        )

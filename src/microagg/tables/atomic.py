@@ -10,7 +10,7 @@ from pathlib import Path
 
 from microagg.errors import TableError, shown
 
-__all__ = ["check_target", "replacing"]
+__all__ = ["check_target", "replacing", "sha256"]
 
 
 @contextmanager
@@ -58,6 +58,14 @@ def check_target(target: Path) -> None:
             raise PermissionError(0, "the folder is not writable")
     except OSError as error:
         raise _cannot_write(target, error) from None
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file's content, in hexadecimal digits."""
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _mode_for(target: Path) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.groups import Floats
+from microagg.groups import Floats, Labels
 
 __all__ = ["Frame", "check_finite", "is_frame"]
 
@@ -120,6 +120,27 @@ class Frame:
         values = np.asarray(column.to_numpy(), dtype=np.float64)
         check_finite(values, name)
         return values
+
+    def levels(self, name: Any) -> tuple[Labels, list[Any]]:
+        """Number the distinct values of a column of any type: the number of each record, the values.
+
+        Numbers are in ascending order, other values by first appearance; missing is a value, None,
+        and comes last.
+        """
+        column = self._column(name)
+        if column.dtype.is_numeric():
+            numbers = np.asarray(column.to_numpy(), dtype=np.float64)
+            found, codes = np.unique(numbers, return_inverse=True)
+            levels = [None if np.isnan(value) else value for value in found.tolist()]
+            return codes.reshape(-1).astype(np.int64), levels
+        values = column.to_list()
+        if any(isinstance(value, list | dict) for value in values):
+            values = [None if value is None else repr(value) for value in values]
+        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
+        if None in number:
+            number[None] = len(number)  # last; the gap it leaves is closed below
+        rank = {value: i for i, value in enumerate(sorted(number, key=number.__getitem__))}
+        return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
 
     def _refuse_other_kinds(self, name: Any, column: Any) -> None:
         """Explain why a column that is not numeric cannot be averaged."""

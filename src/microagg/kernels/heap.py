@@ -1,0 +1,90 @@
+"""A heap of numbered items, least key first, in which keys may change.
+
+An item's key is a pair of floats; equal keys go by number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.kernels.jit import kernel
+
+__all__ = ["Heap", "new_heap", "pop", "put", "take_out"]
+
+
+class Heap(NamedTuple):
+    """``items[0]`` is the first; ``place`` says where in ``items`` each one stands, −1 for nowhere."""
+
+    key: Any  # (n, 2)
+    items: Any  # (n,)
+    place: Any  # (n,)
+    size: Any  # (1,)
+
+
+def new_heap(n: int) -> Heap:
+    """Make an empty heap for items 0..n−1."""
+    return Heap(
+        np.empty((n, 2)), np.empty(n, np.intp), np.full(n, -1, np.intp), np.zeros(1, np.intp)
+    )
+
+
+@kernel
+def _before(key, a, b):  # type: ignore[no-untyped-def]
+    for c in range(2):
+        if key[a, c] != key[b, c]:
+            return key[a, c] < key[b, c]
+    return a < b
+
+
+@kernel
+def _settle(heap, at, item):  # type: ignore[no-untyped-def]
+    """Find the place of an item, from a free place on, up or down."""
+    key, items, place, size = heap.key, heap.items, heap.place, heap.size[0]
+    while at > 0 and _before(key, item, items[(at - 1) // 2]):
+        items[at] = items[(at - 1) // 2]
+        place[items[at]] = at
+        at = (at - 1) // 2
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _before(key, items[child + 1], items[child]):
+            child += 1
+        if not _before(key, items[child], item):
+            break
+        items[at] = items[child]
+        place[items[at]] = at
+        at = child
+    items[at], place[item] = item, at
+
+
+@kernel
+def put(heap, item, first, second):  # type: ignore[no-untyped-def]
+    """Put an item in, or change its key."""
+    at = heap.place[item]
+    if at < 0:
+        at = heap.size[0]
+        heap.size[0] += 1
+    heap.key[item, 0], heap.key[item, 1] = first, second
+    _settle(heap, at, item)
+
+
+@kernel
+def take_out(heap, item):  # type: ignore[no-untyped-def]
+    """Take an item out, if it is in."""
+    at = heap.place[item]
+    if at < 0:
+        return
+    heap.place[item] = -1
+    heap.size[0] -= 1
+    last = heap.items[heap.size[0]]
+    if last != item:
+        _settle(heap, at, last)
+
+
+@kernel
+def pop(heap):  # type: ignore[no-untyped-def]
+    """Take the first item out."""
+    item = heap.items[0]
+    take_out(heap, item)
+    return item

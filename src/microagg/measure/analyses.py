@@ -1,0 +1,243 @@
+"""The user's own analyses, run on both tables: how far confidence intervals overlap.
+
+``"income by region"`` compares the mean of income in each region, ``"income ~ age + rent"`` the
+coefficients of a linear regression with an intercept. As a list, for names with signs in
+them: ``["income", "by", "region"]``, ``["income", "~", "age", "rent"]``.
+
+The overlap of two intervals is the mean of the shares of each that the other covers (Karr,
+Kohnen, Oganian, Reiter & Sanil 2006):
+J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
+1: the same interval; 0: they touch; below 0: apart, the further the lower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import InputError, listed, shown
+from microagg.groups import Floats
+from microagg.measure.pairs import Pair
+from microagg.tables.frames import Frame
+
+__all__ = ["Analysis", "Estimate", "analyse", "columns_of"]
+
+_LEVEL = 0.975
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number of an analysis with its 95 % intervals in both tables."""
+
+    name: str
+    records: int
+    original: float
+    original_interval: tuple[float, float]
+    protected: float
+    protected_interval: tuple[float, float]
+    overlap: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An analysis and what it gives in both tables."""
+
+    formula: str
+    kind: str
+    """"means" or "regression"."""
+    estimates: list[Estimate]
+    left_out: int
+    """Groups with fewer than two records, which have no interval."""
+
+    @property
+    def overlap(self) -> float:
+        """Mean overlap of the estimates' intervals; 1 is best."""
+        return float(np.mean([estimate.overlap for estimate in self.estimates]))
+
+    @property
+    def worst(self) -> float:
+        """Least overlap."""
+        return float(min(estimate.overlap for estimate in self.estimates))
+
+
+Wanted = str | Sequence[Any]
+
+
+def analyse(both: Pair, wanted: Wanted) -> Analysis:
+    """Run an analysis on both tables."""
+    response, sign, others = _parse(wanted)
+    before, after = both.frames("An analysis")
+    for frame in (before, after):
+        for name in (response, *others):
+            if not frame.has(name):
+                raise InputError(
+                    f"The analysis {shown(wanted)} names a column {shown(name)}, which is not in both "
+                    f"tables; one has {listed(frame.names, limit=40)}."
+                )
+    if sign == "by":
+        return _means(before, after, response, others[0])
+    return _regression(before, after, response, others)
+
+
+def columns_of(wanted: Wanted) -> list[Any]:
+    """Columns that an analysis names.
+
+    >>> columns_of("income ~ age + rent")
+    ['income', 'age', 'rent']
+    """
+    response, _, others = _parse(wanted)
+    return [response, *others]
+
+
+def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
+    """Split an analysis into its response, its sign and its other columns."""
+    parts: list[Any]
+    if isinstance(wanted, str):
+        for sign in ("~", " by "):
+            left, found, right = wanted.partition(sign)
+            if found:
+                names = right.split("+") if sign == "~" else [right]
+                parts = [left.strip(), sign.strip(), *(name.strip() for name in names)]
+                break
+        else:
+            parts = []
+    else:
+        parts = list(wanted)
+    if len(parts) >= 3 and (parts[1] == "~" or (parts[1] == "by" and len(parts) == 3)):
+        return parts[0], parts[1], parts[2:]
+    raise InputError(
+        "An analysis is written 'income by region' or 'income ~ age + rent', or as a list such as "
+        f"['income', '~', 'age', 'rent']; got {shown(wanted)}."
+    )
+
+
+def _means(before: Frame, after: Frame, response: Any, group: Any) -> Analysis:
+    """Mean of a column in each group of another, with t intervals."""
+    tables = []
+    for frame in (before, after):
+        labels, levels = frame.levels(group)
+        tables.append(dict(zip(levels, _group_means(frame.values(response), labels), strict=True)))
+    first, second = tables
+    shared = [level for level in first if level in second]
+    usable = [level for level in shared if min(first[level][0], second[level][0]) > 1]
+    if not usable:
+        raise InputError(
+            f"Means of {shown(response)} by {shown(group)} need a group with at least two records in "
+            "both tables; there is none. Group by a column with fewer values."
+        )
+    estimates = [
+        _estimate(_level_name(level), first[level], second[level], (0, 0)) for level in usable
+    ]
+    formula = f"{_plain(response)} by {_plain(group)}"
+    return Analysis(formula, "means", estimates, len({*first, *second}) - len(usable))
+
+
+def _group_means(values: Floats, labels: Any) -> list[tuple[int, float, float]]:
+    """Records, mean and standard error of each group."""
+    sizes = np.bincount(labels)
+    base = values[0] if values.size else 0.0
+    means = np.bincount(labels, weights=values - base) / sizes
+    squares = np.bincount(labels, weights=np.square(values - base - means[labels]))
+    errors = np.sqrt(squares / np.maximum(sizes - 1, 1) / sizes)
+    return list(zip(sizes.tolist(), (means + base).tolist(), errors.tolist(), strict=True))
+
+
+def _regression(before: Frame, after: Frame, response: Any, others: list[Any]) -> Analysis:
+    """Least squares with an intercept; classical standard errors, t intervals."""
+    tables = [_fit(frame, response, others) for frame in (before, after)]
+    names = ["(intercept)", *(_plain(name) for name in others)]
+    spent = len(names) - 1  # beside the one that every interval spends
+    estimates = [
+        _estimate(name, first, second, (spent, spent))
+        for name, first, second in zip(names, *tables, strict=True)
+    ]
+    formula = f"{_plain(response)} ~ {' + '.join(names[1:])}"
+    return Analysis(formula, "regression", estimates, 0)
+
+
+def _fit(frame: Frame, response: Any, others: list[Any]) -> list[tuple[int, float, float]]:
+    """Records, coefficient and standard error of the intercept and each column."""
+    y = frame.values(response)
+    X = np.column_stack([frame.values(name) for name in others])
+    n, free = len(y), len(y) - len(others) - 1
+    if free < 1:
+        raise InputError(
+            f"A regression on {len(others)} columns needs at least {len(others) + 2} records; the "
+            f"table has {n}. Name fewer columns."
+        )
+    centre, middle = X.mean(axis=0), y.mean()
+    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    Z = (X - centre) / spread
+    Q, R = np.linalg.qr(Z)
+    if np.abs(np.diag(R)).min() <= 1e-10 * np.abs(np.diag(R)).max(initial=1e-300):
+        raise InputError(
+            f"The columns {listed(others)} of a regression must not determine each other, nor be "
+            "constant; they do in one of the tables. Name fewer columns."
+        )
+    slope = np.linalg.solve(R, Q.T @ (y - middle))
+    variance = np.square(y - middle - Z @ slope).sum() / free
+    inverse = np.linalg.inv(R)
+    errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
+    slope = slope / spread
+    shift = np.linalg.norm(inverse.T @ (centre / spread))
+    intercept = middle - centre @ slope, np.sqrt(variance * (1 / n + shift**2))
+    rows = [intercept, *zip(slope, errors, strict=True)]
+    return [(n, float(value), float(error)) for value, error in rows]
+
+
+def _estimate(
+    name: str,
+    first: tuple[int, float, float],
+    second: tuple[int, float, float],
+    spent: tuple[int, int],
+) -> Estimate:
+    intervals = [
+        _interval(found, len_spent) for found, len_spent in zip((first, second), spent, strict=True)
+    ]
+    return Estimate(
+        name=name,
+        records=min(first[0], second[0]),
+        original=first[1],
+        original_interval=intervals[0],
+        protected=second[1],
+        protected_interval=intervals[1],
+        overlap=overlap(*intervals),
+    )
+
+
+def _interval(found: tuple[int, float, float], spent: int) -> tuple[float, float]:
+    """95 % interval from records, estimate and standard error."""
+    from scipy.special import stdtrit
+
+    n, value, error = found
+    half = float(stdtrit(n - 1 - spent, _LEVEL)) * error
+    return value - half, value + half
+
+
+def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Mean of the shares of two intervals that the other covers.
+
+    >>> overlap((0, 2), (1, 3)), overlap((0, 1), (0, 1)), overlap((0, 1), (2, 3))
+    (0.5, 1.0, -1.0)
+    """
+    common = min(first[1], second[1]) - max(first[0], second[0])
+    shares = []
+    for low, high in (first, second):
+        if high > low:
+            shares.append(common / (high - low))
+        else:  # a point is covered or not
+            shares.append(1.0 if common >= 0 else 0.0)
+    return float(np.mean(shares))
+
+
+def _plain(name: Any) -> str:
+    return name if isinstance(name, str) else str(name)
+
+
+def _level_name(level: Any) -> str:
+    if level is None:
+        return "(missing)"
+    return f"{level:.6g}" if isinstance(level, float) else str(level)

@@ -1,0 +1,142 @@
+"""What a group gives away of a confidential column although its records look alike.
+
+k-anonymity hides which record is whose. If all records of a group agree in a confidential column,
+their value is known all the same. Measured for each class of equal protected rows:
+
+- distinct l-diversity: the number of different values (Machanavajjhala et al. 2007);
+- entropy l-diversity: exp(−Σ p·ln p), the number of values if they were equally frequent;
+- t-closeness: the earth mover's distance of the class to the whole table (Li, Li &
+  Venkatasubramanian 2007). For numbers, values are ranked 1..m and the distance of two
+  neighbours is 1/(m−1): EMD = Σᵢ|Σ_{j≤i}(p_j−q_j)|/(m−1). For other values all are equally far:
+  EMD = ½·Σ|p−q|;
+- dominance: the largest record's share of the class total of a magnitude, the (1, p) rule of
+  tabular data (here of absolute original values).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels, canonical_labels, group_sizes
+from microagg.tables.frames import Frame
+
+__all__ = ["Diversity", "Dominance", "diversity", "dominance"]
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """A confidential column in the classes of equal protected rows."""
+
+    distinct_l: int
+    """Fewest distinct values in a class; 1 gives the value away."""
+    entropy_l: float
+    """Least exp(entropy) of a class."""
+    t: float
+    """Largest earth mover's distance of a class to the whole table; 0 to 1, lower is safer."""
+    homogeneous: list[int]
+    """Classes in which all records agree, numbered by first appearance."""
+    records_disclosed: int
+    """Records in them."""
+    distinct_by_class: Labels = field(repr=False, compare=False)
+    entropy_by_class: Floats = field(repr=False, compare=False)
+    t_by_class: Floats = field(repr=False, compare=False)
+
+
+def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
+    """Measure a confidential column; ``own`` is the class of each record."""
+    codes, levels = frame.levels(name)
+    own = canonical_labels(own)
+    sizes = group_sizes(own)
+    m, g = len(levels), len(sizes)
+    # Each combination of class and value, in that order, and how often it occurs.
+    key, count = np.unique(own * np.int64(m) + codes, return_counts=True)
+    owner, value = key // m, key % m
+    share = count / sizes[owner]
+    distinct = np.bincount(owner, minlength=g)
+    entropy = np.bincount(owner, weights=-share * np.log(share), minlength=g)
+    overall = np.bincount(codes, minlength=m) / len(codes)
+    t = (_ordered_distance if frame.is_numeric(name) else _equal_distance)(
+        owner, value, share, overall, g
+    )
+    homogeneous = np.flatnonzero(distinct == 1) if m > 1 else np.arange(0)
+    return Diversity(
+        distinct_l=int(distinct.min()),
+        entropy_l=float(np.exp(max(entropy.min(), 0.0))),
+        t=float(t.max()),
+        homogeneous=homogeneous.tolist(),
+        records_disclosed=int(sizes[homogeneous].sum()),
+        distinct_by_class=distinct,
+        entropy_by_class=np.exp(np.maximum(entropy, 0.0)),
+        t_by_class=t,
+    )
+
+
+def _equal_distance(owner: Labels, value: Labels, share: Floats, overall: Floats, g: int) -> Floats:
+    """½·Σ|p−q| of each class: the sum of what it has more of than the table."""
+    more = np.maximum(share - overall[value], 0.0)
+    return np.asarray(np.bincount(owner, weights=more, minlength=g), dtype=np.float64)
+
+
+def _ordered_distance(
+    owner: Labels, value: Labels, share: Floats, overall: Floats, g: int
+) -> Floats:
+    """Earth mover's distance of each class to the table, for ranked values.
+
+    A class's distribution function P is constant between its values and the table's function Q
+    rises, so that a piece of Σ|P−Q| is two prefix sums of Q, split where Q passes P: O(n log m)
+    for all classes together rather than O(gm).
+    """
+    m = len(overall)
+    if m == 1:
+        return np.zeros(g)
+    Q = np.cumsum(overall)
+    Q[-1] = 1.0
+    prefix = np.concatenate([[0.0], np.cumsum(Q)])
+    starts_class = np.flatnonzero(np.diff(owner, prepend=-1))
+    running = np.cumsum(share)
+    P = running - np.repeat(
+        running[starts_class] - share[starts_class], np.diff(starts_class, append=len(owner))
+    )
+    last = np.append(owner[1:] != owner[:-1], True)
+    P[last] = 1.0
+    end = np.where(last, m, np.append(value[1:], m))
+    total = np.bincount(owner, weights=_area(P, value, end, Q, prefix), minlength=g)
+    head = value[starts_class]  # before its first value a class has P = 0
+    total += prefix[head]
+    return np.asarray(total / (m - 1))
+
+
+def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> Floats:
+    """Σ|P−Q_i| for start ≤ i < end."""
+    crossing = np.clip(np.searchsorted(Q, P), start, end)
+    below = P * (crossing - start) - (prefix[crossing] - prefix[start])
+    above = (prefix[end] - prefix[crossing]) - P * (end - crossing)
+    return np.asarray(below + above)
+
+
+@dataclass(frozen=True)
+class Dominance:
+    """The (1, p) rule: no record may make up more than p % of its class's total."""
+
+    percent: float
+    largest: float
+    """Largest share of one record in the total of its class, 0 to 1."""
+    classes_over: int
+    """Classes in which one record has more than p %."""
+    holds: bool
+
+
+def dominance(values: Floats, own: Labels, percent: float) -> Dominance:
+    """Measure a magnitude column by its original values; absolute ones, if some are negative."""
+    size = np.abs(values)
+    unit = max(float(size.max(initial=0.0)), 1e-300)
+    size = size / unit
+    total = np.bincount(own, weights=size)
+    largest = np.zeros(len(total))
+    np.maximum.at(largest, own, size)
+    share = np.divide(largest, total, out=np.zeros_like(total), where=total > 0)
+    over = int(np.sum(share > percent / 100))
+    return Dominance(percent, float(share.max()), over, holds=over == 0)

@@ -1,0 +1,73 @@
+"""Interval disclosure: whose true values lie near the protected ones, in every column.
+
+A record counts if in **all** columns its true value lies in a narrow interval around its protected
+value: so many percent of a standard deviation wide (SDID, Mateo-Sanz, Sebé & Domingo-Ferrer 2004)
+or so many percent of the records in rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from microagg.errors import InputError, shown
+from microagg.groups import Floats
+from microagg.measure.pairs import Pair, positions
+
+__all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
+
+PERCENTS = (1.0, 2.0, 5.0, 10.0, 20.0)
+# A difference at the very end of the interval lies in it, whatever the rounding.
+_ROUNDING = 1e-12
+
+
+def check_percents(percents: Iterable[float]) -> tuple[float, ...]:
+    """Refuse widths that are no positive numbers."""
+    found = tuple(float(p) for p in percents)
+    for p in found:
+        if not 0 < p < np.inf:
+            raise InputError(f"The width of an interval is a percentage above 0; got {shown(p)}.")
+    return found
+
+
+def sd_disclosure(
+    both: Pair, percents: Iterable[float] = PERCENTS, sd: str = "original"
+) -> dict[float, float]:
+    """Share of records with |x−x'| ≤ p/100·s in all columns, for each p.
+
+    ``sd`` says whose standard deviation s is: the "original" column's, as in the literature, or
+    the "protected" one's, as sdcMicro has it.
+    """
+    before, after = both.scaled
+    spread = np.ones(before.shape[1])
+    if sd == "protected":
+        spread = after.std(axis=0, ddof=1) if len(after) > 1 else np.zeros(before.shape[1])
+    worst = np.zeros(len(before))
+    for j in range(before.shape[1]):
+        moved = np.abs(before[:, j] - after[:, j])
+        if spread[j] > 0:
+            np.maximum(worst, moved / spread[j], out=worst)
+        else:  # an interval of no width holds what did not move
+            worst[moved > 0] = np.inf
+    return _shares(worst, percents)
+
+
+def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[float, float]:
+    """Share of records that in all columns have at most p % of the records between x and x'.
+
+    Counted are the original values strictly between the two, so that ties do no harm.
+    """
+    before, (after, _), own = both.scaled[0], both.distinct, both.classes
+    n = len(both)
+    worst = np.zeros(n, dtype=np.int64)
+    for j, ordered in enumerate(both.sorted[0]):
+        x_below, x_upto = positions(before[:, j], both.orders[0][j], ordered)
+        y_below, y_upto = positions(after[:, j], both.orders[1][j], ordered)
+        between = np.maximum(y_below[own] - x_upto, x_below - y_upto[own])
+        np.maximum(worst, between, out=worst)
+    return _shares(worst / n, percents)
+
+
+def _shares(worst: Floats, percents: Iterable[float]) -> dict[float, float]:
+    return {p: float(np.mean(worst <= p / 100 * (1 + _ROUNDING))) for p in percents}

@@ -1,0 +1,220 @@
+"""measure, compare and --report as their users call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import microagg
+from microagg.cli.main import app
+
+COMMAND = [sys.executable, "-m", "microagg"]
+
+
+def refused(*arguments):
+    """Words of a run that must end with 2; within this process, which is quicker."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 2, done.output
+    return " ".join(done.stderr.split())
+
+
+def run(*arguments, **settings):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **settings
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A survey and the file that some other program made of it: other order, other columns."""
+    rng = np.random.default_rng(0)
+    n = 80
+    survey = pd.DataFrame(
+        {
+            "person": [f"p{i}" for i in range(n)],
+            "income": rng.lognormal(8, 1, n).round(2),
+            "age": rng.integers(18, 90, n),
+            "weight": 1.5,
+            "illness": rng.choice(["flu", "cold"], n),
+        }
+    )
+    safe = survey.copy()
+    safe[["income", "age"]] = microagg.Microaggregator(k=4).fit_transform(survey[["income", "age"]])
+    survey.to_csv(tmp_path / "survey.csv", index=False)
+    safe.to_parquet(tmp_path / "safe.parquet")
+    mixed = safe[["illness", "age", "income", "person"]].sample(frac=1, random_state=1)
+    mixed.to_csv(tmp_path / "mixed.csv", index=False, sep=";")
+    return tmp_path, survey, safe
+
+
+def test_measure_by_position_and_by_id_agree_with_the_library(files):
+    folder, survey, safe = files
+    columns = ["income", "age"]
+    utility = microagg.utility(survey, safe, columns)
+    risk = microagg.risk(survey, safe, columns)
+    for other, how in (("safe.parquet", []), ("mixed.csv", ["--id", "person"])):
+        done = run(
+            "measure", folder / "survey.csv", folder / other, "-c", "income,age", *how, "--json"
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["information_loss"] == pytest.approx(utility.information_loss)
+        assert found["record_linkage"] == pytest.approx(risk.record_linkage)
+        assert found["utility"]["propensity"]["pmse"] == pytest.approx(utility.propensity.pmse)
+        assert found["risk"]["sd_disclosure"]["5"] == risk.sd_disclosure[5]
+        assert set(found["seconds"]) == {"read", "match", "loss", "risk", "linkage"}
+
+
+def test_measure_says_what_it_found(files):
+    folder, *_ = files
+    done = run(
+        "measure",
+        folder / "survey.csv",
+        folder / "safe.parquet",
+        *["--k", 5, "--confidential", "illness", "--dominance", "income"],
+        *["--analysis", "income ~ age", "--sample", 40],
+    )
+    assert done.returncode == 1, done.stderr  # k is 4
+    assert done.stdout == ""
+    for words in (
+        "compared   income, age, weight",
+        "unchanged  weight: the same in both files",
+        "income ~ age: the 95 % intervals before and after overlap by",
+        "from a sample of 40",
+        "illness in groups: at least",
+        "income: the (1, 80 %) rule",
+        "of the records are in groups under k = 5",
+        "all measures with --json",
+    ):
+        assert words in done.stderr, words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mixed.csv", "--id", "nobody"], "There is no column 'nobody' in the original file"),
+        (["mixed.csv", "--id", "illness"], "some are missing or occur twice"),
+        (["short.csv", "--id", "person"], "2 ids in column 'person' are only in the original"),
+        (["short.csv"], "they have 80 and 78. Drop the records"),
+        (
+            ["safe.parquet", "-c", "income", "--confidential", "income"],
+            "it can be only one of them",
+        ),
+        (["safe.parquet", "--analysis", "income"], "An analysis is written"),
+        (["absent.csv"], "There is no file"),
+    ],
+)
+def test_files_that_do_not_match(files, arguments, message):
+    folder, _, safe = files
+    safe.iloc[2:].to_csv(folder / "short.csv", index=False)
+    words = refused("measure", folder / "survey.csv", folder / arguments[0], *arguments[1:])
+    assert message in words
+
+
+def test_codes_named_as_columns_are_numbers(tmp_path):
+    for name, values in (("a", ["001", "002", "009", "010"]), ("b", ["1.5", "1.5", "9.5", "9.5"])):
+        (tmp_path / f"{name}.csv").write_text("x\n" + "\n".join(values) + "\n")
+    done = run("measure", tmp_path / "a.csv", tmp_path / "b.csv", "-c", "x", "--json", "--quiet")
+    assert json.loads(done.stdout)["risk"]["smallest_class"] == 2
+
+
+def test_compare_prints_a_table_and_an_answer(files):
+    folder, *_ = files
+    done = run(
+        *["compare", folder / "survey.csv", "--k", "3,5", "--methods", "mdav,auto"],
+        *["-c", "income,age", "--max-loss", 50, "--report", folder / "map.html"],
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5
+    assert "choose" in done.stderr
+    assert "meets the target" in done.stderr
+    assert "Risk–utility map" in (folder / "map.html").read_text()
+    twin = json.loads((folder / "map.json").read_text())
+    assert twin["repeat"]["words"][:3] == ["microagg", "compare", str(folder / "survey.csv")]
+    done = run("compare", folder / "survey.csv", "-k", "3", "-m", "mdav", "--json", "--quiet")
+    found = json.loads(done.stdout)
+    assert found["cells"][0]["method"] == "mdav"
+    assert found["suggestion"]["cell"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", "3,x"], "whole numbers separated by commas"),
+        (["--max-linkage", 20], "For 20 % write 0.2"),
+        (["--methods", "magic"], "method='magic' is not known"),
+        (["--public"], "say where to write it with --report"),
+        (["--report", "x.pdf"], "does not end in .html"),
+    ],
+)
+def test_wrong_use_of_compare(files, arguments, message):
+    folder, *_ = files
+    assert message in refused("compare", folder / "survey.csv", *arguments)
+
+
+def test_protect_writes_the_evidence(files):
+    folder, *_ = files
+    report = folder / "report.html"
+    done = run(
+        *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, "-c", "income,age"],
+        *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
+        *["--dominance", "income", "--dominance-percent", 99, "--json"],
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"report     {report}, and every number in report.json" in done.stderr
+    found, twin = json.loads(done.stdout), json.loads((folder / "report.json").read_text())
+    assert found["report"] == str(report)
+    assert found["utility"]["information_loss"] == twin["utility"]["information_loss"]
+    assert found["risk"]["diversity"] == twin["risk"]["diversity"]
+    assert twin["files"]["input"]["path"] == str(folder / "survey.csv")
+    assert twin["repeat"]["command"].startswith("microagg protect")
+    assert twin["verified"]["holds"] is True
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("no/report.html", "there is no folder"),
+        ("report.txt", "does not end in .html"),
+        ("out.html", "would replace"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused_before_anything_is_written(files, report, message):
+    folder, *_ = files
+    (folder / "out.json").touch()
+    (folder / "taken.csv").symlink_to(folder / "out.json")
+    target = folder / "taken.csv"  # which is where the twin of out.html would go
+    words = refused(
+        *["protect", folder / "survey.csv", target, "-k", 5, "-c", "income,age"],
+        *["--report", folder / report],
+    )
+    assert message in words
+    assert target.read_text() == ""
+
+
+def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
+    folder, *_ = files
+    code = (
+        "import sys, runpy\n"
+        "sys.argv = ['microagg', *sys.argv[1:]]\n"
+        "try:\n    runpy.run_module('microagg', run_name='__main__')\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "heavy = {'matplotlib', 'jinja2', 'sklearn'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    arguments = [
+        "protect",
+        str(folder / "survey.csv"),
+        str(folder / "o.csv"),
+        "-k",
+        "5",
+        "-c",
+        "age",
+    ]
+    subprocess.run([sys.executable, "-c", code, *arguments, "--quiet"], check=True)

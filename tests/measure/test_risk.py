@@ -1,0 +1,227 @@
+"""Each measure of risk against a hand-computed example, its naive twin and published figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+import microagg
+import naive_measures as naive
+from microagg import DisclosureRiskWarning, InputError
+from strategies import tables
+
+
+def protected(X, k):
+    return microagg.Microaggregator(k=k).fit_transform(X)
+
+
+@pytest.mark.parametrize("sample", [None, 10**9])
+def test_exact_linkage_has_no_interval(sample):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    found = microagg.risk(X, protected(X, 3), sample=sample).linkage
+    assert (found.low, found.high, found.records) == (found.share, found.share, 40)
+    assert not found.sampled
+
+
+def test_sampled_linkage_has_an_interval_that_holds_the_truth():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    Y = protected(X, 3)
+    truth = microagg.risk(X, Y).record_linkage
+    held = 0
+    for seed in range(40):
+        found = microagg.risk(X, Y, sample=200, random_state=seed).linkage
+        assert found.sampled
+        assert found.records == 200
+        held += found.low <= truth <= found.high
+    assert held >= 36
+
+
+def test_linkage_of_many_ties_and_duplicates():
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 5, size=(300, 3)).astype(float)
+    Y = X[rng.permutation(300)]
+    expected = naive.linkage(X.tolist(), Y.tolist())
+    assert microagg.risk(X, Y).record_linkage == pytest.approx(expected)
+
+
+def test_an_untouched_table_is_linked_as_far_as_duplicates_allow():
+    X = np.array([[1.0], [1.0], [2.0], [3.0], [3.0], [3.0]])
+    # Three distinct values: each record is one of its duplicates, so 3 of 6 are hit.
+    assert microagg.risk(X, X).record_linkage == pytest.approx(3 / 6)
+
+
+def test_linkage_reports_progress():
+    X = np.random.default_rng(0).normal(size=(20_000, 1))
+    seen = []
+    microagg.risk(X, np.round(X, 1)).link(seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 20_000
+
+
+@given(table=tables())
+def test_interval_disclosure_equals_the_naive_twin(table):
+    X, k = table
+    Y = np.round(protected(X, k), 3)
+    X = np.round(X, 3)
+    r = microagg.risk(X, Y, percents=[1, 10, 33])
+    rows, safe = X.tolist(), Y.tolist()
+    for p in (1, 10, 33):
+        assert r.rank_disclosure[p] == naive.rank_disclosure(rows, safe, p)
+        if np.ptp(X, axis=0).all():  # the twin has no unit for a constant column either
+            assert r.sd_disclosure[p] == naive.sd_disclosure(rows, safe, p)
+        if np.ptp(Y, axis=0).all():
+            assert r.sd_disclosure_protected[p] == pytest.approx(
+                naive.sd_disclosure(rows, safe, p, masked=True)
+            )
+
+
+def test_interval_disclosure_by_hand():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
+    Y = np.array([[0.1, 0.0], [1.0, 1.8], [2.0, 2.0], [1.0, 3.0], [4.0, 4.0]])
+    r = microagg.risk(X, Y, percents=[5, 10, 20, 60])
+    # s = √2.5 = 1.58; the largest moves of the records are 0.1, 0.8, 0, 2 and 0.
+    assert r.sd_disclosure == {5: 0.4, 10: 0.6, 20: 0.6, 60: 0.8}
+    # Between 3 and 1 lies 2: one of five records, that is 20 %.
+    assert r.rank_disclosure == {5: 0.8, 10: 0.8, 20: 1.0, 60: 1.0}
+
+
+def column_by_column(X, k):
+    """sdcMicro's onedims: each column sorted and cut into groups of k, the last takes the rest."""
+    Y = np.empty_like(X)
+    for j in range(X.shape[1]):
+        order = np.argsort(X[:, j], kind="stable")
+        for start in range(0, len(X) // k * k, k):
+            end = start + k if start + 2 * k <= len(X) else len(X)
+            Y[order[start:end], j] = X[order[start:end], j].mean()
+    return Y
+
+
+def test_sdcmicro_interval_disclosure_is_reproduced(reference):
+    X = reference("tarragona")
+    mdav = protected_by(X, "mdav")
+    assert microagg.risk(X, mdav).sd_disclosure_protected[5] == pytest.approx(0.046, abs=0.005)
+    one_by_one = column_by_column(X, 3)
+    found = microagg.risk(X, one_by_one)
+    assert microagg.utility(X, one_by_one).information_loss == pytest.approx(2.24, abs=0.005)
+    assert found.sd_disclosure_protected[5] == pytest.approx(0.87, abs=0.005)
+    # The textbook's interval is wider, since the original varies more.
+    assert microagg.risk(X, mdav).sd_disclosure[5] == pytest.approx(0.066, abs=0.001)
+
+
+def protected_by(X, method):
+    return microagg.Microaggregator(k=3, method=method).fit_transform(X)
+
+
+@pytest.fixture
+def patients():
+    rng = np.random.default_rng(4)
+    n = 90
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 90, n),
+            "bmi": rng.normal(25, 4, n).round(1),
+            "illness": rng.choice(["flu", "cold", "none", None], n),
+            "cost": rng.integers(0, 6, n) * 100.0,
+            "turnover": rng.lognormal(5, 2, n).round(-2),
+        }
+    )
+
+
+@pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+@pytest.mark.parametrize("k", [1, 2, 5, 45])
+def test_diversity_and_closeness_equal_their_naive_twins(patients, k):
+    columns = ["age", "bmi"]
+    safe = microagg.protect(patients, k=k, columns=columns).data
+    r = microagg.risk(patients, safe, columns, confidential=["illness", "cost"])
+    rows = safe[columns].to_numpy().tolist()
+    for name, ordered in (("illness", False), ("cost", True)):
+        secret = [None if pd.isna(value) else value for value in patients[name]]
+        distinct, entropy = naive.diversity(rows, secret)
+        found = r.diversity[name]
+        assert found.distinct_by_class.tolist() == distinct
+        assert found.entropy_by_class == pytest.approx(entropy)
+        assert found.t_by_class == pytest.approx(naive.closeness(rows, secret, ordered))
+        assert (found.distinct_l, found.t) == (min(distinct), pytest.approx(max(found.t_by_class)))
+        assert found.homogeneous == [g for g, count in enumerate(distinct) if count == 1]
+
+
+def test_closeness_by_hand():
+    # Li et al. 2007, example of section 5: salaries 3k..11k, the class {3k, 4k, 5k} is at 0.375.
+    salary = [3, 4, 5, 6, 11, 8, 7, 9, 10]
+    frame = pd.DataFrame({"zip": [1.0] * 3 + [2.0] * 3 + [3.0] * 3, "salary": salary})
+    r = microagg.risk(frame, frame, ["zip"], confidential=["salary"])
+    assert r.diversity["salary"].t_by_class == pytest.approx([0.375, 1 / 6, 0.2361111], rel=1e-6)
+    assert r.diversity["salary"].distinct_l == 3
+    assert r.diversity["salary"].entropy_l == pytest.approx(3)
+
+
+def test_a_group_that_agrees_is_named_by_its_row():
+    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "secret": ["x", "y", "SECRET", "SECRET"]})
+    with pytest.warns(
+        DisclosureRiskWarning, match=r"in 1 of 2 groups.*2 records.*first row.*: 3\."
+    ) as seen:
+        r = microagg.risk(frame, frame, confidential=["secret"])
+    assert "SECRET" not in str(seen[0].message)
+    assert r.diversity["secret"].homogeneous == [1]
+    assert r.diversity["secret"].records_disclosed == 2
+
+
+def test_a_column_with_one_value_gives_nothing_away():
+    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": ["x"] * 4})
+    r = microagg.risk(frame, frame, confidential=["b"])
+    assert r.diversity["b"].homogeneous == []
+    assert r.diversity["b"].t == 0
+
+
+def test_a_confidential_number_is_not_compared(patients):
+    safe = microagg.protect(patients, k=5, columns=["age", "bmi"]).data
+    both = [frame.drop(columns="turnover") for frame in (patients, safe)]
+    r = microagg.risk(*both, confidential="cost", k=5)
+    assert r.smallest_class == 5
+    assert r.below_k == 0
+    with pytest.raises(InputError, match="'cost' is named as one to compare and as"):
+        microagg.risk(patients, safe, ["cost", "age"], confidential=["cost"])
+
+
+def test_share_of_records_under_k():
+    X = [1.0, 1.0, 2.0, 2.0, 2.0]
+    assert microagg.risk(X, X, k=3).below_k == pytest.approx(0.4)
+    assert microagg.risk(X, X).below_k is None
+
+
+def test_dominance(patients):
+    safe = microagg.protect(patients, k=5, columns=["age", "bmi"]).data
+    r = microagg.risk(patients, safe, ["age", "bmi"], dominance=["turnover"], dominance_percent=70)
+    shares = naive.dominance(safe[["age", "bmi"]].to_numpy().tolist(), patients["turnover"])
+    found = r.dominance["turnover"]
+    assert found.largest == pytest.approx(max(shares))
+    assert found.classes_over == sum(share > 0.7 for share in shares) > 0
+    assert not found.holds
+
+
+def test_dominance_of_nothing_and_of_negative_values():
+    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "m": [0.0, 0.0, -3.0, 1.0]})
+    found = microagg.risk(frame, frame, ["a"], dominance=["m"]).dominance["m"]
+    assert (found.largest, found.holds) == (0.75, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sample": 0}, "at least one record"),
+        ({"percents": [0]}, "percentage above 0"),
+        ({"dominance_percent": 0}, "percentage from 0 to 100"),
+        ({"confidential": ["b"]}, "which arrays do not have"),
+        ({"k": 0}, "at least 1"),
+    ],
+)
+def test_wrong_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        _ = microagg.risk([1.0, 2.0], [1.0, 2.0], **settings).record_linkage
+
+
+def test_unknown_confidential_column(patients):
+    with pytest.raises(InputError, match="no column 'x'"):
+        microagg.risk(patients, patients, ["age"], confidential=["x"])

@@ -1,0 +1,242 @@
+"""Each measure of loss against a hand-computed example, its naive twin and what must not change it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from scipy.optimize import minimize
+
+import microagg
+import naive_measures as naive
+from microagg import InputError
+from microagg.measure.pairs import pair
+from microagg.measure.propensity import _stacked_ranks
+from strategies import tables
+
+
+def protected(X, k):
+    return microagg.Microaggregator(k=k).fit_transform(X)
+
+
+@given(table=tables())
+def test_deviations_equal_their_naive_twins(table):
+    X, k = table
+    Y = protected(X, k)
+    u = microagg.utility(X, Y)
+    rows, safe = X.tolist(), Y.tolist()
+    # Z-scores of values near 1e9 carry about 1e-9 of rounding in the twins.
+    close = {"rel": 1e-6, "abs": 1e-6}
+    assert u.il1s == pytest.approx(naive.il1s(rows, safe), **close)
+    assert u.covariance_deviation == pytest.approx(
+        naive.mean_over_pairs(rows, safe, naive.covariance, lambda x, y: naive.sd(x) * naive.sd(y)),
+        **close,
+    )
+    for j, (x, y) in enumerate(zip(naive.columns(rows), naive.columns(safe), strict=True)):
+        unit = naive.sd(x) or math.inf
+        assert u.mean_deviation[j] == pytest.approx(abs(np.mean(y) - np.mean(x)) / unit, **close)
+        change = naive.covariance(y, y) / unit**2 - 1 if naive.sd(x) else 0.0
+        assert u.variance_deviation[j] == pytest.approx(change, **close)
+        for q, found in u.quantile_deviations[j].items():
+            expected = abs(naive.quantile(y, q) - naive.quantile(x, q)) / unit
+            assert found == pytest.approx(expected, **close)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correlations_eigenvalues_and_bins_equal_their_naive_twins(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(size=(37, 3)) @ rng.normal(size=(3, 3))
+    Y = protected(X, 4)
+    u = microagg.utility(X, Y)
+    expected = naive.mean_over_pairs(X.tolist(), Y.tolist(), naive.correlation)
+    assert u.correlation_deviation == pytest.approx(expected)
+    s = X.std(axis=0, ddof=1)
+    before, after = (np.linalg.svd((T - T.mean(0)) / s)[1] ** 2 for T in (X, Y))
+    assert u.eigenvalue_deviation == pytest.approx(np.abs(before - after).sum() / before.sum())
+    for j in range(3):
+        assert u.total_variation[j] == naive.total_variation(X[:, j].tolist(), Y[:, j].tolist())
+
+
+@given(table=tables())
+def test_an_untouched_table_loses_nothing(table):
+    X, _ = table
+    u = microagg.utility(X, X.copy())
+    found = u.as_dict()
+    for name, value in found.items():
+        if name not in ("propensity", "analyses"):
+            flat = _numbers(value)
+            assert flat == pytest.approx([0.0] * len(flat), abs=1e-12), name
+    assert u.propensity.pmse == pytest.approx(0, abs=1e-15)
+
+
+def _numbers(value):
+    if isinstance(value, dict):
+        return [number for inner in value.values() for number in _numbers(inner)]
+    return [value]
+
+
+def test_nothing_changes_with_units_offsets_and_the_order_of_rows_and_columns():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 1000, size=(120, 3)).astype(float)
+    Y = np.round(protected(X, 5) * 1024) / 1024  # so that adding 2^30 is exact
+    base = microagg.utility(X, Y).as_dict()
+    rows, columns = rng.permutation(120), [2, 0, 1]
+    twin = microagg.utility((X * 4 + 2.0**30)[rows], (Y * 4 + 2.0**30)[rows]).as_dict()
+    for name in base.keys() - {"analyses"}:
+        assert _numbers(twin[name]) == pytest.approx(_numbers(base[name]), rel=1e-9, abs=1e-12)
+    turned = microagg.utility(X[:, columns], Y[:, columns])
+    assert turned.propensity.pmse == pytest.approx(base["propensity"]["pmse"])
+    assert turned.eigenvalue_deviation == pytest.approx(base["eigenvalue_deviation"])
+
+
+def test_hand_computed_values():
+    u = microagg.utility([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
+    # s² = 5/3, every value moves by ½; the variance of the protected values is 4/3.
+    assert u.il1s == pytest.approx(0.5 / math.sqrt(2 * 5 / 3))
+    assert u.variance_deviation[0] == pytest.approx(-0.2)
+    assert u.covariance_deviation == u.correlation_deviation == 0  # there is no pair of columns
+    assert u.eigenvalue_deviation == pytest.approx(0.2)
+    # The median is 2.5 in both; the quartile 1.75 becomes 1.5.
+    assert u.quantile_deviations[0][0.5] == pytest.approx(0, abs=1e-12)
+    assert u.quantile_deviations[0][0.25] == pytest.approx(0.25 / math.sqrt(5 / 3))
+    # Cuts at 2, 3 and 4 (and 1): the bins 1 | 2 | 3 | 4 hold one each, then 2, 0, 2, 0.
+    assert u.total_variation[0] == 0.5
+
+
+def test_all_at_the_mean_is_lost():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    u = microagg.utility(X, np.tile(X.mean(axis=0), (60, 1)))
+    assert u.variance_deviation == pytest.approx({0: -1, 1: -1})
+    assert u.eigenvalue_deviation == pytest.approx(1)
+    assert u.propensity.pmse > 0.1
+
+
+def test_propensity_equals_a_fit_by_another_algorithm():
+    rng = np.random.default_rng(3)
+    X = rng.lognormal(size=(150, 3))
+    Y = protected(X, 10)
+    found = microagg.utility(X, Y).propensity
+    # Ranks by counting, the design by hand, the likelihood by a quasi-Newton method.
+    pooled = np.vstack([X, Y])
+    ranks = np.array([[(np.sum(c < v) + np.sum(c <= v)) / 300 - 1 for v in c] for c in pooled.T]).T
+    F = np.column_stack(
+        [
+            np.ones(300),
+            ranks,
+            ranks**2,
+            *(ranks[:, a] * ranks[:, b] for a, b in [(0, 1), (0, 2), (1, 2)]),
+        ]
+    )
+    y = np.repeat([0.0, 1.0], 150)
+
+    def loss(beta):
+        score = F @ beta
+        return np.logaddexp(0, score).sum() - y @ score, F.T @ (1 / (1 + np.exp(-score)) - y)
+
+    beta = minimize(loss, np.zeros(F.shape[1]), jac=True, method="BFGS", tol=1e-9).x
+    p = 1 / (1 + np.exp(-F @ beta))
+    assert found.pmse == pytest.approx(np.mean((p - 0.5) ** 2), rel=1e-4)
+    assert found.terms == 9
+    assert found.expected == 9 / (16 * 150)
+
+
+def test_propensity_of_two_samples_of_one_population_is_twice_its_expectation():
+    rng = np.random.default_rng(0)
+    ratios = [microagg.utility(*rng.normal(size=(2, 400, 2))).propensity.ratio for _ in range(60)]
+    assert np.mean(ratios) == pytest.approx(2, abs=0.5)
+
+
+def test_propensity_of_tables_that_are_surely_told_apart():
+    X = np.arange(200.0).reshape(100, 2)
+    found = microagg.utility(X, X + 1000).propensity
+    assert found.pmse == pytest.approx(0.25, abs=0.01)
+
+
+def test_propensity_counts_free_terms_only():
+    x = np.repeat([0.0, 1.0], 200)
+    found = microagg.utility(np.column_stack([x, x]), np.column_stack([x, x])).propensity
+    assert found.terms == 1  # of two equal columns of zeros and ones, their squares and product
+
+
+def test_ranks_of_distinct_protected_rows_stand_for_all():
+    both = pair([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
+    rows, weights, which = _stacked_ranks(both)
+    assert weights.tolist() == [1, 1, 1, 1, 2, 2]
+    assert which.tolist() == [0, 0, 0, 0, 1, 1]
+    # Pooled: 1, 1.5, 1.5, 2, 3, 3.5, 3.5, 4 with mid-ranks ½, 2, 2, 3½, 4½, 6, 6, 7½ of 8.
+    assert rows[:, 0] == pytest.approx([-7 / 8, -1 / 8, 1 / 8, 7 / 8, -1 / 2, 1 / 2])
+
+
+@pytest.fixture
+def survey():
+    rng = np.random.default_rng(5)
+    n = 200
+    age = rng.integers(20, 80, n).astype(float)
+    rent = rng.lognormal(6, 0.3, n)
+    income = 1000 + 12 * age + 0.8 * rent + rng.normal(0, 100, n)
+    region = rng.choice(["north", "south", "east"], n)
+    return pd.DataFrame({"age": age, "rent": rent, "income": income, "region": region})
+
+
+def test_regression_and_means_against_the_textbook(survey):
+    safe = microagg.protect(survey, k=5, columns=["age", "rent", "income"]).data
+    u = microagg.utility(survey, safe, analyses=["income ~ age + rent", ["income", "by", "region"]])
+    fit, means = u.analyses
+    assert (fit.formula, means.formula) == ("income ~ age + rent", "income by region")
+    X = np.column_stack([np.ones(200), survey["age"], survey["rent"]])
+    y = survey["income"].to_numpy()
+    inverse = np.linalg.inv(X.T @ X)
+    beta = inverse @ X.T @ y
+    error = np.sqrt(np.diag(inverse) * np.sum((y - X @ beta) ** 2) / 197)
+    assert [e.original for e in fit.estimates] == pytest.approx(beta)
+    t = 1.9720790  # 97.5 % quantile with 197 degrees of freedom
+    for e, b, s in zip(fit.estimates, beta, error, strict=True):
+        assert e.original_interval == pytest.approx((b - t * s, b + t * s), rel=1e-5)
+    assert [e.name for e in fit.estimates] == ["(intercept)", "age", "rent"]
+    north = survey.loc[survey["region"] == "north", "income"]
+    e = next(e for e in means.estimates if e.name == "north")
+    assert e.original == pytest.approx(north.mean())
+    assert e.records == len(north)
+    half = e.original_interval[1] - e.original
+    assert half == pytest.approx(1.99 * north.sem(), rel=0.02)
+    assert 0 < means.worst <= means.overlap <= 1
+
+
+def test_an_untouched_table_has_full_overlap(survey):
+    u = microagg.utility(survey, survey, analyses=["income ~ age", "age by region"])
+    assert [analysis.overlap for analysis in u.analyses] == [1.0, 1.0]
+
+
+def test_a_single_analysis_may_be_given_without_a_list(survey):
+    assert len(microagg.utility(survey, survey, analyses="income ~ age").analyses) == 1
+
+
+def test_a_group_of_one_record_has_no_interval(survey):
+    survey.loc[0, "region"] = "island"
+    survey.loc[1, "region"] = None
+    (found,) = microagg.utility(survey, survey, analyses=["age by region"]).analyses
+    assert {e.name for e in found.estimates} == {"north", "south", "east"}
+    assert found.left_out == 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("income", "An analysis is written"),
+        (["income", "~"], "An analysis is written"),
+        ("income ~ wealth", "names a column 'wealth', which is not in both"),
+        ("income ~ region", "'region' holds text"),
+        ("income ~ age + age", "must not determine each other"),
+    ],
+)
+def test_analyses_that_cannot_be_done(survey, wanted, message):
+    with pytest.raises(InputError, match=message):
+        microagg.utility(survey, survey, analyses=[wanted])
+
+
+def test_analyses_need_names():
+    with pytest.raises(InputError, match="which arrays do not have"):
+        microagg.utility([1.0, 2.0], [1.0, 2.0], analyses=["a ~ b"])

@@ -1,0 +1,146 @@
+"""Slow, obvious twins of the measures, on lists of rows; they share no code with them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+
+
+def columns(rows):
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def sd(values):
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def il1s(original, protected):
+    terms = []
+    for x, y in zip(columns(original), columns(protected), strict=True):
+        if sd(x) > 0:
+            terms += [abs(a - b) / (math.sqrt(2) * sd(x)) for a, b in zip(x, y, strict=True)]
+    return sum(terms) / len(terms) if terms else 0.0
+
+
+def covariance(x, y):
+    a, b = statistics.fmean(x), statistics.fmean(y)
+    pairs = zip(x, y, strict=True)
+    return math.fsum((u - a) * (v - b) for u, v in pairs) / max(len(x) - 1, 1)
+
+
+def correlation(x, y):
+    spread = math.sqrt(covariance(x, x) * covariance(y, y))
+    return covariance(x, y) / spread if spread > 0 else 0.0
+
+
+def mean_over_pairs(original, protected, statistic, unit=lambda x, y: 1.0):
+    X, Y = columns(original), columns(protected)
+    found = []
+    for i in range(len(X)):
+        for j in range(i):
+            if unit(X[i], X[j]) > 0:
+                difference = statistic(Y[i], Y[j]) - statistic(X[i], X[j])
+                found.append(abs(difference) / unit(X[i], X[j]))
+            else:
+                found.append(0.0)
+    return sum(found) / len(found) if found else 0.0
+
+
+def quantile(values, q):
+    """By linear interpolation between the sorted values."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * q
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return low + (place - math.floor(place)) * (high - low)
+
+
+def total_variation(x, y):
+    ordered = sorted(x)
+    n = len(x)
+    cuts = sorted({ordered[i * n // 10] for i in range(1, 10)})
+
+    def shares(values):
+        return Counter(sum(value >= cut for cut in cuts) for value in values)
+
+    before, after = shares(x), shares(y)
+    return sum(abs(before[b] - after[b]) for b in range(len(cuts) + 1)) / (2 * n)
+
+
+def sd_disclosure(original, protected, percent, masked=False):
+    units = [sd(column) for column in columns(protected if masked else original)]
+    near = 0
+    for row, other in zip(original, protected, strict=True):
+        near += all(
+            abs(a - b) <= percent / 100 * s * (1 + 1e-9)
+            for a, b, s in zip(row, other, units, strict=True)
+        )
+    return near / len(original)
+
+
+def rank_disclosure(original, protected, percent):
+    X = columns(original)
+    near = 0
+    for row, other in zip(original, protected, strict=True):
+        between = [
+            sum(min(a, b) < value < max(a, b) for value in X[j])
+            for j, (a, b) in enumerate(zip(row, other, strict=True))
+        ]
+        near += all(count <= percent / 100 * len(original) * (1 + 1e-9) for count in between)
+    return near / len(original)
+
+
+def linkage(original, protected):
+    """Compare every original with every protected record."""
+    units = [sd(column) or math.inf for column in columns(original)]
+    total = 0.0
+    for i, row in enumerate(original):
+        distances = [
+            math.sqrt(sum(((a - b) / s) ** 2 for a, b, s in zip(row, other, units, strict=True)))
+            for other in protected
+        ]
+        nearest = [d <= min(distances) * (1 + 1e-9) for d in distances]
+        total += nearest[i] / sum(nearest)
+    return total / len(original)
+
+
+def members(protected):
+    groups = {}
+    for i, row in enumerate(protected):
+        groups.setdefault(tuple(row), []).append(i)
+    return list(groups.values())
+
+
+def diversity(protected, secret):
+    """Distinct l, entropy l of each class of equal rows."""
+    distinct, entropy = [], []
+    for rows in members(protected):
+        counts = Counter(secret[i] for i in rows)
+        distinct.append(len(counts))
+        shares = [count / len(rows) for count in counts.values()]
+        entropy.append(math.exp(-sum(p * math.log(p) for p in shares)))
+    return distinct, entropy
+
+
+def closeness(protected, secret, ordered):
+    """Earth mover's distance of each class to the whole."""
+    values = sorted(set(secret)) if ordered else list(set(secret))
+    whole = Counter(secret)
+    found = []
+    for rows in members(protected):
+        counts = Counter(secret[i] for i in rows)
+        moves = [counts[v] / len(rows) - whole[v] / len(secret) for v in values]
+        if ordered:
+            carried = [abs(math.fsum(moves[: i + 1])) for i in range(len(values))]
+            found.append(sum(carried) / (len(values) - 1) if len(values) > 1 else 0.0)
+        else:
+            found.append(sum(map(abs, moves)) / 2)
+    return found
+
+
+def dominance(protected, magnitude):
+    found = []
+    for rows in members(protected):
+        sizes = [abs(magnitude[i]) for i in rows]
+        found.append(max(sizes) / sum(sizes) if sum(sizes) else 0.0)
+    return found
