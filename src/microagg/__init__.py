@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
+    from microagg.improve import lower_bound, refine
     from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
@@ -42,10 +43,12 @@ __all__ = [
     "compare",
     "count_partitions",
     "cut_sorted",
+    "lower_bound",
     "methods",
     "minimum_spanning_tree",
     "partition",
     "protect",
+    "refine",
     "risk",
     "simulate_clusters",
     "suggest",
@@ -61,7 +64,9 @@ _LAZY = {
     "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
+    "lower_bound": "microagg.improve",
     "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
+    "refine": "microagg.improve",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "suggest": "microagg.measure.compare",

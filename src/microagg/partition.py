@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from microagg.encode.scale import check_scale, fit_scale
 from microagg.errors import InputError, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
+from microagg.improve import check_effort, lower_bound, refined
 from microagg.progress import Report, State, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition
@@ -25,6 +27,8 @@ def partition(
     method: str = "auto",
     scale: str = "zscore",
     random_state: int | None = 0,
+    refine: bool | str = False,
+    bound: bool = False,
     progress: Report | None = None,
     **options: Any,
 ) -> Partition:
@@ -42,6 +46,11 @@ def partition(
         How columns are made comparable, see :func:`microagg.encode.scale.fit_scale`.
     random_state : int or None
         Seed of the methods that draw random numbers; None draws a fresh one.
+    refine : bool or {"fast", "balanced", "best"}
+        Improve what the method found by local search, see :func:`microagg.refine`; True is
+        "balanced".
+    bound : bool
+        Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`.
     progress : callable, optional
         Called about ten times a second with the number of records done.
     **options
@@ -65,6 +74,7 @@ def partition(
     chosen = find(method)
     check_scale(scale)
     settings = _settings(chosen, options, random_state)
+    effort = _effort(refine)
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
     if chosen.one_column and matrix.shape[1] > 1:
@@ -86,7 +96,7 @@ def partition(
     labels = canonical_labels(found.labels if raw else found)
     scaled = scaling.apply(matrix) if raw else data
     sst = float(np.square(scaled - scaled.mean(axis=0)).sum())
-    return Partition(
+    result = Partition(
         labels=labels,
         k=k,
         method=chosen.name,
@@ -96,6 +106,22 @@ def partition(
         sst=sst,
         seconds=time.perf_counter() - started,
     )
+    if effort and not raw:  # what the exact methods found cannot be improved
+        search = {"effort": effort, "time_limit": None, "random_state": random_state}
+        result = refined(result, scaled, search, progress)
+    if bound:
+        proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
+        least = result.sse if proved else lower_bound(matrix, k, scale=scale)
+        result = replace(result, lower_bound=min(least, result.sse))
+    return result
+
+
+def _effort(refine: object) -> str:
+    """Translate ``refine`` to an effort, empty for none."""
+    if isinstance(refine, bool):
+        return "balanced" if refine else ""
+    check_effort(refine)
+    return str(refine)
 
 
 def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:

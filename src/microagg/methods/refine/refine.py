@@ -13,27 +13,47 @@ Threads   A cell's random numbers depend on the seed, the pass and the cell alon
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.anneal import anneal
 from microagg.progress import DONE, STOP, State, new_state
 
+EFFORTS = ("fast", "balanced", "best")
+
+
+class _Budget(NamedTuple):
+    each: int  # steps for each group
+    table: int  # steps for the whole table, times k: a step costs about as much as k
+    most: int  # steps for each group at most, so that a small table is done at once
+    passes: int
+    hot: float  # temperature to begin with, in units of the mean SSE of a group
+
+
+_BUDGETS = {
+    "fast": _Budget(6, 40_000, 100, 5, 0.05),
+    "balanced": _Budget(40, 500_000, 600, 24, 0.3),
+    "best": _Budget(400, 10_000_000, 20_000, 96, 0.6),
+}
 _GROUPS_IN_A_CELL = 128
-# Steps for each group, steps for the whole table on top, passes.
-_EFFORT = {"fast": (8, 20_000, 8), "balanced": (40, 120_000, 24), "best": (400, 2_000_000, 80)}
-_HOT = 0.3  # starting temperature in units of the mean SSE of a group
+_LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
+
+
+def _steps(budget: _Budget, n_groups: int, k: int) -> float:
+    """Steps for each group in one pass."""
+    wanted = min(budget.each + budget.table / k / n_groups, budget.most)
+    return wanted * min(1.0, (_LARGE / k) ** 2) / budget.passes
 
 
 def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     """Split groups of 2k or more, which never raises the SSE."""
-    labels = canonical_labels(labels)
+    labels = canonical_labels(labels).copy()
     sizes = np.bincount(labels)
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(sizes)
@@ -43,11 +63,11 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
         parts = canonical_labels(mdav(np.ascontiguousarray(X[rows]), k))
         labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
         fresh += int(parts.max())
-    return labels
+    return canonical_labels(labels)
 
 
 def _cells(centroids: Floats, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Split groups into cells of at most so many, by halves across random directions."""
+    """Split groups into cells of at most so many, in two about equal parts again and again."""
     done: list[NDArray[np.intp]] = []
     todo = [np.arange(len(centroids))]
     while todo:
@@ -56,45 +76,52 @@ def _cells(centroids: Floats, rng: np.random.Generator) -> list[NDArray[np.intp]
             done.append(groups)
             continue
         direction = rng.normal(size=centroids.shape[1])
-        # Not always at the half: cells of another pass have other borders also along a line.
+        # Not at the very middle, so that the cells of the next pass have other borders.
         middle = int(len(groups) * rng.uniform(0.4, 0.6))
         order = np.argpartition(centroids[groups] @ direction, middle)
-        todo += [np.sort(groups[order[:middle]]), np.sort(groups[order[middle:]])]
+        todo += [groups[order[:middle]], groups[order[middle:]]]
     return done
 
 
+class _Heat(NamedTuple):
+    """Temperatures at the beginning and the end of a pass, in the unit of SSE."""
+
+    hot: float
+    cold: float
+
+
 def _pass(
-    X: Floats,
-    labels: Labels,
-    k: int,
-    steps: float,
-    hot: float,
-    cold: float,
-    rng: np.random.Generator,
-    pool: ThreadPoolExecutor,
-    state: State,
+    X: Floats, labels: Labels, k: int, steps: float, heat: _Heat, seed: list[int], state: State,
+    done: int,
 ) -> Labels:
-    """Anneal every cell once; steps are for each group."""
+    """Anneal every cell once, so many steps for each group; return new labels.
+
+    The progress rises by ``done`` on the way.
+    """
     sizes = np.bincount(labels)
     order = np.argsort(labels, kind="stable")
     starts = np.cumsum(sizes) - sizes
-    centroids = np.add.reduceat(X[order], starts) / sizes[:, None]
-    cells = _cells(centroids, rng)
-    seeds = rng.integers(0, 2**63, size=len(cells))
+    rng = np.random.default_rng(seed)
+    cells = _cells(np.add.reduceat(X[order], starts) / sizes[:, None], rng)
+    seeds = rng.integers(0, 2**63, size=len(cells), dtype=np.uint64)
+    found: list[tuple[NDArray[np.intp], Labels, int]] = [None] * len(cells)  # type: ignore[list-item]
 
-    def one(cell: NDArray[np.intp], seed: int) -> tuple[NDArray[np.intp], Labels, int]:
-        rows = np.concatenate([order[starts[g] : starts[g] + sizes[g]] for g in cell])
-        rows.sort()  # so that a cell does not depend on how groups are numbered
-        local = canonical_labels(labels[rows])
-        turns = int(np.ceil(steps * len(cell)))
-        count = anneal(np.ascontiguousarray(X[rows]), local, k, turns, hot, cold, seed, state)
-        return rows, local, count
+    def work(begin: int, end: int, _: int) -> None:
+        for c in range(begin, end):
+            rows = np.sort(np.concatenate([order[starts[g] :][: sizes[g]] for g in cells[c]]))
+            own = canonical_labels(labels[rows])
+            turns = int(np.ceil(steps * len(cells[c])))
+            n_groups = anneal(X[rows], own, k, turns, heat.hot, heat.cold, seeds[c], state)
+            found[c] = rows, own, n_groups
 
+    share_out(work, len(cells), state, done, at_once=1)
+    if None in found:  # stopped before all cells were begun
+        return labels
     new, count = np.empty_like(labels), 0
-    for rows, local, found in pool.map(one, cells, seeds):
-        new[rows] = local + count
-        count += found
-    return new
+    for rows, own, n_groups in found:
+        new[rows] = own + count
+        count += n_groups
+    return canonical_labels(new)
 
 
 def refine(
@@ -113,34 +140,37 @@ def refine(
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled
     labels : int64 array of shape (n,), groups of at least k
-    k : int
+    k : int, at least 1
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best partition so far is returned
-    random_state : int
+    random_state : seed
+    progress : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,)
+    int64 array of shape (n,): the group of each record.
+
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> refine(X, np.array([0, 1, 0, 1, 0, 1]), 3).tolist()
+    [0, 0, 0, 1, 1, 1]
     """
     state = new_state() if progress is None else progress
     ends = np.inf if time_limit is None else time.monotonic() + time_limit
     current = _without_oversized(X, labels, k)
     best, least = current, sum_of_squares(X, current)
-    each, extra, passes = _EFFORT[effort]
-    rng = np.random.default_rng(random_state)
     n_groups = int(current.max()) + 1
-    steps = (each + extra / n_groups) / passes * min(1.0, (32 / k) ** 2)
-    hot = _HOT * least / n_groups
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for turn in range(passes):
-            if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0:
-                break
-            heat, cool = (1 - turn / passes) ** 2, (1 - (turn + 1) / passes) ** 2
-            current = canonical_labels(
-                _pass(X, current, k, steps, hot * heat, hot * cool, rng, pool, state)
-            )
-            sse = sum_of_squares(X, current)
-            if sse < least:
-                best, least = current, sse
-            state[DONE] = len(X) * (turn + 1) // passes
+    budget = _BUDGETS[effort]
+    steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
+    for turn in range(budget.passes):
+        if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0:
+            break
+        heat = _Heat(
+            unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
+        )
+        done = len(X) * (turn + 1) // budget.passes - len(X) * turn // budget.passes
+        current = _pass(X, current, k, steps, heat, [random_state, turn], state, done)
+        sse = sum_of_squares(X, current)
+        if sse < least:
+            best, least = current, sse
+    state[DONE] = len(X)
     return best

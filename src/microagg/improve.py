@@ -1,0 +1,178 @@
+"""refine() and lower_bound(): make a partition better, and say how much better any could be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from microagg.encode.scale import check_scale, fit_scale
+from microagg.errors import InputError, check_random_state, listed, shown
+from microagg.groups import Floats, canonical_labels, sum_of_squares
+from microagg.progress import Report, run_watched
+from microagg.results import Partition
+from microagg.tables.matrix import as_matrix, check_k
+
+__all__ = ["check_effort", "lower_bound", "refine", "refined"]
+
+
+def refine(
+    X: Any,
+    labels: Any,
+    k: int,
+    *,
+    scale: str = "zscore",
+    effort: str = "balanced",
+    time_limit: float | None = None,
+    random_state: int | None = 0,
+    progress: Report | None = None,
+) -> Partition:
+    """Improve any partition, made here or elsewhere; the result is never worse.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, d), or a data frame of numbers
+        The records, one a row.
+    labels : array-like of shape (n,)
+        The group of each record, as any whole numbers; groups of at least k.
+    k : int
+        Least number of records in a group.
+    scale : as in :func:`microagg.partition`; the SSE is taken, and lowered, in the scaled space
+    effort : {"fast", "balanced", "best"}
+        How long to search.
+    time_limit : float, optional
+        Seconds after which the best partition so far is returned. Without it the result is the same
+        on every machine.
+    random_state : int or None
+        Seed of the search; None draws a fresh one.
+    progress : callable, optional
+        Called about ten times a second with the number of records done.
+
+    Returns
+    -------
+    Partition
+
+    >>> p = refine([1, 2, 3, 50, 51, 52], [0, 1, 0, 1, 0, 1], k=3)
+    >>> p.labels.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    check_scale(scale)
+    matrix = as_matrix(X)
+    k = check_k(k, len(matrix))
+    given = _checked_labels(labels, len(matrix), k)
+    settings = _checked(effort, time_limit, random_state)
+    started = time.perf_counter()
+    scaled = fit_scale(matrix, scale).apply(matrix)
+    before = Partition(
+        labels=given,
+        k=k,
+        method="refine",
+        scale=scale,
+        options={},
+        sse=sum_of_squares(scaled, given),
+        sst=float(np.square(scaled - scaled.mean(axis=0)).sum()),
+        seconds=time.perf_counter() - started,
+    )
+    return refined(before, scaled, settings, progress)
+
+
+def refined(
+    before: Partition, scaled: Floats, settings: Mapping[str, Any], progress: Report | None = None
+) -> Partition:
+    """Refine a partition of scaled records; its options tell the settings of the search too."""
+    from microagg.methods.refine.refine import refine as search
+
+    started = time.perf_counter()
+    seed = settings["random_state"]
+    fresh = {**settings, "random_state": np.random.SeedSequence().entropy if seed is None else seed}
+    labels = canonical_labels(
+        run_watched(
+            lambda state: search(scaled, before.labels, before.k, progress=state, **fresh), progress
+        )
+    )
+    return replace(
+        before,
+        labels=labels,
+        options={**before.options, **settings},
+        sse=sum_of_squares(scaled, labels),
+        seconds=before.seconds + time.perf_counter() - started,
+    )
+
+
+def check_effort(effort: object) -> None:
+    """Refuse anything but the name of an effort."""
+    efforts = ("fast", "balanced", "best")
+    if effort not in efforts:
+        raise InputError(f"effort is one of {listed(efforts)}; got {shown(effort)}.")
+
+
+def _checked(effort: object, time_limit: object, random_state: int | None) -> dict[str, Any]:
+    check_effort(effort)
+    check_random_state(random_state)
+    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (number and float(str(time_limit)) >= 0):
+        raise InputError(
+            f"time_limit is a number of seconds, 0 or more; got {shown(time_limit)}. Leave it out to "
+            "search to the end."
+        )
+    return {"effort": effort, "time_limit": time_limit, "random_state": random_state}
+
+
+def _checked_labels(labels: Any, n: int, k: int) -> Any:
+    """Refuse labels that are not a partition into groups of at least k."""
+    given = np.asarray(labels)
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise InputError(
+            f"labels must be {n} whole numbers, one for each record; got an array of shape "
+            f"{given.shape} and type {given.dtype}."
+        )
+    found = canonical_labels(given.astype(np.int64))
+    smallest = int(np.bincount(found).min())
+    if smallest < k:
+        raise InputError(
+            f"k={k} needs groups of at least {k} records; the smallest group given has {smallest}. "
+            "Refinement keeps promises and cannot make them: use microagg.partition, or lower k."
+        )
+    return found
+
+
+def lower_bound(
+    X: Any,
+    k: int,
+    *,
+    scale: str = "zscore",
+    effort: str = "fast",
+    progress: Report | None = None,
+) -> float:
+    """Prove how small the SSE of any partition into groups of at least k can be at best.
+
+    Parameters
+    ----------
+    X, k, scale, progress
+        As for :func:`microagg.partition`.
+    effort : {"fast"}
+        "fast" is the neighbour bound, see :mod:`microagg.bounds.neighbours`.
+
+    Returns
+    -------
+    float
+        No partition has a lower SSE in the scaled space. Valid in exact arithmetic.
+
+    >>> X = [[0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]]
+    >>> bound = lower_bound(X, 3)
+    >>> from microagg import partition
+    >>> bool(bound <= partition(X, 3).sse)
+    True
+    """
+    check_scale(scale)
+    if effort != "fast":
+        raise InputError(f"effort of a lower bound is 'fast'; got {shown(effort)}.")
+    matrix = as_matrix(X)
+    k = check_k(k, len(matrix))
+    from microagg.bounds.neighbours import neighbour_bound
+
+    scaled = fit_scale(matrix, scale).apply(matrix)
+    return run_watched(lambda state: neighbour_bound(scaled, k, progress=state), progress)

@@ -1,0 +1,219 @@
+"""Refinement: never worse, sizes kept at every step, the same for any number of threads."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import microagg
+import naive
+import oracles
+from microagg.groups import canonical_labels, sum_of_squares
+from microagg.methods.refine.anneal import anneal
+from microagg.methods.refine.pool import cost, descend, measure, new_pool, rebuild
+from microagg.progress import STOP, new_state
+from published import IMHM, REP_ORD_MIC
+from strategies import tables
+
+search = importlib.import_module("microagg.methods.refine.refine")
+
+
+def random_partition(rng, n, k):
+    """Groups of at least k, some of them large, drawn without a look at the data."""
+    order = rng.permutation(n)
+    cuts, at = [], 0
+    while n - at >= 2 * k:
+        at += int(rng.integers(k, min(3 * k, n - at - k) + 1))
+        cuts.append(at)
+    labels = np.empty(n, dtype=np.int64)
+    for g, part in enumerate(np.split(order, cuts)):
+        labels[part] = g
+    return labels
+
+
+@settings(max_examples=300)
+@given(table=tables(), seed=st.integers(0, 2**32 - 1))
+def test_never_worse_than_given(table, seed):
+    X, k = table
+    labels = random_partition(np.random.default_rng(seed), len(X), k)
+    before = labels.copy()
+    p = microagg.refine(X, labels, k, effort="fast", random_state=seed)
+    oracles.check_partition(p, X, k)
+    oracles.check_loss(p, X)
+    scaled = X if p.sst == 0 else None
+    given_loss = microagg.refine(X, labels, k, effort="fast", time_limit=0).sse
+    assert p.sse <= given_loss or scaled is not None
+    assert np.array_equal(labels, before)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_every_step_of_annealing_keeps_the_sizes(k):
+    # One step at a time, hot, so that worse groups are taken too.
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(60, 2))
+    labels = np.arange(60) // k if k > 1 else np.arange(60)
+    labels = np.minimum(labels, 60 // k - 1)
+    for seed in range(400):
+        count = anneal(X, labels, k, 1, 5.0, 5.0, np.uint64(seed), new_state())
+        sizes = np.bincount(labels, minlength=count)
+        assert len(sizes) == count
+        assert sizes.min() >= k
+        assert sizes.max() <= 2 * k - 1
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 5), q=st.integers(1, 4), d=st.integers(1, 3))
+def test_a_pool_keeps_its_books(seed, k, q, d):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(q * k, q * (2 * k - 1) + 1))
+    X = rng.integers(0, 5, size=(m, d)).astype(float)
+    pool = new_pool(m, q + 1)
+    pool.rows[:m] = rng.permutation(m)
+    measure(X, pool, m)
+    random = np.array([seed], np.uint64)
+    rebuild(pool, m, q, k, random)
+    built = _check_books(pool, X, m, q, k)
+    descend(pool, m, q, k)
+    assert _check_books(pool, X, m, q, k) <= built * (1 + 1e-9)
+    assert not _improvable(pool, X, m, q, k)
+
+
+def _check_books(pool, X, m, q, k):
+    labels = np.empty(m, dtype=np.int64)
+    labels[pool.rows[:m]] = pool.part[:m]
+    sizes = np.bincount(labels, minlength=q)
+    assert sizes.tolist() == pool.size[:q].tolist()
+    assert sizes.min() >= k
+    assert sizes.max() <= max(2 * k - 1, 1)
+    assert cost(pool, q) == pytest.approx(sum_of_squares(X, labels), abs=1e-9)
+    return cost(pool, q)
+
+
+def _improvable(pool, X, m, q, k):
+    """Whether some move or swap lowers the loss, found by trying all of them."""
+    rows, part = pool.rows[:m], pool.part[:m].copy()
+    labels = np.empty(m, dtype=np.int64)
+
+    def loss(parts):
+        labels[rows] = parts
+        return sum_of_squares(X, labels)
+
+    now = loss(part) * (1 - 1e-9) - 1e-9
+    sizes = np.bincount(part, minlength=q)
+    for x in range(m):
+        for y in range(m):
+            swapped = part.copy()
+            swapped[x], swapped[y] = part[y], part[x]
+            if loss(swapped) < now:
+                return True
+        for g in range(q):
+            if sizes[part[x]] > k and sizes[g] < 2 * k - 1:
+                moved = part.copy()
+                moved[x] = g
+                if loss(moved) < now:
+                    return True
+    return False
+
+
+@given(table=tables(max_rows=9, max_columns=2))
+def test_finds_the_optimum_of_small_tables(table):
+    X, k = table
+    if len(X) > 9:
+        return
+    p = microagg.refine(X, np.zeros(len(X), dtype=int), k, scale="none")
+    best = naive.least_sse(X.tolist(), k)
+    assert p.sse == pytest.approx(best, rel=1e-6, abs=1e-9 * (1 + p.sst))
+
+
+def test_does_not_depend_on_the_number_of_threads(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(3_000, 3))
+    labels = canonical_labels(np.arange(3_000) // 3)
+    answers = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda t=threads: t)
+        answers.append(search.refine(X, labels, 3, effort="fast").tolist())
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_other_seeds_give_other_partitions():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    labels = np.arange(300) // 3
+    found = {
+        tuple(microagg.refine(X, labels, 3, effort="fast", random_state=seed).labels)
+        for seed in range(4)
+    }
+    assert len(found) > 1
+
+
+def test_large_groups_are_split_first():
+    X = np.arange(40.0).reshape(-1, 1)
+    p = microagg.refine(X, np.zeros(40, dtype=int), 4, effort="fast")
+    assert p.sizes.max() <= 7
+    assert p.information_loss < 2
+
+
+def test_time_limit_of_nothing_returns_what_was_given():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    labels = canonical_labels(np.arange(50) % 10)
+    p = microagg.refine(X, labels, 5, time_limit=0)
+    assert oracles.same_groups(p.labels.tolist(), labels.tolist())
+
+
+def test_stops_when_asked():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    labels = np.arange(50) // 5
+    state = new_state()
+    state[STOP] = 1
+    assert np.array_equal(search.refine(X, labels, 5, progress=state), labels)
+
+
+@pytest.mark.parametrize("data", ["tarragona", "census"])
+def test_below_every_published_heuristic(data, reference):
+    # "fast" for the sake of a fast test; the default goes lower.
+    p = microagg.partition(reference(data), 3, method="mdav", refine="fast")
+    assert p.information_loss < min(REP_ORD_MIC[data][3], IMHM[data][3])
+    assert p.method == "mdav"
+    assert p.options["effort"] == "fast"
+
+
+@pytest.mark.parametrize("method", ["mdav", "mst", "v-mdav"])
+def test_every_method_takes_refine(method):
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    plain = microagg.partition(X, 4, method=method)
+    p = microagg.partition(X, 4, method=method, refine=True)
+    oracles.check_partition(p, X, 4)
+    assert p.sse < plain.sse
+
+
+def test_an_exact_partition_stays_as_it_is():
+    x = np.random.default_rng(1).normal(size=100)
+    exact = microagg.partition(x, 4)
+    assert np.array_equal(microagg.partition(x, 4, refine=True).labels, exact.labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"labels": [0, 0, 0, 1]}, "smallest group given has 1"),
+        ({"labels": [0, 0, 1]}, "4 whole numbers"),
+        ({"labels": [0.5, 0, 1, 1]}, "whole numbers"),
+        ({"effort": "heroic"}, "effort is one of"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"time_limit": "soon"}, "time_limit"),
+        ({"time_limit": float("nan")}, "time_limit"),
+        ({"k": 5}, "k=5"),
+        ({"scale": "huge"}, "scale"),
+    ],
+)
+def test_bad_input_is_refused(change, words):
+    call = {"X": [[1.0], [2.0], [3.0], [4.0]], "labels": [0, 0, 1, 1], "k": 2, **change}
+    with pytest.raises(microagg.InputError, match=words):
+        microagg.refine(**call)
+
+
+def test_bad_effort_in_partition_is_refused():
+    with pytest.raises(microagg.InputError, match="effort"):
+        microagg.partition([[1.0, 2], [2, 3]], 1, method="mdav", refine="heroic")
