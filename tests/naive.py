@@ -53,3 +53,36 @@ def labels_of(groups, n):
         for i in group:
             labels[i] = g
     return labels
+
+
+def best_cut(rows, k):
+    """Starts of the runs of the best cut of rows in their order; runs of any length from k on."""
+
+    def cost(run):
+        means = [math.fsum(column) / len(run) for column in zip(*run, strict=True)]
+        return math.fsum(squared_distance(row, means) for row in run)
+
+    best = {0: (0.0, [])}
+    for end in range(1, len(rows) + 1):
+        options = [
+            (best[start][0] + cost(rows[start:end]), start)
+            for start in range(end - k + 1)
+            if start in best
+        ]
+        if options:
+            total, start = min(options)
+            best[end] = total, [*best[start][1], start]
+    return best[len(rows)][1]
+
+
+def npn(rows):
+    """Row numbers from the one farthest from the centroid on, always to the nearest unseen."""
+    centre = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+    current = max(range(len(rows)), key=lambda i: (squared_distance(rows[i], centre), -i))
+    order, left = [], set(range(len(rows)))
+    while True:
+        order.append(current)
+        left.remove(current)
+        if not left:
+            return order
+        current = min(left, key=lambda i: (squared_distance(rows[i], rows[order[-1]]), i))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from microagg.estimator import Microaggregator
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
+    from microagg.methods.ordering.cut import cut
+    from microagg.methods.ordering.orders import order
     from microagg.methods.univariate.sorted_cut import cut_sorted
 
 __version__ = "0.1.0"
@@ -38,8 +40,10 @@ __all__ = [
     "TableError",
     "VerificationError",
     "count_partitions",
+    "cut",
     "cut_sorted",
     "methods",
+    "order",
     "partition",
     "protect",
     "risk",
@@ -54,7 +58,9 @@ __all__ = [
 _LAZY = {
     "Microaggregator": "microagg.estimator",
     "count_partitions": "microagg.counts",
+    "cut": "microagg.methods.ordering.cut",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
+    "order": "microagg.methods.ordering.orders",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "utility": "microagg.measure.utility",
