@@ -47,6 +47,59 @@ def mdav(rows, k):
     return groups
 
 
+def centroid_of(rows, members):
+    """The mean of some rows, added up in the order given."""
+    sums = [0.0] * len(rows[0])
+    for i in members:
+        sums = [total + value for total, value in zip(sums, rows[i], strict=True)]
+    return [total / len(members) for total in sums]
+
+
+def gather(rows, left, seed, k):
+    """A group of k around its own moving centroid, taken out of ``left``."""
+    group = [seed]
+    left.remove(seed)
+    while len(group) < k:
+        centre = centroid_of(rows, group)
+        group.append(min(left, key=lambda i: (squared_distance(rows[i], centre), i)))
+        left.remove(group[-1])
+    return group
+
+
+def join_nearest(rows, left, groups):
+    """Each record left goes to the group whose centroid was nearest before any of them joined."""
+    centres = [centroid_of(rows, sorted(group)) for group in groups]
+    for i in left:
+        nearest = min(range(len(groups)), key=lambda g: squared_distance(rows[i], centres[g]))
+        groups[nearest].append(i)
+    return groups
+
+
+def centroid(rows, k):
+    """Method C of Laszlo & Mukherjee, groups as lists of row numbers."""
+    left = list(range(len(rows)))
+    groups = []
+    while len(left) >= k:
+        columns = zip(*(rows[i] for i in left), strict=True)
+        centre = [math.fsum(column) / len(left) for column in columns]
+        far = max(left, key=lambda i: (squared_distance(rows[i], centre), -i))
+        groups.append(gather(rows, left, far, k))
+    return join_nearest(rows, left, groups)
+
+
+def diameter(rows, k):
+    """Method D of Laszlo & Mukherjee, by looking at all pairs in every round."""
+    left = list(range(len(rows)))
+    groups = []
+    while len(left) >= 2 * k:
+        pairs = ((a, b) for a in left for b in left if a <= b)
+        a, b = max(pairs, key=lambda p: (squared_distance(rows[p[0]], rows[p[1]]), -p[0], -p[1]))
+        groups.append(gather(rows, left, a, k))
+        if b in left:
+            groups.append(gather(rows, left, b, k))
+    return [*groups, left] if len(left) >= k else join_nearest(rows, left, groups)
+
+
 def labels_of(groups, n):
     labels = [-1] * n
     for g, group in enumerate(groups):

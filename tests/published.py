@@ -13,6 +13,18 @@ MDAV_CHECKED = {
     "eia": {3: 0.483, 5: 1.667, 10: 3.840},
 }
 
+# IL of D and C: Laszlo & Mukherjee 2005, Table 5.
+DIAMETER = {
+    "tarragona": {3: 15.60, 4: 19.27, 5: 22.67, 10: 36.99},
+    "census": {3: 5.42, 4: 7.22, 5: 8.81, 10: 14.55},
+}
+CENTROID = {
+    "tarragona": {3: 20.74, 4: 27.80, 5: 32.47, 10: 44.90},
+    "census": {3: 5.35, 4: 7.17, 5: 8.69, 10: 14.34},
+}
+# What the pseudocode of that paper gives for C on Tarragona, as checked by others.
+CENTROID_CHECKED = {3: 15.62, 5: 22.61, 10: 37.10}
+
 # Number of partitions into groups of k..2k−1: Laszlo & Mukherjee 2005, Table 11.
 COUNTS = {
     (10, 3): "2226",

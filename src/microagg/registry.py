@@ -182,6 +182,26 @@ METHODS: dict[str, Method] = {
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
         ),
+        Method(
+            name="diameter",
+            family="fixed size",
+            paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n² · d)",
+            summary="D: groups of k around the two records that are farthest apart, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.diameter:diameter",
+        ),
+        Method(
+            name="centroid",
+            family="fixed size",
+            paper="Laszlo & Mukherjee 2005",
+            guarantee="heuristic",
+            cost="O(n² · d)",
+            summary="C: groups of k around the record farthest from the centroid, gathered by "
+            "nearness to the group's moving centroid",
+            implementation="microagg.methods.fixed_size.centroid:centroid",
+        ),
         _univariate(
             "hansen-mukherjee",
             "Hansen & Mukherjee 2003",
@@ -254,7 +274,7 @@ def methods() -> list[Method]:
     """List the methods, one row each: name, family, paper, exact, cost, options.
 
     >>> [m.name for m in methods() if m.family == "fixed size"]
-    ['mdav']
+    ['mdav', 'diameter', 'centroid']
     """
     return list(METHODS.values())
 
