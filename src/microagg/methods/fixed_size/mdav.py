@@ -5,13 +5,15 @@ Idea      Work from the outside in. The record r farthest from the centroid of w
           left and its k−1 nearest form a group; so do the record s farthest from r and
           its k−1 nearest. With 2k..3k−1 records left one more group is formed around the
           farthest, and the last k..2k−1 records stay together.
-Cost      O(n²/k · d) time, O(n·d) memory. A heuristic: no bound on its loss is proved.
+Cost      O(n²/k · d) time at worst, O(n·d) memory; the searches are pruned, so that normal
+          data take about n^1.2 with 4 columns and n^1.4 with 10. A heuristic: no bound on its
+          loss is proved.
 Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic). The steps above are the variant whose
           losses on the reference data sets are the published ones (tests/published.py).
 Here      Ties go to the lower row index. s is searched once the group of r is gone: that is
           the farthest record before the removal, unless that one itself went, in
-          which case it is the farthest of what is left. The centroid is a running total
-          in doubled precision rather than a new sum in every round.
+          which case it is the farthest of what is left. The three searches go through shells
+          and a tree (kernels/left.py) and find what scans over all records would.
 """
 
 from __future__ import annotations
@@ -20,85 +22,35 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel
-from microagg.kernels.select import kth_smallest
-from microagg.kernels.sums import add_row
+from microagg.kernels.kd_tree import farthest, nearest
+from microagg.kernels.left import all_left, outermost, renewed, take
 from microagg.progress import DONE, STOP, State, new_state
 
 
 @kernel
-def _distances(X, left, m, point, out):  # type: ignore[no-untyped-def]
-    """Squared distances of the first m records of ``left`` to a point."""
-    for a in range(m):
-        total = 0.0
-        for j in range(point.size):
-            gap = X[left[a], j] - point[j]
-            total += gap * gap
-        out[a] = total
+def _take_group(left, seed, k, group, distances, rows):  # type: ignore[no-untyped-def]
+    """Give a record and its k−1 nearest a label and take them away."""
+    take(left, seed, group)
+    for a in range(nearest(left.tree, left.X[seed], k - 1, distances, rows)):
+        take(left, rows[a], group)
 
 
 @kernel
-def _take_group(X, left, m, seed, k, high, low, distance, labels, group):  # type: ignore[no-untyped-def]
-    """Give ``seed`` (a position in left) and its k−1 nearest a label and remove them.
-
-    ``left`` stays in ascending row order; ``distance`` keeps the distances to the seed of
-    those that remain. Returns how many remain.
-    """
-    _distances(X, left, m, X[left[seed]].copy(), distance)
-    distance[seed] = -1.0  # itself first, even among duplicates of a lower index
-    limit = kth_smallest(distance[:m].copy(), k)
-    ties = k  # members exactly at the limit that still fit: the lowest indices
-    for a in range(m):
-        if distance[a] < limit:
-            ties -= 1
-    kept = 0
-    for a in range(m):
-        row = left[a]
-        if distance[a] < limit or (distance[a] == limit and ties > 0):
-            if distance[a] == limit:
-                ties -= 1
-            labels[row] = group
-            add_row(high, low, X[row], -1.0)
-        else:
-            left[kept] = row
-            distance[kept] = distance[a]
-            kept += 1
-    return kept
-
-
-@kernel
-def _farthest_from_centroid(X, left, m, high, low, centroid, distance):  # type: ignore[no-untyped-def]
-    for j in range(centroid.size):
-        centroid[j] = (high[j] + low[j]) / m
-    _distances(X, left, m, centroid, distance)
-    return np.argmax(distance[:m])
-
-
-@kernel
-def _mdav(X, k, labels, state):  # type: ignore[no-untyped-def]
-    n, d = X.shape
-    left = np.arange(n)
-    distance = np.empty(n)
-    centroid = np.empty(d)
-    high, low = np.zeros(d), np.zeros(d)
-    for i in range(n):
-        add_row(high, low, X[i], 1.0)
-    m = n
-    group = 0
-    while m >= 2 * k:
-        if state[STOP]:
-            return
+def _rounds(left, m, k, group, state):  # type: ignore[no-untyped-def]
+    """Form groups until fewer than 2k of the m records are left, or tree or shells are worn."""
+    distances, rows = np.empty(k), np.empty(k, np.intp)
+    worn = False
+    while m >= 2 * k and m > left.enough and not worn and not state[STOP]:
         pair = m >= 3 * k
-        r = _farthest_from_centroid(X, left, m, high, low, centroid, distance)
-        m = _take_group(X, left, m, r, k, high, low, distance, labels, group)
-        group += 1
+        r, worn = outermost(left, m)
+        _take_group(left, r, k, group, distances, rows)
         if pair:
-            s = np.argmax(distance[:m])
-            m = _take_group(X, left, m, s, k, high, low, distance, labels, group)
-            group += 1
-        state[DONE] = n - m
-    for a in range(m):
-        labels[left[a]] = group
-    state[DONE] = n
+            s = farthest(left.tree, left.X[r])
+            _take_group(left, s, k, group + 1, distances, rows)
+        m -= 2 * k if pair else k
+        group += 2 if pair else 1
+        state[DONE] = left.labels.size - m
+    return m, group
 
 
 def mdav(X: Floats, k: int, *, progress: State | None = None) -> Labels:
@@ -117,6 +69,13 @@ def mdav(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     >>> mdav(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
     [1, 0, 2, 2, 1, 0]
     """
-    labels = np.empty(len(X), dtype=np.int64)
-    _mdav(X, k, labels, new_state() if progress is None else progress)
-    return labels
+    state = new_state() if progress is None else progress
+    left = all_left(X)
+    m, group = _rounds(left, len(X), k, 0, state)
+    while m >= 2 * k and not state[STOP]:
+        left = renewed(left)
+        m, group = _rounds(left, m, k, group, state)
+    if not state[STOP]:
+        left.labels[left.labels < 0] = group
+        state[DONE] = len(X)
+    return left.labels

@@ -1,0 +1,387 @@
+"""A tree over the records that are left: nearest and farthest ones, and taking some away.
+
+Every block of the tree has up to 16 entries side by side: a leaf its records, a node above
+the boxes of its 16 children. So the distances to all entries of a block are one short loop that
+the processor works through several at a time, for leaves and nodes alike.
+
+Answers are those of a scan over all records, to the last bit and for ties too (lower
+row first), whatever the shape of the tree:
+
+- Distances are summed column by column, as a scan does. Rounding never reverses an order, so
+  the rounded distance to a box is at most that to any record inside, and needs no margin.
+- The record farthest from q is sought near the mirror image of q in a centre c, since
+  |x−q|² = 2 |x−c|² + 2 |q−c|² − |x−(2c−q)|².  The first term is at most twice the box's *reach*, the
+  last at least the distance of the mirror image to the box. In many dimensions this is far tighter
+  than the distance to the farthest corner. It is widened by more than its rounding error.
+
+Boxes shrink as records leave. A tree is used by one thread at a time, since searches share
+its scratch arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.groups import Floats
+from microagg.kernels.jit import kernel
+
+__all__ = ["Tree", "build", "farthest", "nearest", "remove"]
+
+WIDTH = 16  # entries of a block
+_ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
+
+
+class Tree(NamedTuple):
+    """Blocks are numbered from the leaves up, the root last; ``low[b]`` is of block leaves + b."""
+
+    values: Any  # (leaves, d, 16) the records of a leaf
+    rows: Any  # (leaves, 16) their row numbers
+    radius: Any  # (leaves, 16) their squared distances to the centre
+    count: Any  # (leaves,) how many are left
+    leaf_of: Any  # (n,) by row number
+    low: Any  # (nodes, d, 16) boxes of the children; empty ones are inf .. −inf
+    high: Any  # (nodes, d, 16)
+    reach: Any  # (nodes, 16) largest radius in the child, −inf when empty
+    least: Any  # (nodes, 16) least row number in the child
+    first_child: Any  # (nodes,) block number
+    parent: Any  # (blocks,) node number, −1 for the root
+    centre: Any  # (d,)
+    largest: Any  # (d,) largest absolute value of a column
+    stack: Any  # blocks still to be looked at
+    keys: Any  # their bounds, the least of the latest on top
+    mirror: Any  # (d,) of the point asked for
+    entry: Any  # (16,) distance or bound of each entry of the block at hand
+
+
+def build(X: Floats, rows: Any) -> Tree:
+    """Build the tree of some rows of X in O(n log n · d)."""
+    n, d = len(rows), X.shape[1]
+    leaves = -(-n // WIDTH)
+    widths = [leaves]
+    while widths[-1] > 1 or len(widths) == 1:
+        widths.append(-(-widths[-1] // WIDTH))
+    blocks, nodes = sum(widths), sum(widths[1:])
+    starts = np.cumsum([0, *widths])
+    first_child, parent = np.empty(nodes, np.intp), np.full(blocks, -1, np.intp)
+    for height in range(1, len(widths)):
+        level = np.arange(widths[height])
+        first_child[starts[height] - leaves + level] = starts[height - 1] + WIDTH * level
+        below = np.arange(widths[height - 1])
+        parent[starts[height - 1] + below] = starts[height] - leaves + below // WIDTH
+    tree = Tree(
+        values=np.full((leaves, d, WIDTH), np.nan),
+        rows=np.zeros((leaves, WIDTH), np.intp),
+        radius=np.zeros((leaves, WIDTH)),
+        count=np.zeros(leaves, np.intp),
+        leaf_of=np.empty(len(X), np.intp),
+        low=np.full((nodes, d, WIDTH), np.inf),
+        high=np.full((nodes, d, WIDTH), -np.inf),
+        reach=np.full((nodes, WIDTH), -np.inf),
+        least=np.full((nodes, WIDTH), len(X)),
+        first_child=first_child,
+        parent=parent,
+        centre=np.zeros(d),
+        largest=np.zeros(d),
+        stack=np.empty(WIDTH * (len(widths) + 1), np.intp),
+        keys=np.empty(WIDTH * (len(widths) + 1)),
+        mirror=np.empty(d),
+        entry=np.empty(WIDTH),
+    )
+    _fill(tree, X, np.array(rows, dtype=np.intp))
+    return tree
+
+
+@kernel
+def _select(X, rows, j, start, stop, target):  # type: ignore[no-untyped-def]
+    """Reorder rows[start:stop] so that those before ``target`` are lower in column j.
+
+    Equal values go by row number: among duplicates a leaf then holds neighbouring rows, and
+    searches that break ties by row number end early.
+    """
+    low, high = start, stop - 1
+    while low < high:
+        pivot = rows[(low + high) // 2]
+        value = X[pivot, j]
+        a, b = low, high
+        while a <= b:
+            while X[rows[a], j] < value or (X[rows[a], j] == value and rows[a] < pivot):
+                a += 1
+            while X[rows[b], j] > value or (X[rows[b], j] == value and rows[b] > pivot):
+                b -= 1
+            if a <= b:
+                rows[a], rows[b] = rows[b], rows[a]
+                a += 1
+                b -= 1
+        if target <= b:
+            high = b
+        elif target >= a:
+            low = a
+        else:
+            break
+
+
+@kernel
+def _widest(X, rows, start, stop):  # type: ignore[no-untyped-def]
+    """Column in which the values of rows[start:stop] differ most."""
+    column, width = 0, -1.0
+    for j in range(X.shape[1]):
+        low = high = X[rows[start], j]
+        for a in range(start + 1, stop):
+            low, high = min(low, X[rows[a], j]), max(high, X[rows[a], j])
+        if high - low > width:
+            column, width = j, high - low
+    return column
+
+
+@kernel
+def _arrange(X, rows):  # type: ignore[no-untyped-def]
+    """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
+    leaves = -(-rows.size // WIDTH)
+    ranges = np.empty((256, 2), np.intp)
+    ranges[0] = 0, leaves
+    top = 1
+    while top > 0:
+        top -= 1
+        start, stop = ranges[top]
+        if stop - start == 1:
+            continue
+        unit = 1  # halve by whole subtrees
+        while unit * WIDTH < stop - start:
+            unit *= WIDTH
+        middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
+        end = min(stop * WIDTH, rows.size)
+        column = _widest(X, rows, start * WIDTH, end)
+        _select(X, rows, column, start * WIDTH, end, middle * WIDTH)
+        ranges[top] = start, middle
+        ranges[top + 1] = middle, stop
+        top += 2
+
+
+@kernel
+def _fill(tree, X, rows):  # type: ignore[no-untyped-def]
+    n, d = rows.size, X.shape[1]
+    _arrange(X, rows)
+    for j in range(d):
+        total, largest = 0.0, 0.0
+        for row in rows:
+            total += X[row, j] / n
+            largest = max(largest, abs(X[row, j]))
+        tree.centre[j], tree.largest[j] = total, largest
+    for a in range(n):
+        leaf, s, row = a // WIDTH, a % WIDTH, rows[a]
+        radius = 0.0
+        for j in range(d):
+            tree.values[leaf, j, s] = X[row, j]
+            radius += (X[row, j] - tree.centre[j]) ** 2
+        tree.rows[leaf, s], tree.radius[leaf, s] = row, radius
+        tree.count[leaf] += 1
+        tree.leaf_of[row] = leaf
+    for block in range(tree.parent.size - 1):
+        _summarise(tree, block)
+
+
+@kernel
+def _summarise(tree, block):  # type: ignore[no-untyped-def]
+    """Write the box, reach and least row of a block to its parent; say whether any changed."""
+    node = tree.parent[block]
+    s = block - tree.first_child[node]
+    leaves = tree.count.size
+    inner = block - leaves
+    reach, least = -np.inf, tree.leaf_of.size
+    if inner < 0:
+        for e in range(tree.count[block]):
+            reach, least = max(reach, tree.radius[block, e]), min(least, tree.rows[block, e])
+    else:
+        for e in range(WIDTH):
+            reach, least = max(reach, tree.reach[inner, e]), min(least, tree.least[inner, e])
+    changed = reach != tree.reach[node, s] or least != tree.least[node, s]
+    tree.reach[node, s], tree.least[node, s] = reach, least
+    for j in range(tree.centre.size):
+        low, high = np.inf, -np.inf
+        if inner < 0:
+            for e in range(tree.count[block]):
+                low = min(low, tree.values[block, j, e])
+                high = max(high, tree.values[block, j, e])
+        else:
+            for e in range(WIDTH):
+                low, high = min(low, tree.low[inner, j, e]), max(high, tree.high[inner, j, e])
+        if low != tree.low[node, j, s] or high != tree.high[node, j, s]:
+            tree.low[node, j, s], tree.high[node, j, s] = low, high
+            changed = True
+    return changed
+
+
+@kernel
+def remove(tree, row):  # type: ignore[no-untyped-def]
+    """Take a record away."""
+    leaf = tree.leaf_of[row]
+    last = tree.count[leaf] - 1
+    s = 0
+    while tree.rows[leaf, s] != row:
+        s += 1
+    tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
+    for j in range(tree.centre.size):
+        tree.values[leaf, j, s] = tree.values[leaf, j, last]
+    tree.count[leaf] = last
+    block = leaf
+    while tree.parent[block] >= 0 and _summarise(tree, block):
+        block = tree.parent[block] + tree.count.size
+
+
+# The two loops that follow run over ``entry.size`` rather than 16: a loop of known length is
+# unrolled by the compiler before it thinks of doing several entries at a time.
+
+
+@kernel
+def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
+    entry = tree.entry
+    entry[:] = 0.0
+    for j in range(point.size):
+        values, x = tree.values[leaf, j], point[j]
+        for s in range(entry.size):
+            entry[s] += (values[s] - x) * (values[s] - x)
+
+
+@kernel
+def _distances_to_boxes(tree, node, point):  # type: ignore[no-untyped-def]
+    entry = tree.entry
+    entry[:] = 0.0
+    for j in range(point.size):
+        low, high, x = tree.low[node, j], tree.high[node, j], point[j]
+        for s in range(entry.size):
+            below, above = low[s] - x, x - high[s]
+            gap = below if below > above else above
+            gap = gap if gap > 0.0 else 0.0
+            entry[s] += gap * gap
+
+
+@kernel
+def _put(tree, base, top, block, key):  # type: ignore[no-untyped-def]
+    """Put a block on the stack, whose part from ``base`` on has the least key on top."""
+    a = top
+    while a > base and tree.keys[a - 1] < key:
+        tree.stack[a], tree.keys[a] = tree.stack[a - 1], tree.keys[a - 1]
+        a -= 1
+    tree.stack[a], tree.keys[a] = block, key
+
+
+@kernel
+def _after(distance, row, other_distance, other_row):  # type: ignore[no-untyped-def]
+    """Whether a record comes after another one in the order by distance, then row."""
+    return distance > other_distance or (distance == other_distance and row > other_row)
+
+
+@kernel
+def _keep(distances, rows, have, k, distance, row):  # type: ignore[no-untyped-def]
+    """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
+    if have < k:
+        a = have
+        while a > 0 and _after(distance, row, distances[(a - 1) // 2], rows[(a - 1) // 2]):
+            distances[a], rows[a] = distances[(a - 1) // 2], rows[(a - 1) // 2]
+            a = (a - 1) // 2
+        distances[a], rows[a] = distance, row
+        return have + 1
+    if _after(distances[0], rows[0], distance, row):
+        a = 0
+        while 2 * a + 1 < k:
+            child = 2 * a + 1
+            if child + 1 < k and _after(
+                distances[child + 1], rows[child + 1], distances[child], rows[child]
+            ):
+                child += 1
+            if not _after(distances[child], rows[child], distance, row):
+                break
+            distances[a], rows[a] = distances[child], rows[child]
+            a = child
+        distances[a], rows[a] = distance, row
+    return have
+
+
+@kernel
+def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
+    """Find the k records nearest to a point, equally near ones by row number.
+
+    They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
+    last of them first, the others in no order. Returns how many there are, at most k.
+    """
+    if k == 0:
+        return 0
+    leaves = tree.count.size
+    have = 0
+    tree.stack[0], tree.keys[0] = tree.parent.size - 1, 0.0
+    top = 1
+    while top > 0:
+        top -= 1
+        block = tree.stack[top]
+        if have == k and tree.keys[top] > distances[0]:
+            continue
+        if block < leaves:
+            _distances(tree, block, point)
+            for s in range(tree.count[block]):
+                if have < k or tree.entry[s] <= distances[0]:
+                    have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[block, s])
+            continue
+        node = block - leaves
+        _distances_to_boxes(tree, node, point)
+        base = top
+        for s in range(WIDTH):
+            bound = tree.entry[s]
+            if bound < np.inf and (
+                have < k or not _after(bound, tree.least[node, s], distances[0], rows[0])
+            ):
+                _put(tree, base, top, tree.first_child[node] + s, bound)
+                top += 1
+    return have
+
+
+@kernel
+def _farthest_corner(tree, node, s, point):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(point.size):
+        gap = max(point[j] - tree.low[node, j, s], tree.high[node, j, s] - point[j])
+        total += gap * gap
+    return total
+
+
+@kernel
+def farthest(tree, point):  # type: ignore[no-untyped-def]
+    """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
+    leaves, d = tree.count.size, point.size
+    mirror = tree.mirror
+    own, size = 0.0, 0.0
+    for j in range(d):
+        mirror[j] = 2 * tree.centre[j] - point[j]
+        own += (point[j] - tree.centre[j]) ** 2
+        size += (abs(point[j]) + tree.largest[j]) ** 2
+    margin = _ROUNDING * (d + 4) * size
+    best, best_row = -1.0, -1  # empty boxes have a bound of −inf
+    tree.stack[0], tree.keys[0] = tree.parent.size - 1, -np.inf
+    top = 1
+    while top > 0:
+        top -= 1
+        block = tree.stack[top]
+        if -tree.keys[top] < best:
+            continue
+        if block < leaves:
+            _distances(tree, block, point)
+            for s in range(tree.count[block]):
+                distance, row = tree.entry[s], tree.rows[block, s]
+                if distance > best or (distance == best and row < best_row):
+                    best, best_row = distance, row
+            continue
+        node = block - leaves
+        _distances_to_boxes(tree, node, mirror)
+        base = top
+        for s in range(WIDTH):
+            bound = 2 * (tree.reach[node, s] + own) - tree.entry[s] + margin
+            if bound < best:
+                continue
+            if bound - 2 * margin <= best:  # so near that only exact arithmetic can tell
+                corner = _farthest_corner(tree, node, s, point)
+                if not _after(corner, -tree.least[node, s], best, -best_row):
+                    continue
+            _put(tree, base, top, tree.first_child[node] + s, -bound)
+            top += 1
+    return best_row

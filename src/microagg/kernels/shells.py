@@ -1,0 +1,112 @@
+"""The record farthest from a centroid that drifts slowly while records leave.
+
+Records lie in the order of their distance to a reference point, farthest first. From a centroid
+that is δ away from it none can be farther than its own distance to the reference plus δ, so a
+scan from the outside in ends as soon as that is less than the best one found. The farther the
+centroid drifts the longer the scans, and at some point new shells around it are cheaper.
+
+Answers are those of a scan over all records, ties included (lower row first): distances are
+summed column by column, and the bound is widened by more than its rounding error. Records lie
+in blocks of 16, column by column, so that several distances are computed at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.groups import Floats
+from microagg.kernels.jit import kernel
+
+__all__ = ["Shells", "build_shells", "farthest_from_centroid", "leave"]
+
+WIDTH = 16
+_ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
+_PATIENCE = 8  # records looked at for each one left, after which new shells are cheaper
+
+
+class Shells(NamedTuple):
+    """Records by distance to the reference, farthest first."""
+
+    values: Any  # (blocks, d, 16); a record that left is NaN
+    rows: Any  # (blocks, 16)
+    outer: Any  # (blocks,) largest distance to the reference in the block
+    place: Any  # (n,) 16·block + entry, by row number
+    reference: Any  # (d,)
+    state: Any  # first block with a record left; records looked at until new shells are cheaper
+    distance: Any  # (16,) scratch
+
+
+def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
+    """Order some rows of X by distance to a point, in O(n log n + n·d)."""
+    n, d = len(rows), X.shape[1]
+    distance = np.empty(n)
+    _distances_of(X, rows, centroid, distance)
+    order = np.argsort(-distance, kind="stable")
+    blocks = -(-n // WIDTH)
+    shells = Shells(
+        values=np.full((blocks, d, WIDTH), np.nan),
+        rows=np.zeros((blocks, WIDTH), np.intp),
+        outer=np.sqrt(distance[order[::WIDTH]]),
+        place=np.empty(len(X), np.intp),
+        reference=centroid.copy(),
+        state=np.array([0, _PATIENCE * n], np.intp),
+        distance=np.empty(WIDTH),
+    )
+    _fill(shells, X, rows, order)
+    return shells
+
+
+@kernel
+def _distances_of(X, rows, point, out):  # type: ignore[no-untyped-def]
+    for a in range(rows.size):
+        total = 0.0
+        for j in range(point.size):
+            total += (X[rows[a], j] - point[j]) ** 2
+        out[a] = total
+
+
+@kernel
+def _fill(shells, X, rows, order):  # type: ignore[no-untyped-def]
+    for a in range(order.size):
+        row = rows[order[a]]
+        shells.place[row] = a
+        shells.rows[a // WIDTH, a % WIDTH] = row
+        for j in range(X.shape[1]):
+            shells.values[a // WIDTH, j, a % WIDTH] = X[row, j]
+
+
+@kernel
+def leave(shells, row):  # type: ignore[no-untyped-def]
+    """Take a record away."""
+    place = shells.place[row]
+    # One column is enough: a sum with NaN is NaN, which is not greater than anything.
+    shells.values[place // WIDTH, 0, place % WIDTH] = np.nan
+
+
+@kernel
+def farthest_from_centroid(shells, centroid):  # type: ignore[no-untyped-def]
+    """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
+    drift = 0.0
+    for j in range(centroid.size):
+        drift += (centroid[j] - shells.reference[j]) ** 2
+    drift = np.sqrt(drift)
+    distance = shells.distance
+    best, best_row = -1.0, -1
+    first = shells.state[0]
+    for block in range(first, shells.outer.size):
+        if ((shells.outer[block] + drift) * (1 + _ROUNDING)) ** 2 < best:
+            break
+        distance[:] = 0.0
+        for j in range(centroid.size):
+            values, x = shells.values[block, j], centroid[j]
+            for s in range(WIDTH):
+                distance[s] += (values[s] - x) * (values[s] - x)
+        for s in range(WIDTH):
+            if distance[s] > best or (distance[s] == best and shells.rows[block, s] < best_row):
+                best, best_row = distance[s], shells.rows[block, s]
+        if best_row < 0:
+            shells.state[0] = block + 1
+        shells.state[1] -= WIDTH
+    return best_row, shells.state[1] < 0

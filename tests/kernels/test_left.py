@@ -1,0 +1,108 @@
+"""Searching among the records left: always the answer of a scan, while records leave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from microagg.kernels.kd_tree import build, farthest, nearest, remove
+from microagg.kernels.shells import build_shells, farthest_from_centroid, leave
+
+CASES = [
+    # records, columns, kind
+    (1, 1, "normal"),
+    (15, 2, "ties"),
+    (16, 3, "equal"),
+    (17, 2, "ties"),
+    (257, 1, "normal"),
+    (300, 4, "ties"),
+    (300, 2, "equal"),
+    (700, 5, "binary"),
+    (4_200, 3, "ties"),  # three levels of nodes
+    (600, 12, "normal"),
+    (600, 3, "scales"),
+    (500, 3, "far from 0"),
+]
+
+
+def data(kind, n, d):
+    rng = np.random.default_rng(n + d)
+    if kind in ("ties", "equal", "binary"):
+        return rng.integers(0, {"ties": 5, "equal": 1, "binary": 2}[kind], (n, d)).astype(float)
+    X = rng.normal(size=(n, d))
+    if kind == "scales":
+        X[::7] *= 1e12
+    return X + 1e9 if kind == "far from 0" else X
+
+
+def scan(X, rows, point):
+    """Squared distances, summed column by column as the kernels do."""
+    total = np.zeros(len(rows))
+    for j in range(X.shape[1]):
+        total += (X[rows, j] - point[j]) * (X[rows, j] - point[j])
+    return total
+
+
+def leaving(X, points):
+    """Yield the rows left and a point, again and again, until no record is left."""
+    rng = np.random.default_rng(0)
+    rows = np.arange(len(X))
+    while len(rows):
+        point = X[rng.integers(len(X))].copy()
+        if points == "centroids":
+            point = X[rows].mean(axis=0)
+        elif rng.random() < 0.3:
+            point += rng.normal(size=X.shape[1])
+        gone = rng.choice(rows, size=min(len(rows), max(1, len(X) // 50)), replace=False)
+        yield rows, point, gone
+        rows = np.setdiff1d(rows, gone)
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_tree_finds_what_a_scan_finds(n, d, kind):
+    X = data(kind, n, d)
+    tree = build(X, np.arange(n))
+    distances, found = np.empty(99), np.empty(99, np.intp)
+    for turn, (rows, point, gone) in enumerate(leaving(X, "records")):
+        expected = scan(X, rows, point)
+        k = [1, 2, 7, 99][turn % 4]
+        order = np.lexsort((rows, expected))[:k]
+        count = nearest(tree, point, k, distances, found)
+        assert sorted(found[:count]) == sorted(rows[order])
+        assert sorted(distances[:count]) == expected[order].tolist()
+        assert found[0] == rows[order[-1]]
+        assert farthest(tree, point) == rows[np.argmax(expected)]
+        for row in gone:
+            remove(tree, row)
+    assert nearest(tree, point, 3, distances, found) == 0
+    assert farthest(tree, point) == -1
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_a_tree_of_some_rows_knows_the_others_not(n, d, kind):
+    X = data(kind, n, d)
+    rows = np.arange(n)[::3]
+    tree = build(X, rows)
+    distances, found = np.empty(n), np.empty(n, np.intp)
+    assert nearest(tree, X[0], n, distances, found) == len(rows)
+    assert sorted(found[: len(rows)]) == rows.tolist()
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_shells_find_what_a_scan_finds(n, d, kind):
+    X = data(kind, n, d)
+    shells = build_shells(X, np.arange(n), X.mean(axis=0))
+    for rows, centroid, gone in leaving(X, "centroids"):
+        row, _ = farthest_from_centroid(shells, centroid)
+        assert row == rows[np.argmax(scan(X, rows, centroid))]
+        for one in gone:
+            leave(shells, one)
+
+
+def test_shells_ask_to_be_renewed_when_the_centroid_has_drifted_away():
+    X = data("normal", 400, 3)
+    shells = build_shells(X, np.arange(400), X.mean(axis=0))
+    still = [farthest_from_centroid(shells, X.mean(axis=0))[1] for _ in range(100)]
+    away = [farthest_from_centroid(shells, X.mean(axis=0) + 2)[1] for _ in range(1000)]
+    assert not any(still)
+    assert any(away)
