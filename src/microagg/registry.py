@@ -266,6 +266,18 @@ METHODS: dict[str, Method] = {
             "npn:npn_order",
             False,
         ),
+        _ordering(
+            "rep-ord-mic",
+            "Mortazavi 2020",
+            "O(starts · iterations · kn·d), plus searches",
+            "orders the records group by group and cuts optimally, again and again, from many "
+            "starts by k-means; keeps the best",
+            "rep_ord_mic:rep_ord_mic_order",
+            True,
+            Option("starts", 200, "how many clusterings by k-means to start from"),
+            Option("start_labels", None, "a clustering of your own to start from instead"),
+            _SEED,
+        ),
     )
 }
 

@@ -43,6 +43,15 @@ def best_of(
     return best[2]
 
 
+def in_threads(work: Callable[[T], None], tasks: Sequence[T]) -> None:
+    """Do all tasks, each in a thread."""
+    if len(tasks) == 1:
+        work(tasks[0])
+        return
+    with ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="microagg") as pool:
+        list(pool.map(work, tasks))
+
+
 def _processors() -> int:
     """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
