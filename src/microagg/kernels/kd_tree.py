@@ -49,8 +49,8 @@ class Tree(NamedTuple):
     parent: Any  # (blocks,) node number, −1 for the root
     centre: Any  # (d,)
     largest: Any  # (d,) largest absolute value of a column
-    stack: Any  # blocks still to be looked at
-    keys: Any  # their bounds, the least of the latest on top
+    path: Any  # (levels,) the nodes from the root to where a search is
+    keys: Any  # (levels, 16) bounds of their children, inf for those done with
     mirror: Any  # (d,) of the point asked for
     entry: Any  # (16,) distance or bound of each entry of the block at hand
 
@@ -84,8 +84,8 @@ def build(X: Floats, rows: Any) -> Tree:
         parent=parent,
         centre=np.zeros(d),
         largest=np.zeros(d),
-        stack=np.empty(WIDTH * (len(widths) + 1), np.intp),
-        keys=np.empty(WIDTH * (len(widths) + 1)),
+        path=np.empty(len(widths), np.intp),
+        keys=np.empty((len(widths), WIDTH)),
         mirror=np.empty(d),
         entry=np.empty(WIDTH),
     )
@@ -245,8 +245,7 @@ def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _distances_to_boxes(tree, node, point):  # type: ignore[no-untyped-def]
-    entry = tree.entry
+def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-def]
     entry[:] = 0.0
     for j in range(point.size):
         low, high, x = tree.low[node, j], tree.high[node, j], point[j]
@@ -258,13 +257,13 @@ def _distances_to_boxes(tree, node, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _put(tree, base, top, block, key):  # type: ignore[no-untyped-def]
-    """Put a block on the stack, whose part from ``base`` on has the least key on top."""
-    a = top
-    while a > base and tree.keys[a - 1] < key:
-        tree.stack[a], tree.keys[a] = tree.stack[a - 1], tree.keys[a - 1]
-        a -= 1
-    tree.stack[a], tree.keys[a] = block, key
+def _first(keys):  # type: ignore[no-untyped-def]
+    """Place and value of the least key."""
+    place, least = 0, keys[0]
+    for s in range(1, keys.size):
+        if keys[s] < least:
+            place, least = s, keys[s]
+    return place, least
 
 
 @kernel
@@ -310,30 +309,38 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
         return 0
     leaves = tree.count.size
     have = 0
-    tree.stack[0], tree.keys[0] = tree.parent.size - 1, 0.0
-    top = 1
-    while top > 0:
-        top -= 1
-        block = tree.stack[top]
-        if have == k and tree.keys[top] > distances[0]:
+    top = 0
+    tree.path[0] = tree.low.shape[0] - 1
+    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
+    while top >= 0:
+        node = tree.path[top]
+        s, bound = _first(tree.keys[top])
+        if bound == np.inf or (have == k and bound > distances[0]):
+            top -= 1
             continue
-        if block < leaves:
-            _distances(tree, block, point)
-            for s in range(tree.count[block]):
-                if have < k or tree.entry[s] <= distances[0]:
-                    have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[block, s])
+        tree.keys[top, s] = np.inf
+        if have == k and _after(bound, tree.least[node, s], distances[0], rows[0]):
             continue
-        node = block - leaves
-        _distances_to_boxes(tree, node, point)
-        base = top
-        for s in range(WIDTH):
-            bound = tree.entry[s]
-            if bound < np.inf and (
-                have < k or not _after(bound, tree.least[node, s], distances[0], rows[0])
-            ):
-                _put(tree, base, top, tree.first_child[node] + s, bound)
-                top += 1
+        block = tree.first_child[node] + s
+        if block >= leaves:
+            top += 1
+            tree.path[top] = block - leaves
+            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
+            continue
+        _distances(tree, block, point)
+        for s in range(tree.count[block]):
+            if have < k or tree.entry[s] <= distances[0]:
+                have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[block, s])
     return have
+
+
+@kernel
+def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
+    """Negative bounds on the distance of the records in each child, inf for empty ones."""
+    _distances_to_boxes(tree, node, mirror, keys)
+    reach = tree.reach[node]
+    for s in range(keys.size):
+        keys[s] -= 2 * (reach[s] + own)
 
 
 @kernel
@@ -356,32 +363,30 @@ def farthest(tree, point):  # type: ignore[no-untyped-def]
         own += (point[j] - tree.centre[j]) ** 2
         size += (abs(point[j]) + tree.largest[j]) ** 2
     margin = _ROUNDING * (d + 4) * size
-    best, best_row = -1.0, -1  # empty boxes have a bound of −inf
-    tree.stack[0], tree.keys[0] = tree.parent.size - 1, -np.inf
-    top = 1
-    while top > 0:
-        top -= 1
-        block = tree.stack[top]
-        if -tree.keys[top] < best:
+    best, best_row = -1.0, -1
+    top = 0
+    tree.path[0] = tree.low.shape[0] - 1
+    _bounds(tree, tree.path[0], mirror, own, tree.keys[0])
+    while top >= 0:
+        node = tree.path[top]
+        s, key = _first(tree.keys[top])
+        if key == np.inf or margin - key < best:
+            top -= 1
             continue
-        if block < leaves:
-            _distances(tree, block, point)
-            for s in range(tree.count[block]):
-                distance, row = tree.entry[s], tree.rows[block, s]
-                if distance > best or (distance == best and row < best_row):
-                    best, best_row = distance, row
-            continue
-        node = block - leaves
-        _distances_to_boxes(tree, node, mirror)
-        base = top
-        for s in range(WIDTH):
-            bound = 2 * (tree.reach[node, s] + own) - tree.entry[s] + margin
-            if bound < best:
+        tree.keys[top, s] = np.inf
+        if -key - margin <= best:  # so near that only exact arithmetic can tell
+            corner = _farthest_corner(tree, node, s, point)
+            if not _after(corner, -tree.least[node, s], best, -best_row):
                 continue
-            if bound - 2 * margin <= best:  # so near that only exact arithmetic can tell
-                corner = _farthest_corner(tree, node, s, point)
-                if not _after(corner, -tree.least[node, s], best, -best_row):
-                    continue
-            _put(tree, base, top, tree.first_child[node] + s, -bound)
+        block = tree.first_child[node] + s
+        if block >= leaves:
             top += 1
+            tree.path[top] = block - leaves
+            _bounds(tree, block - leaves, mirror, own, tree.keys[top])
+            continue
+        _distances(tree, block, point)
+        for s in range(tree.count[block]):
+            distance, row = tree.entry[s], tree.rows[block, s]
+            if distance > best or (distance == best and row < best_row):
+                best, best_row = distance, row
     return best_row
