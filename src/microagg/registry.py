@@ -267,6 +267,22 @@ METHODS: dict[str, Method] = {
             False,
         ),
         _ordering(
+            "mdav-mhm",
+            "Domingo-Ferrer et al. 2006",
+            "O(n²/k · d)",
+            "visits the groups of mdav one after the other, then cuts optimally",
+            "by_groups:mdav_mhm_order",
+            True,
+        ),
+        _ordering(
+            "cbfs-mhm",
+            "Domingo-Ferrer et al. 2006",
+            "O(n² · d)",
+            "visits the groups of centroid one after the other, then cuts optimally",
+            "by_groups:cbfs_mhm_order",
+            True,
+        ),
+        _ordering(
             "rep-ord-mic",
             "Mortazavi 2020",
             "O(starts · iterations · kn·d), plus searches",

@@ -1,4 +1,4 @@
-"""k-means by Lloyd's iterations from k-means++ seeds, without threads of its own.
+"""k-means by Lloyd's iterations from records drawn at random, without threads of its own.
 
 scikit-learn's is made for large tables: for a thousand records its checks take longer than the work,
 and the last bits of its sums depend on the number of threads. Here the centres stand column by
@@ -11,34 +11,10 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel
+from microagg.progress import STOP, State
 
 # The clusters are a start for something better: they need not be settled to the last record.
-_ITERATIONS = 20
-
-
-@kernel
-def _seed(X, draws, centres, nearest):  # type: ignore[no-untyped-def]
-    """k-means++: each centre a record, drawn in proportion to the squared distance to the others."""
-    n, d = X.shape
-    row = min(int(draws[0] * n), n - 1)
-    for i in range(n):
-        nearest[i] = np.inf
-    for c in range(centres.shape[1]):
-        for j in range(d):
-            centres[j, c] = X[row, j]
-        total = 0.0
-        for i in range(n):
-            distance = 0.0
-            for j in range(d):
-                gap = X[i, j] - centres[j, c]
-                distance += gap * gap
-            nearest[i] = min(nearest[i], distance)
-            total += nearest[i]
-        if c + 1 < centres.shape[1]:
-            rest, row = draws[c + 1] * total, 0
-            while row < n - 1 and rest >= nearest[row]:
-                rest -= nearest[row]
-                row += 1
+_ITERATIONS = 100
 
 
 @kernel
@@ -81,32 +57,32 @@ def _move(X, labels, centres, size, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lloyd(X, draws, labels, centres, nearest, distance, size, sums):  # type: ignore[no-untyped-def]
-    _seed(X, draws, centres, nearest)
+def _lloyd(X, labels, centres, distance, size, sums, state):  # type: ignore[no-untyped-def]
     for _ in range(_ITERATIONS):
-        if _assign(X, centres, labels, distance) == 0:
+        if state[STOP] or _assign(X, centres, labels, distance) == 0:
             break
         _move(X, labels, centres, size, sums)
 
 
-def k_means(X: Floats, n_clusters: int, rng: np.random.Generator) -> Labels:
+def k_means(X: Floats, n_clusters: int, rng: np.random.Generator, state: State) -> Labels:
     """Cluster records; labels from 0 to n_clusters − 1, not all of which need occur.
 
-    At most 20 iterations of O(n · n_clusters · d) each.
+    At most 100 iterations of O(n · n_clusters · d) each.
 
-    >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0)).tolist()
-    [1, 1, 0]
+    >>> from microagg.progress import new_state
+    >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0), new_state()).tolist()
+    [0, 0, 1]
     """
     n, d = X.shape
     labels = np.full(n, -1, dtype=np.int64)
+    drawn = rng.choice(n, size=n_clusters, replace=False)
     _lloyd(
         X,
-        rng.random(n_clusters),
         labels,
-        np.empty((d, n_clusters)),
-        np.empty(n),
+        np.ascontiguousarray(X[drawn].T),
         np.empty(n_clusters),
         np.empty(n_clusters, dtype=np.int64),
         np.empty((n_clusters, d)),
+        state,
     )
-    return labels
+    return labels if labels[0] >= 0 else np.zeros(n, dtype=np.int64)  # stopped at once

@@ -38,7 +38,8 @@ def best_of(
                 value, result = future.result()
                 if best is None or (value, t) < best[:2]:
                     best = value, t, result
-                state[DONE] = n * (len(tasks) - len(waiting)) // len(tasks)
+                if not state[STOP]:
+                    state[DONE] = n * (len(tasks) - len(waiting)) // len(tasks)
     assert best is not None
     return best[2]
 

@@ -34,8 +34,8 @@ from microagg.kernels.kd_tree import Tree, build, drop, nearest
 from microagg.kernels.lloyd import k_means
 from microagg.methods.ordering.best import best_of, in_threads
 from microagg.methods.ordering.cut import Order, labels_along
-from microagg.methods.univariate.compiled import inner
 from microagg.methods.ordering.npn import farthest_from_centroid
+from microagg.methods.univariate.compiled import inner
 from microagg.progress import DONE, STOP, State, new_state
 
 _LIMIT = 1e-7  # an improvement below this is none, for columns of variance 1
@@ -209,8 +209,7 @@ def _next_unseen(X, near, tree, order, placed, taken, seen, found):  # type: ign
         row = near[last, t]
         if row >= 0 and not seen[row]:
             return row, taken
-    for t in range(taken, placed):
-        drop(tree, order[t])
+    drop(tree, order[taken:placed])
     nearest(tree, X[last], 1, found.distances, found.rows)
     return found.rows[0], placed
 
@@ -274,7 +273,7 @@ class _Found(NamedTuple):
     rows: Any
 
 
-class _Room(NamedTuple):
+class Room(NamedTuple):
     """What one thread needs to order the records again and again."""
 
     near: Any  # (n, 16) the records nearest to each, never changed
@@ -284,21 +283,22 @@ class _Room(NamedTuple):
     found: _Found
 
 
-def _new_room(fresh: Tree, near: Any, X: Floats) -> _Room:
+def new_room(fresh: Tree, near: Any, X: Floats) -> Room:
+    """Make room for one thread."""
     n = len(X)
     floats = {name: np.empty(n) for name in ("length", "cost", "distance", "to_first")}
     whole = {name: np.empty(n, np.int64) for name in ("rows", "follow", "waiting_rows", "after")}
     path = _Path(
         values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
     )
-    return _Room(near, fresh, _copy(fresh), path, _Found(np.empty(1), np.empty(1, np.intp)))
+    return Room(near, fresh, _copy(fresh), path, _Found(np.empty(1), np.empty(1, np.intp)))
 
 
 def _copy(tree: Tree) -> Tree:
     return Tree(*(part.copy() for part in tree))
 
 
-def _all_near(X: Floats, tree: Tree, state: State) -> Any:
+def all_near(X: Floats, tree: Tree, state: State) -> Any:
     """The records nearest to each record, found in threads."""
     n = len(X)
     near = np.empty((n, min(_NEAR, n)), dtype=np.int32)
@@ -311,7 +311,7 @@ def _all_near(X: Floats, tree: Tree, state: State) -> Any:
     return near
 
 
-def order_by_groups(X: Floats, labels: Labels, first: int, room: _Room, state: State) -> Order:
+def order_by_groups(X: Floats, labels: Labels, first: int, room: Room, state: State) -> Order:
     """One pass of steps 2 to 12: the sequence of all records, group by group."""
     for part, fresh in zip(room.tree, room.fresh, strict=True):
         np.copyto(part, fresh)
@@ -333,9 +333,7 @@ class Iteration(NamedTuple):
     labels: Labels
 
 
-def iterations(
-    X: Floats, k: int, labels: Labels, room: _Room, state: State
-) -> Iterator[Iteration]:
+def iterations(X: Floats, k: int, labels: Labels, room: Room, state: State) -> Iterator[Iteration]:
     """Order and cut again and again, from any labels, while the SSE falls."""
     first = farthest_from_centroid(X)
     spread = float(np.var(X, axis=0, ddof=1).mean()) if len(X) > 1 else 1.0
@@ -345,7 +343,7 @@ def iterations(
         labels = labels_along(X, order, k, new_state())
         sse = sum_of_squares(X, labels)
         yield Iteration(sse, order, labels)
-        if not before - sse >= _LIMIT * spread:
+        if not before - sse > _LIMIT * spread:
             return
         before = sse
 
@@ -356,7 +354,7 @@ def numbers_of_clusters(n: int, starts: int) -> list[int]:
     >>> numbers_of_clusters(1000, 200) == list(range(1, 201)), numbers_of_clusters(1000, 2)
     (True, [100, 200])
     >>> numbers_of_clusters(12, 200), numbers_of_clusters(64_000, 4)
-    ([1, 2, 3, 4, 5, 6], [63, 113, 163, 213])
+    ([1, 2, 3, 4, 5, 6], [62, 112, 162, 212])
     """
     low = -(-n // _LARGEST_CLUSTER) - 1
     most = max(min(_MOST_CLUSTERS, n // 2), 1)
@@ -399,17 +397,18 @@ def rep_ord_mic_order(
     given = None if start_labels is None else _check_labels(start_labels, n)
     state = new_state() if progress is None else progress
     fresh = build(X, np.arange(n))
-    near = _all_near(X, fresh, state)
-    seed = np.random.SeedSequence(random_state).entropy
+    near = all_near(X, fresh, state)
+    seed = int(np.random.default_rng(random_state).integers(2**62))
 
     def attempt(n_clusters: int, own: State) -> tuple[float, Order]:
         labels = given
         if labels is None:
-            labels = k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]))
-        last = Iteration(np.inf, np.zeros(n, dtype=np.int64), labels)
-        for t, last in enumerate(iterations(X, k, labels, _new_room(fresh, near, X), own)):
+            labels = k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), own)
+        sse, order = np.inf, np.zeros(n, dtype=np.int64)
+        for t, found in enumerate(iterations(X, k, labels, new_room(fresh, near, X), own)):
+            sse, order = found.sse, found.order
             own[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
-        return last.sse, last.order
+        return sse, order
 
     numbers = [0] if given is not None else numbers_of_clusters(n, starts)
     order = best_of(numbers, attempt, n, state)
