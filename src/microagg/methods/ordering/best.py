@@ -27,6 +27,7 @@ def best_of(
     if len(tasks) == 1:
         return attempt(tasks[0], state)[1]
     own = new_state()
+    own[STOP] = state[STOP]
     best: tuple[float, int, R] | None = None
     with ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="microagg") as pool:
         waiting = {pool.submit(attempt, task, own): t for t, task in enumerate(tasks)}

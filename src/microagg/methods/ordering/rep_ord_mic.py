@@ -301,7 +301,7 @@ def _copy(tree: Tree) -> Tree:
 def all_near(X: Floats, tree: Tree, state: State) -> Any:
     """The records nearest to each record, found in threads."""
     n = len(X)
-    near = np.empty((n, min(_NEAR, n)), dtype=np.int32)
+    near = np.full((n, min(_NEAR, n)), -1, dtype=np.int32)  # unknown, when stopped
 
     def fill(begin: int) -> None:
         room = np.empty(near.shape[1]), np.empty(near.shape[1], np.intp)
