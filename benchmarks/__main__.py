@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("startup", "tables", "mdav", "univariate")
+BENCHMARKS = ("startup", "tables", "mdav", "ordering", "univariate")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-PAPERS = ("hansen_mukherjee", "stamm_schaub")
+PAPERS = ("hansen_mukherjee", "mortazavi", "stamm_schaub")
 
 
 def main() -> None:
