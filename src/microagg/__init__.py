@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
+    from microagg.methods.ordering.cut import cut
+    from microagg.methods.ordering.orders import order
     from microagg.methods.univariate.sorted_cut import cut_sorted
     from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
 
@@ -41,9 +43,11 @@ __all__ = [
     "VerificationError",
     "compare",
     "count_partitions",
+    "cut",
     "cut_sorted",
     "methods",
     "minimum_spanning_tree",
+    "order",
     "partition",
     "protect",
     "risk",
@@ -60,8 +64,10 @@ _LAZY = {
     "Microaggregator": "microagg.estimator",
     "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
+    "cut": "microagg.methods.ordering.cut",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
     "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
+    "order": "microagg.methods.ordering.orders",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "suggest": "microagg.measure.compare",
