@@ -12,6 +12,7 @@ BENCHMARKS = (
     "outside_in",
     "mst",
     "nearest",
+    "ordering",
     "univariate",
     "measures",
 )

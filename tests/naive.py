@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 
@@ -309,3 +310,118 @@ def labels_of(groups, n):
         for i in group:
             labels[i] = g
     return labels
+
+
+def least_sse(rows, k):
+    """Least SSE of all partitions into groups of at least k, by trying each; for few rows."""
+
+    def cost(group):
+        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
+        return math.fsum(squared_distance(row, means) for row in group)
+
+    def least(left):
+        if not left:
+            return 0.0
+        first, others = left[0], left[1:]
+        totals = [math.inf]
+        for size in range(k - 1, len(others) + 1):
+            if 0 < len(others) - size < k:
+                continue
+            for chosen in itertools.combinations(others, size):
+                rest = [i for i in others if i not in chosen]
+                totals.append(cost([rows[i] for i in (first, *chosen)]) + least(rest))
+        return min(totals)
+
+    return least(list(range(len(rows))))
+
+
+def best_cut(rows, k):
+    """Starts of the runs of the best cut of rows in their order; runs of any length from k on."""
+
+    def cost(run):
+        means = [math.fsum(column) / len(run) for column in zip(*run, strict=True)]
+        return math.fsum(squared_distance(row, means) for row in run)
+
+    best = {0: (0.0, [])}
+    for end in range(1, len(rows) + 1):
+        options = [
+            (best[start][0] + cost(rows[start:end]), start)
+            for start in range(end - k + 1)
+            if start in best
+        ]
+        if options:
+            total, start = min(options)
+            best[end] = total, [*best[start][1], start]
+    return best[len(rows)][1]
+
+
+def npn(rows):
+    """Row numbers from the one farthest from the centroid on, always to the nearest unseen."""
+    centre = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+    current = max(range(len(rows)), key=lambda i: (squared_distance(rows[i], centre), -i))
+    order, left = [], set(range(len(rows)))
+    while True:
+        order.append(current)
+        left.remove(current)
+        if not left:
+            return order
+        current = min(left, key=lambda i: (squared_distance(rows[i], rows[order[-1]]), i))
+
+
+def order_by_groups(rows, labels):
+    """Steps 1 to 12 of RepOrdMic's Algorithm 1: groups one by one, each by cheapest insertion."""
+    n = len(rows)
+
+    def distance(a, b):
+        return math.sqrt(squared_distance(rows[a], rows[b]))
+
+    def path(group, first):
+        if len(group) == 1:
+            return [first]
+        last = max((i for i in group if i != first), key=lambda i: (distance(first, i), -i))
+        found = [first, last]
+        waiting = [i for i in group if i not in found]
+        while waiting:
+            _, new, after = min(
+                ((distance(a, i) + distance(i, b)) - distance(a, b), i, a)
+                for i in waiting
+                for a, b in itertools.pairwise(found)
+            )
+            found.insert(found.index(after) + 1, new)
+            waiting.remove(new)
+        return found
+
+    centre = [math.fsum(column) / n for column in zip(*rows, strict=True)]
+    current = max(range(n), key=lambda i: (squared_distance(rows[i], centre), -i))
+    order = []
+    while True:
+        order += path([i for i in range(n) if labels[i] == labels[current]], current)
+        left = set(range(n)) - set(order)
+        if not left:
+            return order
+        current = min(left, key=lambda i: (squared_distance(rows[i], rows[order[-1]]), i))
+
+
+def visit_groups(rows, labels):
+    """Rows group by group: next the group whose centroid is nearest to the last record."""
+    groups = {}
+    for i, label in enumerate(labels):
+        groups.setdefault(label, []).append(i)
+
+    def mean(group):
+        return [
+            math.fsum(column) / len(group) for column in zip(*(rows[i] for i in group), strict=True)
+        ]
+
+    centre = mean(range(len(rows)))
+    first = max(range(len(rows)), key=lambda i: (squared_distance(rows[i], centre), -i))
+    order, point, label = [], rows[first], labels[first]
+    while True:
+        group = groups.pop(label)
+        order += sorted(group, key=lambda i: (squared_distance(rows[i], point), i))
+        if not groups:
+            return order
+        point = mean(group)
+        label = min(
+            groups, key=lambda g: (squared_distance(mean(groups[g]), rows[order[-1]]), groups[g][0])
+        )

@@ -87,3 +87,36 @@ COUNTS = {
     (200, 5): "3.621e259",
     (200, 10): "1.094e230",
 }
+
+# IL of orders cut optimally: Domingo-Ferrer, Martínez-Ballesté, Mateo-Sanz & Sebé 2006, as quoted in
+# the tables of Kabir et al.; EIA for MDAV-MHM: Mortazavi 2020, Table 2.
+NPN_MHM = {
+    "tarragona": {3: 17.3949, 5: 27.0213, 10: 40.1831},
+    "census": {3: 6.3498, 5: 11.3443, 10: 18.7335},
+}
+MDAV_MHM = {
+    "tarragona": {3: 16.9326, 5: 22.4617, 10: 33.1923},
+    "census": {3: 5.6523, 5: 9.0870, 10: 14.2239},
+    "eia": {3: 0.41, 5: 1.26, 10: 3.77},
+}
+CBFS_MHM = {
+    "tarragona": {3: 16.9714, 5: 22.8227, 10: 33.2188},
+    "census": {3: 5.6734, 5: 8.8942, 10: 13.8925},
+}
+# Mortazavi, Jalili & Gohargazi 2013, Table 3.
+IMHM = {
+    "tarragona": {3: 16.9305, 4: 19.515, 5: 22.1861, 10: 30.7841},
+    "census": {3: 5.3668, 4: 6.8577, 5: 8.4165, 10: 12.2284},
+    "eia": {3: 0.37499, 4: 0.52236, 5: 0.75761, 10: 2.1788},
+}
+# Mortazavi 2020, Table 2.
+IGD = {
+    "tarragona": {3: 15.60, 5: 21.31, 10: 32.87},
+    "census": {3: 5.33, 5: 8.37, 10: 12.65},
+    "eia": {3: 0.39, 5: 0.76, 10: 2.02},
+}
+REP_ORD_MIC = {
+    "tarragona": {3: 14.80, 5: 21.13, 10: 31.13},
+    "census": {3: 5.01, 5: 7.94, 10: 12.74},
+    "eia": {3: 0.369, 5: 0.75, 10: 1.99},
+}

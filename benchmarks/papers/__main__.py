@@ -11,6 +11,7 @@ PAPERS = (
     "stamm_schaub_figure_6",
     "solanas_martinez",
     "laszlo_mukherjee",
+    "mortazavi",
 )
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
+    from microagg.methods.ordering.cut import cut
+    from microagg.methods.ordering.orders import order
     from microagg.methods.univariate.sorted_cut import cut_sorted
     from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
 
@@ -42,10 +44,12 @@ __all__ = [
     "VerificationError",
     "compare",
     "count_partitions",
+    "cut",
     "cut_sorted",
     "lower_bound",
     "methods",
     "minimum_spanning_tree",
+    "order",
     "partition",
     "protect",
     "refine",
@@ -63,10 +67,12 @@ _LAZY = {
     "Microaggregator": "microagg.estimator",
     "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
+    "cut": "microagg.methods.ordering.cut",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
     "lower_bound": "microagg.improve",
     "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
     "refine": "microagg.improve",
+    "order": "microagg.methods.ordering.orders",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
     "suggest": "microagg.measure.compare",

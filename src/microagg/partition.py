@@ -17,7 +17,7 @@ from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
-__all__ = ["partition"]
+__all__ = ["partition", "settings_of"]
 
 
 def partition(
@@ -73,7 +73,7 @@ def partition(
     """
     chosen = find(method)
     check_scale(scale)
-    settings = _settings(chosen, options, random_state)
+    settings = settings_of(chosen, options, random_state)
     effort = _effort(refine)
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
@@ -124,7 +124,9 @@ def _effort(refine: object) -> str:
     return str(refine)
 
 
-def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:
+def settings_of(
+    method: Method, options: dict[str, Any], random_state: int | None
+) -> dict[str, Any]:
     """Complete the options by their defaults; refuse those that the method does not have."""
     check_random_state(random_state)
     known = {option.name: option.default for option in method.options}

@@ -21,6 +21,7 @@ from microagg.aggregate import aggregate as group_aggregate
 from microagg.encode.scale import check_scale
 from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
 from microagg.groups import Floats
+from microagg.improve import check_effort
 from microagg.partition import partition
 from microagg.progress import Report
 from microagg.registry import find
@@ -230,7 +231,7 @@ def protect(
         Least number of records that share their protected values.
     columns : names of the columns to protect; by default all numeric ones
     method, scale, random_state, progress, **options
-        As for :func:`microagg.partition`.
+        As for :func:`microagg.partition`, which also takes ``refine`` and ``bound``.
     aggregate : {"mean", "median", "midrange", "maximum", "minimum"}
         What a group releases; by default the mean, or what fits the ``cost`` of the method.
     per_column : bool
@@ -258,7 +259,7 @@ def protect(
     """
     if aggregate is None:
         aggregate = AGGREGATE_OF_COST.get(str(options.get("cost", "sse")), "mean")
-    check_settings(k, method, scale, aggregate)
+    check_settings(k, method, scale, aggregate, **options)
     clock = Clock()
     with clock.time("check"):
         table = Frame(frame)
@@ -322,12 +323,19 @@ def protect(
 
 
 def check_settings(
-    k: int, method: str = "auto", scale: str = "zscore", aggregate: str | None = None, **_: object
+    k: int,
+    method: str = "auto",
+    scale: str = "zscore",
+    aggregate: str | None = None,
+    refine: bool | str = False,
+    **_: object,
 ) -> None:
     """Refuse wrong settings of :func:`protect` before anything is read."""
     check_k(k, sys.maxsize)
     find(method)
     check_scale(scale)
+    if not isinstance(refine, bool):
+        check_effort(refine)
     if aggregate is not None:
         check_aggregate(aggregate)
 

@@ -42,6 +42,8 @@ class Method:
     summary: str
     implementation: str = ""  # module:function for any number of columns, on scaled values
     univariate: str = ""  # the same for one column, on its values as they are
+    order: str = ""  # module:function for an order; the optimal cut makes it a method
+    order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
 
     @property
@@ -52,7 +54,7 @@ class Method:
     @property
     def one_column(self) -> bool:
         """Whether the method works on a single column only."""
-        return not self.implementation
+        return not (self.implementation or self.order)
 
     def takes_raw(self, n_columns: int) -> bool:
         """Whether the values are wanted as they are: exact methods are exact for those."""
@@ -63,10 +65,17 @@ class Method:
 
         It returns labels; one that takes raw values also returns SSE/SST.
         """
-        place = self.univariate if self.takes_raw(n_columns) else self.implementation
-        module, name = place.split(":")
-        function: Callable[..., Any] = getattr(import_module(module), name)
-        return function
+        if self.takes_raw(n_columns):
+            return _load(self.univariate)
+        if self.implementation:
+            return _load(self.implementation)
+        cut_along = _load("microagg.methods.ordering.cut:cut_along")
+        method: Callable[..., Any] = cut_along(self.order_function())
+        return method
+
+    def order_function(self) -> Callable[..., Any]:
+        """Load the function ``(X, k, *, progress=None, **options)`` that gives the order."""
+        return _load(self.order)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data, as ``microagg methods --json`` prints it."""
@@ -79,8 +88,15 @@ class Method:
             "cost": self.cost,
             "summary": self.summary,
             "one_column": self.one_column,
+            "orders": bool(self.order),
             "options": {option.name: option.default for option in self.options},
         }
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 _COST = Option(
@@ -121,6 +137,45 @@ def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
         summary=summary,
         univariate=f"microagg.methods.univariate.sorted_cut:{name.replace('-', '_')}",
         options=(_COST,),
+    )
+
+
+_SEED = Option("random_state", 0, "seed of the random numbers; None draws a fresh one")
+_CUT = Option(
+    "cut", "records", "records: cut by the SSE of all columns; projected: of the projected values"
+)
+_ORDERING = "microagg.methods.ordering."
+
+
+def _projection(name: str, paper: str, cost: str, summary: str, *options: Option) -> Method:
+    function = f"{_ORDERING}projections:{name.replace('-', '_')}"
+    return Method(
+        name=name,
+        family="ordering",
+        paper=paper,
+        guarantee="heuristic",
+        cost=cost,
+        summary=summary,
+        implementation=function,
+        order=f"{function}_order",
+        order_needs_k=bool(options),
+        options=(*options, _CUT),
+    )
+
+
+def _ordering(
+    name: str, paper: str, cost: str, summary: str, order: str, needs_k: bool, *options: Option
+) -> Method:
+    return Method(
+        name=name,
+        family="ordering",
+        paper=paper,
+        guarantee="heuristic",
+        cost=cost,
+        summary=summary,
+        order=_ORDERING + order,
+        order_needs_k=needs_k,
+        options=options,
     )
 
 
@@ -247,6 +302,87 @@ METHODS: dict[str, Method] = {
             "Stamm & Schaub 2024",
             "O(n)",
             "matrix searching in blocks along the diagonal, each of which needs no guess",
+        ),
+        _projection(
+            "pca",
+            "Rebollo-Monedero et al. 2013; Stamm & Schaub 2024",
+            "O(n·d² + kn·d)",
+            "sorts along the first principal component, then cuts optimally",
+        ),
+        _projection(
+            "z-score",
+            "Rebollo-Monedero et al. 2013",
+            "O(n log n + kn·d)",
+            "sorts by the sum of the standardised columns, then cuts optimally",
+        ),
+        _projection(
+            "random-projection",
+            "Stamm & Schaub 2024",
+            "O(n_projections · (n log n + kn·d))",
+            "sorts along random directions, cuts optimally, keeps the best",
+            Option("n_projections", 10, "how many directions are tried"),
+            _SEED,
+        ),
+        _ordering(
+            "npn-mhm",
+            "Domingo-Ferrer et al. 2006",
+            "O(n²·d) at worst, less with few columns",
+            "goes from the farthest record always to the nearest unseen one, then cuts optimally",
+            "npn:npn_order",
+            False,
+        ),
+        _ordering(
+            "mdav-mhm",
+            "Domingo-Ferrer et al. 2006",
+            "O(n²/k · d)",
+            "visits the groups of mdav one after the other, then cuts optimally",
+            "by_groups:mdav_mhm_order",
+            True,
+        ),
+        _ordering(
+            "cbfs-mhm",
+            "Domingo-Ferrer et al. 2006",
+            "O(n² · d)",
+            "visits the groups of centroid one after the other, then cuts optimally",
+            "by_groups:cbfs_mhm_order",
+            True,
+        ),
+        _ordering(
+            "tsp",
+            "Mortazavi & Jalili 2014",
+            "O(n²·d) at worst, less with few columns",
+            "a short tour through all records by 2-opt and Or-opt, then cuts optimally",
+            "tsp:tsp_order",
+            False,
+        ),
+        _ordering(
+            "imhm",
+            "Mortazavi, Jalili & Gohargazi 2013",
+            "O(n²/k · d)",
+            "visits the groups of mdav one after the other, cuts optimally, and repeats",
+            "imhm:imhm_order",
+            True,
+        ),
+        Method(
+            name="igd",
+            family="variable size",
+            paper="Khomnotai et al. 2018",
+            guarantee="heuristic",
+            cost="O(iterations · n²/k · d)",
+            summary="starts from mdav, then decomposes and shrinks groups while the loss falls",
+            implementation="microagg.methods.variable_size.igd:igd",
+        ),
+        _ordering(
+            "rep-ord-mic",
+            "Mortazavi 2020",
+            "O(starts · iterations · kn·d), plus searches",
+            "orders the records group by group and cuts optimally, again and again, from many "
+            "starts by k-means; keeps the best",
+            "rep_ord_mic:rep_ord_mic_order",
+            True,
+            Option("starts", 200, "how many clusterings by k-means to start from"),
+            Option("start_labels", None, "a clustering of your own to start from instead"),
+            _SEED,
         ),
     )
 }

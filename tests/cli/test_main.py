@@ -86,6 +86,22 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
     assert written.column_names == ["id", "income", "age", "region"]
 
 
+def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_path):
+    arguments = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age"]
+    plain = json.loads(run(*arguments, "--json", "--quiet").stdout)
+    done = run(*arguments, "--json", "--refine", "fast", "--bound")
+    refined = json.loads(done.stdout)
+    assert refined["information_loss"] < plain["information_loss"]
+    part = refined["parts"][0]
+    assert 0 < part["lower_bound"] < part["sse"]
+    assert part["options"]["effort"] == "fast"
+    assert ", refined, k = 5" in done.stderr
+    assert "proved: no groups of 5 or more lose less than" in done.stderr
+    wrong = run(*arguments, "--refine", "heroic")
+    assert wrong.returncode == 2
+    assert "effort is one of" in wrong.stderr
+
+
 def test_round_keeps_integers(survey, tmp_path):
     out = tmp_path / "safe.csv"
     assert run("protect", survey, out, "--k", 5, "--round").returncode == 0

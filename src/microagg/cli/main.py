@@ -104,6 +104,17 @@ def protect(
     k: K,
     columns: Columns = None,
     method: Annotated[str, typer.Option("--method", "-m", help="See: microagg methods.")] = "auto",
+    refine: Annotated[
+        str | None,
+        typer.Option(
+            help="Improve what the method found by local search: fast, balanced or best. Loses less, "
+            "takes longer."
+        ),
+    ] = None,
+    bound: Annotated[
+        bool,
+        typer.Option("--bound", help="Prove how much less any method could lose at best."),
+    ] = False,
     cost: Annotated[
         str | None,
         typer.Option(
@@ -176,6 +187,8 @@ def protect(
             per_column=per_column,
             round=round_,
             random_state=seed,
+            **({} if refine is None else {"refine": refine}),
+            **({"bound": True} if bound else {}),
             **({} if cost is None else {"cost": cost}),
         )
 

@@ -20,11 +20,18 @@ def say_parts(speaker: Speaker, release: Release) -> None:
     """Say which groups there are."""
     for columns, part in release.parts:
         which = f"{names(columns)}: " if len(release.parts) > 1 else ""
+        how = f"{part.method}, refined" if "effort" in part.options else part.method
         speaker.say(
             "grouped",
-            f"{which}by {part.method}, k = {part.k}: {part.n_groups:,} groups of "
+            f"{which}by {how}, k = {part.k}: {part.n_groups:,} groups of "
             f"{part.sizes.min():,} to {part.sizes.max():,} records",
         )
+        if part.gap is not None:
+            speaker.say(
+                "",
+                f"proved: no groups of {part.k} or more lose less than "
+                f"{percent(part.information_loss * (1 - part.gap))} %",
+            )
 
 
 def say_loss(speaker: Speaker, loss: Utility) -> None:

@@ -91,7 +91,13 @@ class _Heat(NamedTuple):
 
 
 def _pass(
-    X: Floats, labels: Labels, k: int, steps: float, heat: _Heat, seed: list[int], state: State,
+    X: Floats,
+    labels: Labels,
+    k: int,
+    steps: float,
+    heat: _Heat,
+    seed: list[int],
+    state: State,
     done: int,
 ) -> Labels:
     """Anneal every cell once, so many steps for each group; return new labels.

@@ -1,0 +1,88 @@
+"""k-means by Lloyd's iterations from records drawn at random, without threads of its own.
+
+scikit-learn's is made for large tables: for a thousand records its checks take longer than the work,
+and the last bits of its sums depend on the number of threads. Here the centres stand column by
+column, so that the distances of a record to all of them are short loops over neighbours in memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.groups import Floats, Labels
+from microagg.kernels.jit import kernel
+from microagg.progress import STOP, State
+
+# The clusters are a start for something better: they need not be settled to the last record.
+_ITERATIONS = 100
+
+
+@kernel
+def _assign(X, centres, labels, distance):  # type: ignore[no-untyped-def]
+    """Give each record the label of its nearest centre, the lowest of equals; count changes."""
+    changed = 0
+    for i in range(X.shape[0]):
+        for c in range(distance.size):
+            distance[c] = 0.0
+        for j in range(X.shape[1]):
+            x, column = X[i, j], centres[j]
+            for c in range(distance.size):
+                distance[c] += (column[c] - x) * (column[c] - x)
+        best = 0
+        for c in range(1, distance.size):
+            if distance[c] < distance[best]:
+                best = c
+        if labels[i] != best:
+            labels[i] = best
+            changed += 1
+    return changed
+
+
+@kernel
+def _move(X, labels, centres, size, sums):  # type: ignore[no-untyped-def]
+    """Move each centre to the mean of its records; one without any stays."""
+    n, d = X.shape
+    for c in range(size.size):
+        size[c] = 0
+        for j in range(d):
+            sums[c, j] = 0.0
+    for i in range(n):
+        size[labels[i]] += 1
+        for j in range(d):
+            sums[labels[i], j] += X[i, j]
+    for c in range(size.size):
+        if size[c] > 0:
+            for j in range(d):
+                centres[j, c] = sums[c, j] / size[c]
+
+
+@kernel
+def _lloyd(X, labels, centres, distance, size, sums, state):  # type: ignore[no-untyped-def]
+    for _ in range(_ITERATIONS):
+        if state[STOP] or _assign(X, centres, labels, distance) == 0:
+            break
+        _move(X, labels, centres, size, sums)
+
+
+def k_means(X: Floats, n_clusters: int, rng: np.random.Generator, state: State) -> Labels:
+    """Cluster records; labels from 0 to n_clusters − 1, not all of which need occur.
+
+    At most 100 iterations of O(n · n_clusters · d) each.
+
+    >>> from microagg.progress import new_state
+    >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0), new_state()).tolist()
+    [0, 0, 1]
+    """
+    n, d = X.shape
+    labels = np.full(n, -1, dtype=np.int64)
+    drawn = rng.choice(n, size=n_clusters, replace=False)
+    _lloyd(
+        X,
+        labels,
+        np.ascontiguousarray(X[drawn].T),
+        np.empty(n_clusters),
+        np.empty(n_clusters, dtype=np.int64),
+        np.empty((n_clusters, d)),
+        state,
+    )
+    return labels if labels[0] >= 0 else np.zeros(n, dtype=np.int64)  # stopped at once

@@ -1,0 +1,60 @@
+"""order(): the orders of the ordering methods by themselves, for :func:`microagg.cut`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from microagg.encode.scale import check_scale, fit_scale
+from microagg.errors import InputError, listed, shown
+from microagg.methods.ordering.cut import Order
+from microagg.partition import settings_of
+from microagg.progress import Report, State, run_watched
+from microagg.registry import METHODS, find
+from microagg.tables.matrix import as_matrix, check_k
+
+
+def order(
+    X: Any,
+    method: str,
+    *,
+    k: int | None = None,
+    scale: str = "zscore",
+    random_state: int | None = 0,
+    progress: Report | None = None,
+    **options: Any,
+) -> Order:
+    """Put records in a sequence in which neighbours are similar.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, d), or a data frame of numbers
+    method : str
+        An ordering method: a name from :func:`microagg.methods` with ``orders``.
+    k : int, optional
+        Least group size, for the orders that depend on it.
+    scale, random_state, progress, **options : as in :func:`microagg.partition`
+
+    Returns
+    -------
+    int64 array of shape (n,): row numbers in their order, for :func:`microagg.cut`.
+
+    >>> order([5, 1, 9, 2], "pca").tolist()
+    [1, 3, 0, 2]
+    """
+    chosen = find(method)
+    if not chosen.order:
+        names = listed((name for name, m in METHODS.items() if m.order), limit=99)
+        raise InputError(f"method {shown(method)} makes no order; choose one of {names}.")
+    check_scale(scale)
+    settings = settings_of(chosen, options, random_state)
+    matrix = as_matrix(X)
+    if k is None and chosen.order_needs_k:
+        raise InputError(f"the order of {shown(method)} depends on the group size; pass k=...")
+    least = check_k(1 if k is None else k, len(matrix))
+    scaled = fit_scale(matrix, scale).apply(matrix)
+
+    def work(state: State) -> Order:
+        rows: Order = chosen.order_function()(scaled, least, progress=state, **settings)
+        return rows
+
+    return run_watched(work, report=progress)
