@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import microagg
 import naive
 import oracles
+import published
 from microagg.encode.scale import fit_scale
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.methods.refine.anneal import anneal
 from microagg.methods.refine.pool import cost, descend, measure, new_pool, rebuild
 from microagg.progress import STOP, new_state
-from published import IMHM, REP_ORD_MIC
 from strategies import tables
 
 search = importlib.import_module("microagg.methods.refine.refine")
@@ -172,13 +172,16 @@ def test_stops_when_asked():
     assert np.array_equal(search.refine(X, labels, 5, progress=state), labels)
 
 
-@pytest.mark.parametrize("data", ["tarragona", "census"])
-def test_below_every_published_heuristic(data, reference):
-    # "fast" for the sake of a fast test; the default goes lower.
-    p = microagg.partition(reference(data), 3, method="mdav", refine="fast")
-    assert p.information_loss < min(REP_ORD_MIC[data][3], IMHM[data][3])
+@pytest.mark.parametrize("data", ["tarragona", "census", "eia"])
+@pytest.mark.parametrize("k", [3, 4, 5, 10])
+def test_below_every_published_heuristic(data, k, reference):
+    names = ("MDAV", "DIAMETER", "CENTROID", "V_MDAV", "MU_APPROX", "IMHM", "IGD", "REP_ORD_MIC")
+    tables = [getattr(published, name).get(data, {}) for name in names]
+    least = min(table[k] for table in tables if k in table)
+    p = microagg.partition(reference(data), k, method="mdav", refine=True)
+    assert p.information_loss < least
     assert p.method == "mdav"
-    assert p.options["effort"] == "fast"
+    assert p.options["effort"] == "balanced"
 
 
 @pytest.mark.parametrize("method", ["mdav", "mst", "v-mdav"])
