@@ -9,7 +9,6 @@ import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels, canonical_labels
-from microagg.kernels.select import kth_smallest
 from microagg.methods.fixed_size.mdav import mdav
 
 
@@ -28,7 +27,7 @@ def _take(X, left, m, seed, k, distance, total, labels, group):  # type: ignore[
     """Label the seed and its k−1 nearest; close the gaps they leave; return how many are left."""
     _distances(X, left, m, X[left[seed]].copy(), distance)
     distance[seed] = -1.0
-    limit = kth_smallest(distance[:m].copy(), k)
+    limit = np.partition(distance[:m], k - 1)[k - 1]
     kept, room = 0, k
     for a in range(m):
         room -= distance[a] < limit

@@ -5,24 +5,41 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.kernels.select import kth_smallest
+from microagg.kernels.halve import halve
 from microagg.kernels.sums import add_row, two_sum
 
 finite = st.floats(-1e150, 1e150)
 
 
-@given(st.lists(st.one_of(finite, st.integers(0, 3).map(float)), min_size=1), st.data())
-def test_kth_smallest_is_that_of_the_sorted_values(values, data):
-    k = data.draw(st.integers(1, len(values)))
-    assert kth_smallest(np.array(values), k) == sorted(values)[k - 1]
+@given(st.integers(0, 2**32 - 1), st.integers(1, 99), st.integers(1, 3))
+def test_rows_are_halved_along_the_widest_column_ties_by_row(seed, n, d):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, size=(n, d)) * 0.1
+    rows = rng.permutation(n)
+    start, stop = sorted(rng.choice(n + 1, 2, replace=False))
+    target = int(rng.integers(start, stop))
+    mine, low, high, keys = rows.copy(), np.empty(d), np.empty(d), np.empty(n)
+    halve(X, mine, start, stop, target, low, high, keys)
+    inside = X[rows[start:stop]]
+    assert (low == inside.min(axis=0)).all()
+    assert (high == inside.max(axis=0)).all()
+    column = (high - low).argmax()
+    order = sorted(rows[start:stop], key=lambda row: (X[row, column], row))
+    assert set(mine[start:target]) == set(order[: target - start])
+    assert set(mine[target:stop]) == set(order[target - start :])
+    assert (mine[:start] == rows[:start]).all()
+    assert (mine[stop:] == rows[stop:]).all()
 
 
-def test_kth_smallest_of_sorted_reversed_and_equal_values():
-    for values in (np.arange(999.0), np.arange(999.0)[::-1].copy(), np.zeros(999)):
-        assert kth_smallest(values.copy(), 500) == np.sort(values)[499]
+@pytest.mark.parametrize("values", [np.arange(999.0), np.arange(999.0)[::-1], np.zeros(999)])
+def test_rows_in_order_or_equal_are_halved_too(values):
+    X, rows = values[:, None].copy(), np.arange(999)
+    halve(X, rows, 0, 999, 500, np.empty(1), np.empty(1), np.empty(999))
+    assert X[rows[:500]].max() <= X[rows[500:]].min()
 
 
 @given(finite, finite)

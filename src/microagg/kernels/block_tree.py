@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats
+from microagg.kernels.halve import enclose, halve
 from microagg.kernels.jit import kernel
 
 LEAF = 32
@@ -45,49 +46,6 @@ class BlockTree(NamedTuple):
 
 
 @kernel
-def _select(keys, rows, low, high, target):  # type: ignore[no-untyped-def]
-    """Reorder keys[low..high], and rows with them, so that ``target`` stands where sorting puts it."""
-    while low < high:
-        a, b, c = keys[low], keys[(low + high) // 2], keys[high]
-        pivot = max(min(a, b), min(max(a, b), c))
-        i, j = low, high
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                rows[i], rows[j] = rows[j], rows[i]
-                i += 1
-                j -= 1
-        if target <= j:
-            high = j
-        elif target >= i:
-            low = i
-        else:
-            return
-
-
-@kernel
-def _bound(X, tree, node, start, end):  # type: ignore[no-untyped-def]
-    """Set the bounding box of a node; return its widest column."""
-    low, high = tree.low[node], tree.high[node]
-    low[:] = np.inf
-    high[:] = -np.inf
-    for p in range(start, end):
-        record = X[tree.rows[p]]
-        for j in range(record.size):
-            low[j] = min(low[j], record[j])
-            high[j] = max(high[j], record[j])
-    widest = 0
-    for j in range(low.size):
-        if high[j] - low[j] > high[widest] - low[widest]:
-            widest = j
-    return widest
-
-
-@kernel
 def _build(X, tree):  # type: ignore[no-untyped-def]
     n, d = X.shape
     keys = np.empty(n)
@@ -96,18 +54,17 @@ def _build(X, tree):  # type: ignore[no-untyped-def]
     for node in range(tree.child.size):
         first, last = tree.first[node], tree.last[node]
         start, end = first * LEAF, min(last * LEAF, n)
-        widest = _bound(X, tree, node, start, end)
         if last - first == 1:
             tree.child[node] = -1
             tree.node[first] = node
+            enclose(X, tree.rows, start, end, tree.low[node], tree.high[node])
             for p in range(start, end):
                 for j in range(d):
                     tree.block[first, j, p - start] = X[tree.rows[p], j]
             continue
         middle = (first + last + 1) // 2
-        for p in range(start, end):
-            keys[p] = X[tree.rows[p], widest]
-        _select(keys, tree.rows, start, end - 1, middle * LEAF)
+        low, high = tree.low[node], tree.high[node]
+        halve(X, tree.rows, start, end, middle * LEAF, low, high, keys)
         tree.child[node] = nodes
         tree.first[nodes], tree.last[nodes] = first, middle
         tree.first[nodes + 1], tree.last[nodes + 1] = middle, last

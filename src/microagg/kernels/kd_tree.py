@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats
+from microagg.kernels.halve import halve
 from microagg.kernels.jit import kernel
 
 __all__ = ["Tree", "build", "drop", "farthest", "nearest", "nearest_one", "remove"]
@@ -94,57 +95,14 @@ def build(X: Floats, rows: Any) -> Tree:
 
 
 @kernel
-def _select(X, rows, j, start, stop, target):  # type: ignore[no-untyped-def]
-    """Reorder rows[start:stop] so that those before ``target`` are lower in column j.
-
-    Equal values go by row number: among duplicates a leaf then holds neighbouring rows, and
-    searches that break ties by row number end early.
-    """
-    low, high = start, stop - 1
-    while low < high:
-        pivot = rows[(low + high) // 2]
-        value = X[pivot, j]
-        a, b = low, high
-        while a <= b:
-            while X[rows[a], j] < value or (X[rows[a], j] == value and rows[a] < pivot):
-                a += 1
-            while X[rows[b], j] > value or (X[rows[b], j] == value and rows[b] > pivot):
-                b -= 1
-            if a <= b:
-                rows[a], rows[b] = rows[b], rows[a]
-                a += 1
-                b -= 1
-        if target <= b:
-            high = b
-        elif target >= a:
-            low = a
-        else:
-            break
-
-
-@kernel
-def _widest(X, rows, start, stop):  # type: ignore[no-untyped-def]
-    """Column in which the values of rows[start:stop] differ most."""
-    column, width = 0, -1.0
-    for j in range(X.shape[1]):
-        low = high = X[rows[start], j]
-        for a in range(start + 1, stop):
-            low, high = min(low, X[rows[a], j]), max(high, X[rows[a], j])
-        if high - low > width:
-            column, width = j, high - low
-    return column
-
-
-@kernel
 def _arrange(X, rows):  # type: ignore[no-untyped-def]
     """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
-    leaves = -(-rows.size // WIDTH)
-    ranges = np.empty((256, 2), np.intp)
-    ranges[0] = 0, leaves
-    top = 1
+    low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
+    first, last = np.empty(256, np.intp), np.empty(256, np.intp)  # leaves of the parts to do
+    first[0], last[0], top = 0, -(-rows.size // WIDTH), 1
     while top > 0:
         top -= 1
-        start, stop = ranges[top]
+        start, stop = first[top], last[top]
         if stop - start == 1:
             continue
         unit = 1  # halve by whole subtrees
@@ -152,10 +110,9 @@ def _arrange(X, rows):  # type: ignore[no-untyped-def]
             unit *= WIDTH
         middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
         end = min(stop * WIDTH, rows.size)
-        column = _widest(X, rows, start * WIDTH, end)
-        _select(X, rows, column, start * WIDTH, end, middle * WIDTH)
-        ranges[top] = start, middle
-        ranges[top + 1] = middle, stop
+        halve(X, rows, start * WIDTH, end, middle * WIDTH, low, high, keys)
+        last[top] = middle
+        first[top + 1], last[top + 1] = middle, stop
         top += 2
 
 
