@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.scale import check_scale, fit_scale
-from microagg.errors import InputError, check_random_state, listed, shown
+from microagg.errors import (
+    InputError,
+    check_effort,
+    check_random_state,
+    check_time_limit,
+    shown,
+)
 from microagg.groups import Floats, canonical_labels, sum_of_squares
 from microagg.progress import Report, run_watched
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
-__all__ = ["check_effort", "lower_bound", "refine", "refined"]
+__all__ = ["lower_bound", "refine", "refined"]
 
 
 def refine(
@@ -63,7 +69,10 @@ def refine(
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
     given = _checked_labels(labels, len(matrix), k)
-    settings = _checked(effort, time_limit, random_state)
+    check_effort(effort)
+    check_time_limit(time_limit)
+    check_random_state(random_state)
+    settings = {"effort": effort, "time_limit": time_limit, "random_state": random_state}
     started = time.perf_counter()
     scaled = fit_scale(matrix, scale).apply(matrix)
     before = Partition(
@@ -86,11 +95,10 @@ def refined(
     from microagg.methods.refine.refine import refine as search
 
     started = time.perf_counter()
-    seed = settings["random_state"]
-    fresh = {**settings, "random_state": np.random.SeedSequence().entropy if seed is None else seed}
     labels = canonical_labels(
         run_watched(
-            lambda state: search(scaled, before.labels, before.k, progress=state, **fresh), progress
+            lambda state: search(scaled, before.labels, before.k, progress=state, **settings),
+            progress,
         )
     )
     return replace(
@@ -100,25 +108,6 @@ def refined(
         sse=sum_of_squares(scaled, labels),
         seconds=before.seconds + time.perf_counter() - started,
     )
-
-
-def check_effort(effort: object) -> None:
-    """Refuse anything but the name of an effort."""
-    efforts = ("fast", "balanced", "best")
-    if effort not in efforts:
-        raise InputError(f"effort is one of {listed(efforts)}; got {shown(effort)}.")
-
-
-def _checked(effort: object, time_limit: object, random_state: int | None) -> dict[str, Any]:
-    check_effort(effort)
-    check_random_state(random_state)
-    number = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (number and float(str(time_limit)) >= 0):
-        raise InputError(
-            f"time_limit is a number of seconds, 0 or more; got {shown(time_limit)}. Leave it out to "
-            "search to the end."
-        )
-    return {"effort": effort, "time_limit": time_limit, "random_state": random_state}
 
 
 def _checked_labels(labels: Any, n: int, k: int) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.scale import check_scale, fit_scale
-from microagg.errors import InputError, check_random_state, listed, shown
+from microagg.errors import InputError, check_effort, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.improve import check_effort, lower_bound, refined
+from microagg.improve import lower_bound, refined
 from microagg.progress import Report, State, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition

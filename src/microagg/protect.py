@@ -19,9 +19,14 @@ import numpy as np
 from microagg.aggregate import AGGREGATE_OF_COST, check_aggregate
 from microagg.aggregate import aggregate as group_aggregate
 from microagg.encode.scale import check_scale
-from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
+from microagg.errors import (
+    DisclosureRiskWarning,
+    VerificationError,
+    check_effort,
+    listed,
+    shown,
+)
 from microagg.groups import Floats
-from microagg.improve import check_effort
 from microagg.partition import partition
 from microagg.progress import Report
 from microagg.registry import find

@@ -187,11 +187,17 @@ METHODS: dict[str, Method] = {
             family="our own",
             paper="",
             guarantee="heuristic",
-            cost="O(n²/k · d)",
-            summary="chooses for you: the fastest exact method for one column, mdav for several",
+            cost="O(n)",
+            summary="chooses for you: the fastest exact method for one column; for several a start that "
+            "suits their number, then local search",
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
-            options=(_COST,),
+            options=(
+                _COST,
+                Option("effort", "balanced", "how long to search: fast, balanced or best"),
+                Option("time_limit", None, "seconds after which the best found so far is given"),
+                _SEED,
+            ),
         ),
         Method(
             name="mdav",

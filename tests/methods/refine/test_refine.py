@@ -222,3 +222,11 @@ def test_bad_input_is_refused(change, words):
 def test_bad_effort_in_partition_is_refused():
     with pytest.raises(microagg.InputError, match="effort"):
         microagg.partition([[1.0, 2], [2, 3]], 1, method="mdav", refine="heroic")
+
+
+def test_very_large_groups_are_only_split():
+    X = np.random.default_rng(0).normal(size=(2_000, 2))
+    halves = canonical_labels((X[:, 0] > np.median(X[:, 0])).astype(np.int64))
+    p = microagg.refine(X, halves, 1_000)
+    assert np.array_equal(p.labels, halves)
+    assert microagg.refine(X, np.zeros(2_000, dtype=int), 300).sizes.min() >= 300

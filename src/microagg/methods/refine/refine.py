@@ -5,7 +5,8 @@ Idea      Split the groups into cells of about a hundred, by halving the table a
           across random directions. Anneal each cell by itself (anneal.py), then split anew
           across other directions, so that no border lasts. The temperature falls
           from pass to pass. The best partition seen is returned, never one worse than given.
-Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
+Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic. Groups of more than 256
+          records are only split, since the distances within a pool are held in memory.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
 Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
           the same however many threads there are.
@@ -25,8 +26,6 @@ from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.anneal import anneal
 from microagg.progress import DONE, STOP, State, new_state
 
-EFFORTS = ("fast", "balanced", "best")
-
 
 class _Budget(NamedTuple):
     each: int  # steps for each group
@@ -43,6 +42,7 @@ _BUDGETS = {
 }
 _GROUPS_IN_A_CELL = 128
 _LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
+_TOO_LARGE = 256  # the distances within a pool would fill the memory
 
 
 def _steps(budget: _Budget, n_groups: int, k: int) -> float:
@@ -137,7 +137,7 @@ def refine(
     *,
     effort: str = "balanced",
     time_limit: float | None = None,
-    random_state: int = 0,
+    random_state: int | None = 0,
     progress: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
@@ -149,7 +149,7 @@ def refine(
     k : int, at least 1
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best partition so far is returned
-    random_state : seed
+    random_state : seed; None draws a fresh one
     progress : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -165,16 +165,17 @@ def refine(
     current = _without_oversized(X, labels, k)
     best, least = current, sum_of_squares(X, current)
     n_groups = int(current.max()) + 1
+    seed = int(np.random.default_rng(random_state).integers(2**62))
     budget = _BUDGETS[effort]
     steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
     for turn in range(budget.passes):
-        if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0:
+        if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0 or k > _TOO_LARGE:
             break
         heat = _Heat(
             unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
         )
         done = len(X) * (turn + 1) // budget.passes - len(X) * turn // budget.passes
-        current = _pass(X, current, k, steps, heat, [random_state, turn], state, done)
+        current = _pass(X, current, k, steps, heat, [seed, turn], state, done)
         sse = sum_of_squares(X, current)
         if sse < least:
             best, least = current, sse

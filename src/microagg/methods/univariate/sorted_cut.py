@@ -199,8 +199,13 @@ def galil_park(X: Floats, k: int, *, cost: str = "sse", progress: State | None =
     return _partition(X, k, "galil-park", cost, progress)
 
 
-def fastest(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
-    """Partition one column optimally by the algorithm that is fastest for this k and n."""
+def fastest(
+    X: Floats, k: int, *, cost: str = "sse", progress: State | None = None, **_: object
+) -> Cut:
+    """Partition one column optimally by the algorithm that is fastest for this k and n.
+
+    What else ``auto`` takes is about several columns.
+    """
     return _partition(X, k, "auto", cost, progress)
 
 
