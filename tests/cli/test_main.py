@@ -52,7 +52,7 @@ def test_protect_says_what_it_did_on_stderr(survey, tmp_path):
         "protected  income, age",
         "untouched  id, region",
         "warning    All or nearly all values differ in 'id'",
-        "k = 5: 12 groups of 5 to 5 records",
+        "by auto, k = 5: 11 groups of 5 to 7 records",
         "% of the information",
         "the rarest 5 times; k = 5 holds",
     ):

@@ -99,8 +99,12 @@ def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-un
         _update(X, groups, chosen[a])
     if new_q < q:  # the last group takes the place of the one that is gone
         gone, count = chosen[q - 1], count - 1
-        groups.members[gone], groups.size[gone] = groups.members[count], groups.size[count]
-        groups.sse[gone], groups.centroid[gone] = groups.sse[count], groups.centroid[count]
+        groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
+        # Loops: assigning a row to a row takes seconds to compile.
+        for a in range(groups.size[gone]):
+            groups.members[gone, a] = groups.members[count, a]
+        for j in range(X.shape[1]):
+            groups.centroid[gone, j] = groups.centroid[count, j]
     return count
 
 
