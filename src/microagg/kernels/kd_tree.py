@@ -1,4 +1,4 @@
-"""A tree over the records that are left: nearest and farthest ones, and taking some away.
+"""A tree over the records that are left: nearest and farthest ones; some go, some move.
 
 Every block of the tree has up to 16 entries side by side: a leaf its records, a node above
 the boxes of its 16 children. So the distances to all entries of a block are one short loop that
@@ -14,8 +14,8 @@ row first), whatever the shape of the tree:
   last at least the distance of the mirror image to the box. In many dimensions this is far tighter
   than the distance to the farthest corner. It is widened by more than its rounding error.
 
-Boxes shrink as records leave. A tree is used by one thread at a time, since searches share
-its scratch arrays.
+Boxes shrink as records leave, and change as they move. Searches write to scratch arrays of the
+tree: for several threads there is :func:`for_thread`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,21 @@ from microagg.groups import Floats
 from microagg.kernels.halve import halve
 from microagg.kernels.jit import kernel
 
-__all__ = ["Tree", "build", "farthest", "nearest", "nearest_one", "remove"]
+__all__ = [
+    "NO_ROW",
+    "Tree",
+    "build",
+    "farthest",
+    "for_thread",
+    "move",
+    "nearest",
+    "nearest_one",
+    "remove",
+]
 
 WIDTH = 16  # entries of a block
+# A plain −1 as an argument would have kernels compiled anew, for this constant alone.
+NO_ROW = np.intp(-1)
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
 
 
@@ -92,6 +104,16 @@ def build(X: Floats, rows: Any) -> Tree:
     )
     _fill(tree, X, np.array(rows, dtype=np.intp))
     return tree
+
+
+def for_thread(tree: Tree) -> Tree:
+    """The same tree with scratch arrays of its own, so that several threads can search it."""
+    return tree._replace(
+        path=np.empty_like(tree.path),
+        keys=np.empty_like(tree.keys),
+        mirror=np.empty_like(tree.mirror),
+        entry=np.empty_like(tree.entry),
+    )
 
 
 @kernel
@@ -171,20 +193,44 @@ def _summarise(tree, block):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove(tree, row):  # type: ignore[no-untyped-def]
-    """Take a record away."""
+def _slot(tree, row):  # type: ignore[no-untyped-def]
     leaf = tree.leaf_of[row]
-    last = tree.count[leaf] - 1
     s = 0
     while tree.rows[leaf, s] != row:
         s += 1
+    return leaf, s
+
+
+@kernel
+def _summarise_above(tree, leaf):  # type: ignore[no-untyped-def]
+    block = leaf
+    while tree.parent[block] >= 0 and _summarise(tree, block):
+        block = tree.parent[block] + tree.count.size
+
+
+@kernel
+def remove(tree, row):  # type: ignore[no-untyped-def]
+    """Take a record away."""
+    leaf, s = _slot(tree, row)
+    last = tree.count[leaf] - 1
     tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
     for j in range(tree.centre.size):
         tree.values[leaf, j, s] = tree.values[leaf, j, last]
     tree.count[leaf] = last
-    block = leaf
-    while tree.parent[block] >= 0 and _summarise(tree, block):
-        block = tree.parent[block] + tree.count.size
+    _summarise_above(tree, leaf)
+
+
+@kernel
+def move(tree, row, point):  # type: ignore[no-untyped-def]
+    """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
+    leaf, s = _slot(tree, row)
+    radius = 0.0
+    for j in range(point.size):
+        tree.values[leaf, j, s] = point[j]
+        tree.largest[j] = max(tree.largest[j], abs(point[j]))
+        radius += (point[j] - tree.centre[j]) ** 2
+    tree.radius[leaf, s] = radius
+    _summarise_above(tree, leaf)
 
 
 # The two loops that follow run over ``entry.size`` rather than 16: a loop of known length is
@@ -295,7 +341,7 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
 def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-untyped-def]
     """Squared distance and row of the record nearest to a point, other than ``skip``.
 
-    The search starts with a record known already, or inf and −1, and ends at once when it
+    The search starts with a record known already, or inf and NO_ROW, and ends at once when it
     finds one at a distance of at most ``enough``.
     """
     leaves = tree.count.size

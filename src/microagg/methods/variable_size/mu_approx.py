@@ -36,7 +36,7 @@ import numpy as np
 from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel
-from microagg.kernels.near_tree import nearest, new_room, new_tree
+from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -45,12 +45,23 @@ _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
 
 
 @kernel
-def _point(tree, X, tree_of, start, stop, target, length, room, state):  # type: ignore[no-untyped-def]
-    """Find the nearest record of another tree for each of some roots."""
+def _point(tree, X, start, stop, target, length, state):  # type: ignore[no-untyped-def]
+    """Find the nearest other record for each of some."""
     for u in range(start, stop):
         if state[STOP]:
             return
-        length[u], target[u] = nearest(tree, X[u], tree_of, tree_of[u], np.inf, X.shape[0], room)
+        length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
+
+
+@kernel
+def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type: ignore[no-untyped-def]
+    """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
+    best, best_row = np.inf, -1
+    for a in range(nearest(tree, point, size + 1, distances, rows)):
+        distance, row = distances[a], rows[a]
+        if tree_of[row] != own and (distance < best or (distance == best and row < best_row)):
+            best, best_row = distance, row
+    return best, best_row
 
 
 @kernel
@@ -70,12 +81,12 @@ def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _grow(tree, X, k, tree_of, target, length, parent, heap, room, state):  # type: ignore[no-untyped-def]
+def _grow(tree, X, k, target, length, parent, heap, state):  # type: ignore[no-untyped-def]
     """Grow the forest; ``parent[u]`` is where u points to, −1 for nowhere."""
     n = X.shape[0]
-    following, size, root = np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp)
+    tree_of, following, root = np.arange(n), np.arange(n), np.arange(n)
+    size, distances, rows = np.ones(n, np.intp), np.empty(k), np.empty(k, np.intp)
     for u in range(n):
-        following[u], size[u], root[u] = u, 1, u
         outside = 0.0
         for j in range(X.shape[1]):
             outside += X[u, j] * X[u, j]
@@ -95,7 +106,9 @@ def _grow(tree, X, k, tree_of, target, length, parent, heap, room, state):  # ty
             take_out(heap, r)
             state[DONE] += size[both] if small else grown
         elif tree_of[target[r]] == both:
-            _point(tree, X, tree_of, r, r + 1, target, length, room, state)
+            length[r], target[r] = _nearest_outside(
+                tree, X[r], tree_of, both, size[both], distances, rows
+            )
             put(heap, r, length[r], heap.key[r, 1])
 
 
@@ -186,7 +199,7 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
     for i in range(n):
         if labels[i] >= 0 or branch[i] >= 0:
             continue
-        have = _walk(first, ends, i, -1, n, found, origin)
+        have = _walk(first, ends, i, NO_ROW, n, found, origin)
         if have < 2 * k:
             for at in range(have):
                 labels[found[at]] = i
@@ -319,12 +332,12 @@ def mu_approx(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     if k == 1:
         state[DONE] = n
         return everyone
-    tree, tree_of, parent = new_tree(X, everyone), everyone.copy(), np.full(n, -1)
+    tree, parent = build(X, everyone), np.full(n, -1)
     target, length = np.empty(n, np.intp), np.empty(n)
 
     def point(start: int, stop: int, _: int) -> None:
-        _point(tree, X, tree_of, start, stop, target, length, new_room(), state)
+        _point(for_thread(tree), X, start, stop, target, length, state)
 
     share_out(point, n, state, at_once=_AT_ONCE)
-    _grow(tree, X, k, tree_of, target, length, parent, new_heap(n), new_room(), state)
+    _grow(tree, X, k, target, length, parent, new_heap(n), state)
     return everyone if state[STOP] else _split(X, k, parent, length, state)

@@ -29,7 +29,7 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import WIDTH, build, nearest, nearest_one, remove
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, nearest, nearest_one, remove
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -81,7 +81,7 @@ def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untype
     for a in range(size):
         if members.other[a] >= 0 or members.gap[a] > best:
             continue
-        gap, row = nearest_one(tree, X[members.rows[a]], -1, _AHEAD * best, labels.size, -1.0)
+        gap, row = nearest_one(tree, X[members.rows[a]], NO_ROW, _AHEAD * best, labels.size, -1.0)
         members.gap[a] = gap
         if row < labels.size:
             members.other[a] = row
@@ -97,7 +97,7 @@ def _extend(X, labels, tree, members, m, k, gamma, group):  # type: ignore[no-un
     while size < 2 * k - 1 and m > 0:
         inside, row = _nearest_to_group(X, labels, tree, members, size)
         enough = inside / gamma * (1 - 1e-12)
-        outside, other = nearest_one(tree, X[row], row, np.inf, -1, enough)
+        outside, other = nearest_one(tree, X[row], row, np.inf, NO_ROW, enough)
         if not inside < gamma * outside:
             break
         _join(labels, tree, members, size, row, group)
@@ -134,7 +134,7 @@ def _join_nearest(X, labels, tree):  # type: ignore[no-untyped-def]
     """Give each record without a label that of the record of the tree nearest to it."""
     for i in range(labels.size):
         if labels[i] < 0:
-            labels[i] = labels[nearest_one(tree, X[i], -1, np.inf, -1, -1.0)[1]]
+            labels[i] = labels[nearest_one(tree, X[i], NO_ROW, np.inf, NO_ROW, -1.0)[1]]
 
 
 @kernel
