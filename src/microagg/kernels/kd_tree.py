@@ -32,6 +32,7 @@ __all__ = [
     "NO_ROW",
     "Tree",
     "build",
+    "count_within",
     "farthest",
     "for_thread",
     "move",
@@ -369,6 +370,38 @@ def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-u
             if not _after(tree.entry[s], row, best, best_row) and row != skip:
                 best, best_row = tree.entry[s], row
     return best, best_row
+
+
+@kernel
+def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-def]
+    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
+
+    A row counts as many times as ``sizes`` says.
+    """
+    leaves = tree.count.size
+    found = 0
+    top = 0
+    tree.path[0] = tree.low.shape[0] - 1
+    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
+    while top >= 0:
+        s, bound = _first(tree.keys[top])
+        if bound > outer or bound == np.inf:
+            top -= 1
+            continue
+        tree.keys[top, s] = np.inf
+        block = tree.first_child[tree.path[top]] + s
+        if block >= leaves:
+            top += 1
+            tree.path[top] = block - leaves
+            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
+            continue
+        _distances(tree, block, point)
+        for s in range(tree.count[block]):
+            if tree.entry[s] < inner:
+                return 0
+            if tree.entry[s] <= outer:
+                found += sizes[tree.rows[block, s]]
+    return found
 
 
 @kernel
