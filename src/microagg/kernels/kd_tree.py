@@ -26,7 +26,7 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
 __all__ = [
     "NO_ROW",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 WIDTH = 16  # entries of a block
-# A plain −1 as an argument would have kernels compiled anew, for this constant alone.
+# numba compiles a kernel anew for an argument that is a plain constant, but not for this.
 NO_ROW = np.intp(-1)
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
 
@@ -117,7 +117,7 @@ def for_thread(tree: Tree) -> Tree:
     )
 
 
-@kernel
+@inner
 def _arrange(X, rows):  # type: ignore[no-untyped-def]
     """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
     low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
@@ -162,7 +162,7 @@ def _fill(tree, X, rows):  # type: ignore[no-untyped-def]
         _summarise(tree, block)
 
 
-@kernel
+@inner
 def _summarise(tree, block):  # type: ignore[no-untyped-def]
     """Write the box, reach and least row of a block to its parent; say whether any changed."""
     node = tree.parent[block]
@@ -193,7 +193,7 @@ def _summarise(tree, block):  # type: ignore[no-untyped-def]
     return changed
 
 
-@kernel
+@inner
 def _slot(tree, row):  # type: ignore[no-untyped-def]
     leaf = tree.leaf_of[row]
     s = 0
@@ -202,7 +202,7 @@ def _slot(tree, row):  # type: ignore[no-untyped-def]
     return leaf, s
 
 
-@kernel
+@inner
 def _summarise_above(tree, leaf):  # type: ignore[no-untyped-def]
     block = leaf
     while tree.parent[block] >= 0 and _summarise(tree, block):
@@ -238,7 +238,7 @@ def move(tree, row, point):  # type: ignore[no-untyped-def]
 # unrolled by the compiler before it thinks of doing several entries at a time.
 
 
-@kernel
+@inner
 def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
     entry = tree.entry
     entry[:] = 0.0
@@ -248,7 +248,7 @@ def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
             entry[s] += (values[s] - x) * (values[s] - x)
 
 
-@kernel
+@inner
 def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-def]
     entry[:] = 0.0
     for j in range(point.size):
@@ -260,7 +260,7 @@ def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-de
             entry[s] += gap * gap
 
 
-@kernel
+@inner
 def _first(keys):  # type: ignore[no-untyped-def]
     """Place and value of the least key."""
     place, least = 0, keys[0]
@@ -270,13 +270,13 @@ def _first(keys):  # type: ignore[no-untyped-def]
     return place, least
 
 
-@kernel
+@inner
 def _after(distance, row, other_distance, other_row):  # type: ignore[no-untyped-def]
     """Whether a record comes after another one in the order by distance, then row."""
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
-@kernel
+@inner
 def _keep(distances, rows, have, k, distance, row):  # type: ignore[no-untyped-def]
     """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
     if have < k:
@@ -312,7 +312,7 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
     if k == 0:
         return 0
     leaves = tree.count.size
-    have = 0
+    have = np.intp(0)  # see NO_ROW
     top = 0
     tree.path[0] = tree.low.shape[0] - 1
     _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
@@ -372,7 +372,7 @@ def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-u
     return best, best_row
 
 
-@kernel
+@inner
 def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-def]
     """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
 
@@ -404,7 +404,7 @@ def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-d
     return found
 
 
-@kernel
+@inner
 def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
     """Negative bounds on the distance of the records in each child, inf for empty ones."""
     _distances_to_boxes(tree, node, mirror, keys)
@@ -413,7 +413,7 @@ def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
         keys[s] -= 2 * (reach[s] + own)
 
 
-@kernel
+@inner
 def _farthest_corner(tree, node, s, point):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(point.size):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import NO_ROW, nearest_one
 from microagg.kernels.left import take
 
 
-@kernel
+@inner
 def gather(left, seed, k, group):  # type: ignore[no-untyped-def]
     """Label a group of k grown from ``seed`` and take it away."""
     total = left.X[seed].copy()

@@ -35,7 +35,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
@@ -53,7 +53,7 @@ def _point(tree, X, start, stop, target, length, state):  # type: ignore[no-unty
         length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
 
 
-@kernel
+@inner
 def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type: ignore[no-untyped-def]
     """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
     best, best_row = np.inf, -1
@@ -64,7 +64,7 @@ def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type:
     return best, best_row
 
 
-@kernel
+@inner
 def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
     """Make one tree of two; return its number. Members of a tree are linked in a ring."""
     if size[a] > size[b]:
@@ -130,7 +130,7 @@ def _link(parent, first, ends):  # type: ignore[no-untyped-def]
             ends[first[u]], ends[first[v]] = v, u
 
 
-@kernel
+@inner
 def _walk(first, ends, start, without, most, found, origin):  # type: ignore[no-untyped-def]
     """Write down at most ``most`` records on the side of ``start`` of the edge to ``without``.
 
@@ -151,7 +151,7 @@ def _walk(first, ends, start, without, most, found, origin):  # type: ignore[no-
     return have
 
 
-@kernel
+@inner
 def _drop(first, ends, u, v):  # type: ignore[no-untyped-def]
     e = first[u]
     while ends[e] != v:
@@ -174,7 +174,7 @@ def _cut(first, ends, tails, parent, k, found, origin, state):  # type: ignore[n
             _drop(first, ends, v, u)
 
 
-@kernel
+@inner
 def _hub(found, origin, have, k, below):  # type: ignore[no-untyped-def]
     """Place in ``found`` of the record all of whose branches have fewer than k records."""
     for at in range(have):
@@ -234,7 +234,7 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):  # type: ignor
             distance[b] += (centroid[b, j] - X[hub_of[b], j]) ** 2
 
 
-@kernel
+@inner
 def _next_branch(centre, centroid, size, following, head, most):  # type: ignore[no-untyped-def]
     """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
     best, where = np.inf, head
@@ -251,7 +251,7 @@ def _next_branch(centre, centroid, size, following, head, most):  # type: ignore
     return where
 
 
-@kernel
+@inner
 def _gather(order, start, stop, k, size, centroid, group, following, centre):  # type: ignore[no-untyped-def]
     """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
     head = size.size  # of the list of branches left
