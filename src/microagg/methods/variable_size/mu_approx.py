@@ -38,6 +38,7 @@ from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
 from microagg.kernels.threads import share_out
+from microagg.methods.variable_size.mst import cut
 from microagg.progress import DONE, STOP, State, new_state
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
@@ -113,65 +114,43 @@ def _grow(tree, X, k, target, length, parent, heap, state):  # type: ignore[no-u
 
 
 @kernel
-def _link(parent, first, ends):  # type: ignore[no-untyped-def]
-    """List the neighbours of each record: those of i are ends[first[i]:first[i + 1]]."""
+def _link(parent, group, first, ends):  # type: ignore[no-untyped-def]
+    """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
     n = parent.size
     for u in range(n):
-        if parent[u] >= 0:
+        v = parent[u]
+        if v >= 0 and group[u] == group[v]:
             first[u] += 1
-            first[parent[u]] += 1
+            first[v] += 1
     for i in range(1, n + 1):
         first[i] += first[i - 1]
     for u in range(n):  # the lists fill from their ends, to which ``first`` points so far
         v = parent[u]
-        if v >= 0:
+        if v >= 0 and group[u] == group[v]:
             first[u] -= 1
             first[v] -= 1
             ends[first[u]], ends[first[v]] = v, u
 
 
 @inner
-def _walk(first, ends, start, without, most, found, origin):  # type: ignore[no-untyped-def]
-    """Write down at most ``most`` records on the side of ``start`` of the edge to ``without``.
+def _walk(first, ends, start, without, found, origin):  # type: ignore[no-untyped-def]
+    """Write down the records on the side of ``start`` of the edge to ``without``.
 
-    ``origin`` gets the place in ``found`` of the record that each one was reached from. An end of
-    −1 is an edge that was cut. Returns how many were found.
+    ``origin`` gets the place in ``found`` of the record that each one was reached from. Returns
+    how many were found.
     """
     found[0], origin[0] = start, -1
     have = 1
     at = 0
-    while at < have and have < most:
+    while at < have:
         i = found[at]
         before = without if origin[at] < 0 else found[origin[at]]
         for e in range(first[i], first[i + 1]):
-            if ends[e] >= 0 and ends[e] != before and have < most:
+            if ends[e] != before:
                 found[have], origin[have] = ends[e], at
                 have += 1
         at += 1
     return have
-
-
-@inner
-def _drop(first, ends, u, v):  # type: ignore[no-untyped-def]
-    e = first[u]
-    while ends[e] != v:
-        e += 1
-    ends[e] = -1
-
-
-@kernel
-def _cut(first, ends, tails, parent, k, found, origin, state):  # type: ignore[no-untyped-def]
-    """Cut the edges of ``tails`` to their parents, in this order, where both sides keep k."""
-    for u in tails:
-        if state[STOP]:
-            return
-        v = parent[u]
-        if (
-            _walk(first, ends, u, v, k, found, origin) == k
-            and _walk(first, ends, v, u, k, found, origin) == k
-        ):
-            _drop(first, ends, u, v)
-            _drop(first, ends, v, u)
 
 
 @inner
@@ -199,7 +178,7 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
     for i in range(n):
         if labels[i] >= 0 or branch[i] >= 0:
             continue
-        have = _walk(first, ends, i, NO_ROW, n, found, origin)
+        have = _walk(first, ends, i, NO_ROW, found, origin)
         if have < 2 * k:
             for at in range(have):
                 labels[found[at]] = i
@@ -208,12 +187,11 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
         branch[hub], hub_of[branches] = branches, hub
         branches += 1
         for e in range(first[hub], first[hub + 1]):
-            if ends[e] >= 0:
-                have = _walk(first, ends, ends[e], hub, n, found, origin)
-                for at in range(have):
-                    branch[found[at]] = branches
-                hub_of[branches] = hub
-                branches += 1
+            have = _walk(first, ends, ends[e], hub, found, origin)
+            for at in range(have):
+                branch[found[at]] = branches
+            hub_of[branches] = hub
+            branches += 1
     return branches
 
 
@@ -278,33 +256,34 @@ def _gather(order, start, stop, k, size, centroid, group, following, centre):  #
 
 
 @kernel
-def _gather_all(order, hub_of, k, size, centroid, group, state):  # type: ignore[no-untyped-def]
+def _gather_all(order, bounds, k, size, centroid, group, state):  # type: ignore[no-untyped-def]
+    """Gather the branches of each hub; those of hub h are order[bounds[h]:bounds[h + 1]]."""
     following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
-    start = 0
-    for stop in range(1, order.size + 1):
-        if stop == order.size or hub_of[order[stop]] != hub_of[order[start]]:
-            if state[STOP]:
-                return
-            _gather(order, start, stop, k, size, centroid, group, following, centre)
-            start = stop
+    for h in range(bounds.size - 1):
+        if state[STOP]:
+            return
+        _gather(order, bounds[h], bounds[h + 1], k, size, centroid, group, following, centre)
 
 
 def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> Labels:
     """Cut the forest into groups."""
     n, d = X.shape
-    first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, first, ends)
-    tails = np.flatnonzero(parent >= 0)
+    roots, tails = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)
     tails = tails[np.argsort(-length[tails], kind="stable")]
+    # The roots are strung together: the edges between them come first and are all cut.
+    one = np.concatenate([roots[:-1], tails])
+    other = np.concatenate([roots[1:], parent[tails]])
+    first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
+    _link(parent, cut(one, other, n, k), first, ends)
     found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
-    _cut(first, ends, tails, parent, k, found, origin, state)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
     size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
     least, group = np.empty(m, np.intp), np.empty(m, np.intp)
     _measure(X, branch, hub_of, size, centroid, distance, least)
     order = np.lexsort((least, -distance, hub_of[:m]))
-    _gather_all(order, hub_of, k, size, centroid, group, state)
+    bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
+    _gather_all(order, bounds, k, size, centroid, group, state)
     rest = branch >= 0
     labels[rest] = n + group[branch[rest]]
     return labels
