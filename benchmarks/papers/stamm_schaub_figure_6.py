@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pyarrow.csv as pacsv
 
 import microagg
-from benchmarks.papers.pages import save, table, write
+from benchmarks.papers.pages import reference, save, table, write
 from microagg.groups import Floats
 from microagg.registry import METHODS
 
 SIZES = [2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
 RUNS = 10  # of methods that draw random numbers
-LEFT_OUT = {"eia": ["UTILITYID", "UTILNAME", "STATE", "YEAR", "MONTH"], "tarragona": []}
 # In the figure: name there, method and options here.
 SHOWN: list[tuple[str, str, dict[str, Any]]] = [
     ("PCA", "pca", {}),
@@ -40,9 +36,9 @@ def curves() -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def data(name: str) -> Floats:
-    folder = Path(os.environ.get("MICROAGG_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    frame = pacsv.read_csv(folder / f"{name}.csv").drop_columns(LEFT_OUT[name])
-    return np.column_stack([column.to_numpy().astype(float) for column in frame.columns])
+    """Columns of the paper: of EIA those without UTILITYID, which is the first."""
+    X = reference(name)
+    return X[:, 1:] if name == "eia" else X
 
 
 def losses(X: Floats, k: int, method: str, options: dict[str, Any]) -> Floats:

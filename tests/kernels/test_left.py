@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
-from microagg.kernels.kd_tree import build, farthest, nearest, nearest_one, remove
+from microagg.kernels.kd_tree import (
+    NO_ROW,
+    build,
+    farthest,
+    for_thread,
+    move,
+    nearest,
+    nearest_one,
+    remove,
+)
 from microagg.kernels.shells import build_shells, farthest_from_centroid, leave
 
 CASES = [
@@ -86,18 +97,18 @@ def test_the_nearest_one_with_what_is_known_already(n, d, kind):
         expected = scan(X, rows, point)
         order = np.lexsort((rows, expected))
         first = expected[order[0]], rows[order[0]]
-        assert nearest_one(tree, point, -1, np.inf, -1, -1.0) == first
+        assert nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, -1.0) == first
         middle = order[len(rows) // 2]  # one that is known
-        assert nearest_one(tree, point, -1, expected[middle], rows[middle], -1.0) == first
-        distance, row = nearest_one(tree, point, -1, np.inf, -1, expected[middle])
+        assert nearest_one(tree, point, NO_ROW, expected[middle], rows[middle], -1.0) == first
+        distance, row = nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, expected[middle])
         assert distance <= expected[middle]
         assert distance == expected[rows == row]
         if len(rows) > 1:
             second = expected[order[1]], rows[order[1]]
-            assert nearest_one(tree, point, rows[order[0]], np.inf, -1, -1.0) == second
+            assert nearest_one(tree, point, rows[order[0]], np.inf, NO_ROW, -1.0) == second
         for row in gone:
             remove(tree, row)
-    assert nearest_one(tree, point, -1, np.inf, -1, -1.0) == (np.inf, -1)
+    assert nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, -1.0) == (np.inf, -1)
 
 
 @pytest.mark.parametrize(("n", "d", "kind"), CASES)
@@ -108,6 +119,38 @@ def test_a_tree_of_some_rows_knows_the_others_not(n, d, kind):
     distances, found = np.empty(n), np.empty(n, np.intp)
     assert nearest(tree, X[0], n, distances, found) == len(rows)
     assert sorted(found[: len(rows)]) == rows.tolist()
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_tree_finds_what_a_scan_finds_while_records_move(n, d, kind):
+    X = data(kind, n, d)
+    tree = build(X, np.arange(n))
+    searched = for_thread(tree)  # sees the moves too
+    rng = np.random.default_rng(1)
+    for rows, point, gone in leaving(X, "records"):
+        for row in rng.choice(rows, size=min(5, len(rows)), replace=False):
+            X[row] = X[rng.integers(n)] + rng.choice([0.0, 1.0, 1e6])
+            move(tree, row, X[row])
+        expected = scan(X, rows, point)
+        first = np.lexsort((rows, expected))[0]
+        found = nearest_one(searched, point, NO_ROW, np.inf, NO_ROW, -1.0)
+        assert found == (expected[first], rows[first])
+        assert farthest(searched, point) == rows[np.argmax(expected)]
+        for row in gone:
+            remove(tree, row)
+
+
+def test_threads_search_the_same_tree_without_harm():
+    X = data("normal", 4_000, 3)
+    tree = build(X, np.arange(len(X)))
+    expected = [nearest_one(tree, x, i, np.inf, NO_ROW, -1.0) for i, x in enumerate(X)]
+
+    def search(_):
+        mine = for_thread(tree)
+        return [nearest_one(mine, x, i, np.inf, NO_ROW, -1.0) for i, x in enumerate(X)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == expected for found in pool.map(search, range(4)))
 
 
 @pytest.mark.parametrize(("n", "d", "kind"), CASES)

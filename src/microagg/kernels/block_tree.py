@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.halve import enclose, halve
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
 LEAF = 32
 # Depth-first search holds one node for each level, and there are under 64 of them.
@@ -91,7 +91,7 @@ def build_tree(X: Floats) -> BlockTree:
     return tree
 
 
-@kernel
+@inner
 def _between_boxes(low, high, a, b):  # type: ignore[no-untyped-def]
     """Squared distance between the boxes of two nodes."""
     total = 0.0
@@ -101,7 +101,7 @@ def _between_boxes(low, high, a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def push_children(child, low, high, seen_from, bound, stack, gaps, top):  # type: ignore[no-untyped-def]
     """Put two children that lie within the bound of a node on the stack, the nearer one on top.
 
@@ -122,7 +122,7 @@ def push_children(child, low, high, seen_from, bound, stack, gaps, top):  # type
     return top
 
 
-@kernel
+@inner
 def to_box(block, low, high, out):  # type: ignore[no-untyped-def]
     """Squared distances of all records of a leaf to a box.
 
@@ -137,7 +137,7 @@ def to_box(block, low, high, out):  # type: ignore[no-untyped-def]
             out[q] += gap * gap
 
 
-@kernel
+@inner
 def to_leaf(block, slot, other, bound, out):  # type: ignore[no-untyped-def]
     """Squared distances of one record of a leaf to all records of another.
 

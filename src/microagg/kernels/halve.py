@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
 __all__ = ["enclose", "halve"]
 
 
-@kernel
+@inner
 def enclose(X, rows, start, stop, low, high):  # type: ignore[no-untyped-def]
     """Fill in the box around rows[start:stop], at least one; return its widest column."""
     for j in range(low.size):
@@ -23,7 +23,7 @@ def enclose(X, rows, start, stop, low, high):  # type: ignore[no-untyped-def]
     return widest
 
 
-@kernel
+@inner
 def _select(keys, rows, start, stop, target):  # type: ignore[no-untyped-def]
     """Reorder rows[start:stop] and their keys so that lower ones are before ``target``.
 

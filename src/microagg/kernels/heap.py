@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
 __all__ = ["Heap", "new_heap", "pop", "put", "take_out"]
 
@@ -30,7 +30,7 @@ def new_heap(n: int) -> Heap:
     )
 
 
-@kernel
+@inner
 def _before(key, a, b):  # type: ignore[no-untyped-def]
     for c in range(2):
         if key[a, c] != key[b, c]:
@@ -38,7 +38,7 @@ def _before(key, a, b):  # type: ignore[no-untyped-def]
     return a < b
 
 
-@kernel
+@inner
 def _settle(heap, at, item):  # type: ignore[no-untyped-def]
     """Find the place of an item, from a free place on, up or down."""
     key, items, place, size = heap.key, heap.items, heap.place, heap.size[0]

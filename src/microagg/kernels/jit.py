@@ -7,17 +7,27 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["kernel"]
+__all__ = ["compiled", "inner", "kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function when first called, outside the interpreter lock.
+    """Compile a function when first called, outside the interpreter lock."""
+    return compiled(function)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call: no entry from Python saves compilation."""
+    return compiled(function, no_cpython_wrapper=True)
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile with more options.
 
     The machine code is kept on disk for the next process, unless there is no folder that can be
     written to, as for a service user without a home.
     """
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
     try:
-        compiled = njit(cache=True, nogil=True)(function)
+        return njit(**options, cache=True)(function)  # type: ignore[no-any-return]
     except RuntimeError:
-        compiled = njit(nogil=True)(function)
-    return compiled
+        return njit(**options)(function)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A tree over the records that are left: nearest and farthest ones, and taking some away.
+"""A tree over the records that are left: nearest and farthest ones; some go, some move.
 
 Every block of the tree has up to 16 entries side by side: a leaf its records, a node above
 the boxes of its 16 children. So the distances to all entries of a block are one short loop that
@@ -14,8 +14,8 @@ row first), whatever the shape of the tree:
   last at least the distance of the mirror image to the box. In many dimensions this is far tighter
   than the distance to the farthest corner. It is widened by more than its rounding error.
 
-Boxes shrink as records leave. A tree is used by one thread at a time, since searches share
-its scratch arrays.
+Boxes shrink as records leave, and change as they move. Searches write to scratch arrays of the
+tree: for several threads there is :func:`for_thread`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,25 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
-__all__ = ["Tree", "build", "drop", "farthest", "nearest", "nearest_one", "remove"]
+__all__ = [
+    "NO_ROW",
+    "Tree",
+    "build",
+    "count_within",
+    "drop",
+    "farthest",
+    "for_thread",
+    "move",
+    "nearest",
+    "nearest_one",
+    "remove",
+]
 
 WIDTH = 16  # entries of a block
+# numba compiles a kernel anew for an argument that is a plain constant, but not for this.
+NO_ROW = np.intp(-1)
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
 
 
@@ -94,7 +108,17 @@ def build(X: Floats, rows: Any) -> Tree:
     return tree
 
 
-@kernel
+def for_thread(tree: Tree) -> Tree:
+    """The same tree with scratch arrays of its own, so that several threads can search it."""
+    return tree._replace(
+        path=np.empty_like(tree.path),
+        keys=np.empty_like(tree.keys),
+        mirror=np.empty_like(tree.mirror),
+        entry=np.empty_like(tree.entry),
+    )
+
+
+@inner
 def _arrange(X, rows):  # type: ignore[no-untyped-def]
     """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
     low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
@@ -139,7 +163,7 @@ def _fill(tree, X, rows):  # type: ignore[no-untyped-def]
         _summarise(tree, block)
 
 
-@kernel
+@inner
 def _summarise(tree, block):  # type: ignore[no-untyped-def]
     """Write the box, reach and least row of a block to its parent; say whether any changed."""
     node = tree.parent[block]
@@ -170,21 +194,45 @@ def _summarise(tree, block):  # type: ignore[no-untyped-def]
     return changed
 
 
-@kernel
-def remove(tree, row):  # type: ignore[no-untyped-def]
-    """Take a record away."""
+@inner
+def _slot(tree, row):  # type: ignore[no-untyped-def]
     leaf = tree.leaf_of[row]
-    last = tree.count[leaf] - 1
     s = 0
     while tree.rows[leaf, s] != row:
         s += 1
+    return leaf, s
+
+
+@inner
+def _summarise_above(tree, leaf):  # type: ignore[no-untyped-def]
+    block = leaf
+    while tree.parent[block] >= 0 and _summarise(tree, block):
+        block = tree.parent[block] + tree.count.size
+
+
+@kernel
+def remove(tree, row):  # type: ignore[no-untyped-def]
+    """Take a record away."""
+    leaf, s = _slot(tree, row)
+    last = tree.count[leaf] - 1
     tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
     for j in range(tree.centre.size):
         tree.values[leaf, j, s] = tree.values[leaf, j, last]
     tree.count[leaf] = last
-    block = leaf
-    while tree.parent[block] >= 0 and _summarise(tree, block):
-        block = tree.parent[block] + tree.count.size
+    _summarise_above(tree, leaf)
+
+
+@kernel
+def move(tree, row, point):  # type: ignore[no-untyped-def]
+    """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
+    leaf, s = _slot(tree, row)
+    radius = 0.0
+    for j in range(point.size):
+        tree.values[leaf, j, s] = point[j]
+        tree.largest[j] = max(tree.largest[j], abs(point[j]))
+        radius += (point[j] - tree.centre[j]) ** 2
+    tree.radius[leaf, s] = radius
+    _summarise_above(tree, leaf)
 
 
 @kernel
@@ -214,7 +262,7 @@ def drop(tree, rows):  # type: ignore[no-untyped-def]
 # unrolled by the compiler before it thinks of doing several entries at a time.
 
 
-@kernel
+@inner
 def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
     entry = tree.entry
     entry[:] = 0.0
@@ -224,7 +272,7 @@ def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
             entry[s] += (values[s] - x) * (values[s] - x)
 
 
-@kernel
+@inner
 def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-def]
     entry[:] = 0.0
     for j in range(point.size):
@@ -236,7 +284,7 @@ def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-de
             entry[s] += gap * gap
 
 
-@kernel
+@inner
 def _first(keys):  # type: ignore[no-untyped-def]
     """Place and value of the least key."""
     place, least = 0, keys[0]
@@ -246,13 +294,13 @@ def _first(keys):  # type: ignore[no-untyped-def]
     return place, least
 
 
-@kernel
+@inner
 def _after(distance, row, other_distance, other_row):  # type: ignore[no-untyped-def]
     """Whether a record comes after another one in the order by distance, then row."""
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
-@kernel
+@inner
 def _keep(distances, rows, have, k, distance, row):  # type: ignore[no-untyped-def]
     """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
     if have < k:
@@ -288,7 +336,7 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
     if k == 0:
         return 0
     leaves = tree.count.size
-    have = 0
+    have = np.intp(0)  # see NO_ROW
     top = 0
     tree.path[0] = tree.low.shape[0] - 1
     _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
@@ -318,7 +366,7 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
 def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-untyped-def]
     """Squared distance and row of the record nearest to a point, other than ``skip``.
 
-    The search starts with a record known already, or inf and −1, and ends at once when it
+    The search starts with a record known already, or inf and NO_ROW, and ends at once when it
     finds one at a distance of at most ``enough``.
     """
     leaves = tree.count.size
@@ -348,7 +396,39 @@ def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-u
     return best, best_row
 
 
-@kernel
+@inner
+def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-def]
+    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
+
+    A row counts as many times as ``sizes`` says.
+    """
+    leaves = tree.count.size
+    found = 0
+    top = 0
+    tree.path[0] = tree.low.shape[0] - 1
+    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
+    while top >= 0:
+        s, bound = _first(tree.keys[top])
+        if bound > outer or bound == np.inf:
+            top -= 1
+            continue
+        tree.keys[top, s] = np.inf
+        block = tree.first_child[tree.path[top]] + s
+        if block >= leaves:
+            top += 1
+            tree.path[top] = block - leaves
+            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
+            continue
+        _distances(tree, block, point)
+        for s in range(tree.count[block]):
+            if tree.entry[s] < inner:
+                return 0
+            if tree.entry[s] <= outer:
+                found += sizes[tree.rows[block, s]]
+    return found
+
+
+@inner
 def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
     """Negative bounds on the distance of the records in each child, inf for empty ones."""
     _distances_to_boxes(tree, node, mirror, keys)
@@ -357,7 +437,7 @@ def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
         keys[s] -= 2 * (reach[s] + own)
 
 
-@kernel
+@inner
 def _farthest_corner(tree, node, s, point):  # type: ignore[no-untyped-def]
     total = 0.0
     for j in range(point.size):

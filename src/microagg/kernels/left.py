@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import WIDTH, Tree, build, remove
 from microagg.kernels.shells import Shells, build_shells, farthest_from_centroid, leave
 from microagg.kernels.sums import add_row
@@ -62,7 +62,7 @@ def _total(X, high, low):  # type: ignore[no-untyped-def]
         add_row(high, low, X[i], 1.0)
 
 
-@kernel
+@inner
 def take(left, row, group):  # type: ignore[no-untyped-def]
     """Give a record a label and take it away."""
     left.labels[row] = group
@@ -71,7 +71,7 @@ def take(left, row, group):  # type: ignore[no-untyped-def]
     add_row(left.high, left.low, left.X[row], -1.0)
 
 
-@kernel
+@inner
 def outermost(left, m):  # type: ignore[no-untyped-def]
     """Row of the record farthest from the centroid of the m left; whether shells are worn."""
     for j in range(left.centroid.size):

@@ -16,7 +16,7 @@ from microagg.kernels.block_tree import (
     to_box,
     to_leaf,
 )
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.threads import share_out
 from microagg.progress import State
 
@@ -28,7 +28,7 @@ class Neighbours(NamedTuple):
     position: Indices  # (n, m)
 
 
-@kernel
+@inner
 def _insert(rows, squares, positions, square, position):  # type: ignore[no-untyped-def]
     """Put a record into a sorted list if it belongs there, and drop the list's last."""
     s = squares.size
@@ -46,7 +46,7 @@ def _insert(rows, squares, positions, square, position):  # type: ignore[no-unty
         squares[s], positions[s] = square, position
 
 
-@kernel
+@inner
 def _scan(rows, block, leaf, other, wanted, reach, near, where, squares):  # type: ignore[no-untyped-def]
     """Offer the records of ``other`` to those of ``leaf`` that may have one within reach.
 

@@ -28,7 +28,7 @@ from microagg.kernels.block_tree import (
     to_box,
     to_leaf,
 )
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.neighbours import nearest_neighbours
 from microagg.kernels.threads import share_out, thread_count
 from microagg.progress import DONE, STOP, State
@@ -63,7 +63,7 @@ def _no_edges(*shape: int) -> Edges:
     )
 
 
-@kernel
+@inner
 def _offer(rows, best, c, square, one, other):  # type: ignore[no-untyped-def]
     """Make an edge the best of component c if it comes first; return whether it did."""
     if square > best.square[c]:
@@ -113,7 +113,7 @@ def _label_nodes(tree, records, owner):  # type: ignore[no-untyped-def]
                 break
 
 
-@kernel
+@inner
 def _limits(tree, leaf, listed, records, best, limit):  # type: ignore[no-untyped-def]
     """Up to what squared distance a search can matter to each record of a leaf; −1 if it cannot.
 
@@ -140,7 +140,7 @@ def _leaves_to_search(tree, listed, records, best, out):  # type: ignore[no-unty
     return found
 
 
-@kernel
+@inner
 def _scan(  # type: ignore[no-untyped-def]
     rows, block, leaf, other, component, owner, limit, wanted, best, nearest, outside, squares
 ):
@@ -206,7 +206,7 @@ def _search(tree, leaves, listed, records, owner, best):  # type: ignore[no-unty
                 records.floor[p] = max(records.floor[p], best.square[component[p]])
 
 
-@kernel
+@inner
 def _root(parent, c):  # type: ignore[no-untyped-def]
     while parent[c] != c:
         parent[c] = parent[parent[c]]

@@ -91,7 +91,7 @@ def _credits(
     Z: Floats, twins: Floats, own: Labels, rows: Labels, progress: Callable[[int], None] | None
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records, else 0."""
-    from microagg.kernels.kd_tree import build
+    from microagg.kernels.kd_tree import build, for_thread
     from microagg.kernels.rivals import credit_links
 
     points = twins[np.unique(own, return_index=True)[1]]
@@ -104,7 +104,7 @@ def _credits(
     credit = np.zeros(len(Z))
 
     def work(some: Labels) -> int:
-        credit_links(Z, some, inner, outer, tree, sizes, credit)
+        credit_links(Z, some, inner, outer, for_thread(tree), sizes, credit)
         return len(some)
 
     parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))

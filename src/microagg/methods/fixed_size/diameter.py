@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import farthest
 from microagg.kernels.left import all_left, renewed
 from microagg.methods.fixed_size.gather import gather, join_nearest
@@ -61,7 +61,7 @@ def _bounds(X: Floats) -> _Bounds:
     )
 
 
-@kernel
+@inner
 def _sift_down(heap, size, bound):  # type: ignore[no-untyped-def]
     """Let the top of the heap, whose bound fell, sink to its place."""
     row = heap[0]
@@ -80,7 +80,7 @@ def _sift_down(heap, size, bound):  # type: ignore[no-untyped-def]
     heap[a] = row
 
 
-@kernel
+@inner
 def _farthest_pair(left, bounds):  # type: ignore[no-untyped-def]
     """The two records left that are farthest apart, the first of several in row order."""
     bound, partner, radius, outward, heap, state = bounds

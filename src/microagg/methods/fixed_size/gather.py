@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import nearest_one
+from microagg.kernels.jit import inner, kernel
+from microagg.kernels.kd_tree import NO_ROW, nearest_one
 from microagg.kernels.left import take
 
 
-@kernel
+@inner
 def gather(left, seed, k, group):  # type: ignore[no-untyped-def]
     """Label a group of k grown from ``seed`` and take it away."""
     total = left.X[seed].copy()
     centre = total.copy()
     take(left, seed, group)
     for size in range(2, k + 1):
-        _, row = nearest_one(left.tree, centre, -1, np.inf, -1, -1.0)
+        _, row = nearest_one(left.tree, centre, NO_ROW, np.inf, NO_ROW, -1.0)
         take(left, row, group)
         for j in range(total.size):
             total[j] += left.X[row, j]

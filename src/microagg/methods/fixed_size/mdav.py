@@ -21,13 +21,13 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.kernels.kd_tree import farthest, nearest
 from microagg.kernels.left import all_left, outermost, renewed, take
 from microagg.progress import DONE, STOP, State, new_state
 
 
-@kernel
+@inner
 def _take_group(left, seed, k, group, distances, rows):  # type: ignore[no-untyped-def]
     """Give a record and its k−1 nearest a label and take them away."""
     take(left, seed, group)

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import compiled, kernel
 
 _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
@@ -34,12 +32,7 @@ def scan(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    options |= {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-    for cache in (True, False):  # False where no folder can be written to
-        try:
-            return njit(**options, cache=cache)(function)  # type: ignore[no-any-return]
-        except RuntimeError:
-            continue
-        except KeyError:  # a numba that does not know one of the options
-            break
-    return kernel(function)
+    try:
+        return compiled(function, **options, error_model="numpy", _nrt=False)
+    except KeyError:  # a numba that does not know one of the options
+        return kernel(function)

@@ -24,18 +24,10 @@ from numpy.typing import NDArray
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
+from microagg.kernels.halve import halve
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel
-from microagg.kernels.near_tree import (
-    NearTree,
-    enclose,
-    forget,
-    move,
-    nearest,
-    new_room,
-    new_tree,
-    split_rows,
-)
+from microagg.kernels.kd_tree import NO_ROW, Tree, build, for_thread, move, nearest_one, remove
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -47,7 +39,7 @@ _ROUNDS = 300  # k-means ends by itself much earlier
 def _cells(X, rows, cell, count):  # type: ignore[no-untyped-def]
     """Order rows by cells, ``count`` of them with about equally many records each."""
     todo = np.empty((128, 4), np.intp)  # first and last row, first cell, number of cells
-    box = np.empty((2, X.shape[1]))
+    low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
     todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, rows.size, 0, count
     top = 1
     while top > 0:
@@ -59,7 +51,7 @@ def _cells(X, rows, cell, count):  # type: ignore[no-untyped-def]
             continue
         half = cells // 2
         middle = start + (stop - start) * half // cells
-        split_rows(X, rows, start, stop, middle, enclose(X, rows, start, stop, box))
+        halve(X, rows, start, stop, middle, low, high, keys)
         todo[top, 1], todo[top, 3] = middle, half
         top += 1
         todo[top, 0], todo[top, 1] = middle, stop
@@ -92,7 +84,7 @@ def _means(Y, label, size, centre, total, moved):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _assign(Y, start, stop, label, distance, centre, moved, number, every, fresh, room, state):  # type: ignore[no-untyped-def]
+def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state):  # type: ignore[no-untyped-def]
     """Find the nearest centre for some records.
 
     ``every`` is the tree of all centres, ``fresh`` that of those that moved; ``distance`` is
@@ -105,27 +97,28 @@ def _assign(Y, start, stop, label, distance, centre, moved, number, every, fresh
         own, d2 = label[i], 0.0
         for j in range(Y.shape[1]):
             d2 += (centre[own, j] - Y[i, j]) * (centre[own, j] - Y[i, j])
-        away = moved[own] and d2 > distance[i]
-        tree = every if away else fresh
-        distance[i], label[i] = nearest(tree, Y[i], number, -1, d2, own, room)
+        if moved[own] and d2 > distance[i]:
+            distance[i], label[i] = nearest_one(every, Y[i], NO_ROW, d2, own, -1.0)
+        else:
+            distance[i], label[i] = nearest_one(fresh, Y[i], NO_ROW, d2, own, -1.0)
         changed += label[i] != own
     return changed
 
 
 @kernel
-def _merge(tree, most, k, centre, size, number, into, heap, room, state):  # type: ignore[no-untyped-def]
+def _merge(tree, most, k, centre, size, into, heap, state):  # type: ignore[no-untyped-def]
     """Merge small groups until there is none, or ``most`` are gone."""
     for _ in range(most):
         if heap.size[0] == 0 or state[STOP]:
             return
         a = pop(heap)
-        _, b = nearest(tree, centre[a], number, a, np.inf, number.size, room)
+        remove(tree, a)
+        _, b = nearest_one(tree, centre[a], NO_ROW, np.inf, NO_ROW, -1.0)
         both = size[a] + size[b]
         for j in range(centre.shape[1]):
             centre[b, j] = (size[a] * centre[a, j] + size[b] * centre[b, j]) / both
         size[b] = both
         into[a] = b
-        forget(tree, a)
         move(tree, b, centre[b])
         if both < k:
             put(heap, b, both, 0.0)
@@ -138,14 +131,14 @@ def _lloyd(Y: Floats, label: Labels, count: int, state: State) -> tuple[Labels, 
     n, d = Y.shape
     size, moved = np.empty(count, np.intp), np.empty(count, np.bool_)
     centre, total = np.full((count, d), np.inf), np.empty((count, d))
-    distance, number = np.full(n, -1.0), np.arange(count)
+    distance = np.full(n, -1.0)
     for _ in range(_ROUNDS):
         _means(Y, label, size, centre, total, moved)
         if state[STOP] or not moved.any():
             break
-        every = new_tree(centre, np.flatnonzero(size))
-        fresh = every if moved[size > 0].all() else new_tree(centre, np.flatnonzero(moved))
-        changed = _assign_all(Y, label, distance, centre, moved, number, every, fresh, state)
+        every = build(centre, np.flatnonzero(size))
+        fresh = every if moved[size > 0].all() else build(centre, np.flatnonzero(moved))
+        changed = _assign_all(Y, label, distance, centre, moved, every, fresh, state)
         state[DONE] = max(state[DONE], n - changed - 1)
     return size, centre
 
@@ -156,20 +149,15 @@ def _assign_all(
     distance: Floats,
     centre: Floats,
     moved: NDArray[np.bool_],
-    number: Labels,
-    every: NearTree,
-    fresh: NearTree,
+    every: Tree,
+    fresh: Tree,
     state: State,
 ) -> int:
     changes = []
 
     def assign(start: int, stop: int, _: int) -> None:
-        room = new_room()
-        changes.append(
-            _assign(
-                Y, start, stop, label, distance, centre, moved, number, every, fresh, room, state
-            )
-        )
+        mine = for_thread(every), for_thread(fresh)
+        changes.append(_assign(Y, start, stop, label, distance, centre, moved, *mine, state))
 
     share_out(assign, len(Y), state, at_once=_AT_ONCE)
     return sum(changes)
@@ -177,15 +165,15 @@ def _assign_all(
 
 def _merge_all(k: int, size: Labels, centre: Floats, state: State) -> Labels:
     """Merge small groups; return the group that each cluster ends up in."""
-    number, room = np.arange(len(size)), new_room()
+    number = np.arange(len(size))
     into, heap = number.copy(), new_heap(len(size))
     for c in np.flatnonzero((size > 0) & (size < k)):
         put(heap, c, size[c], 0.0)
     while heap.size[0] > 0 and not state[STOP]:
         there = np.flatnonzero((into == number) & (size > 0))
         half = (len(there) + 1) // 2  # then a new tree, lest searches pass by many that are gone
-        tree = new_tree(centre, there)
-        _merge(tree, half, k, centre, size, number, into, heap, room, state)
+        tree = build(centre, there)
+        _merge(tree, half, k, centre, size, into, heap, state)
     while (into[into] != into).any():
         into = into[into]
     return into

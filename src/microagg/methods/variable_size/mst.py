@@ -24,7 +24,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.block_tree import Indices
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.methods.variable_size.spanning_tree import check_tree, spanning_edges
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -66,7 +66,7 @@ def _preorder(first, second, number, above, size):  # type: ignore[no-untyped-de
         size[above[p]] += size[p]
 
 
-@kernel
+@inner
 def _add(counts, p, amount):  # type: ignore[no-untyped-def]
     p += 1
     while p < counts.size:
@@ -74,7 +74,7 @@ def _add(counts, p, amount):  # type: ignore[no-untyped-def]
         p += p & -p
 
 
-@kernel
+@inner
 def _sum_before(counts, p):  # type: ignore[no-untyped-def]
     total = 0
     while p > 0:
@@ -83,7 +83,7 @@ def _sum_before(counts, p):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def _rename(group, top, end_of, is_top, name):  # type: ignore[no-untyped-def]
     """Name the group whose topmost record is ``top``, passing over what was cut off below it."""
     group[top] = name

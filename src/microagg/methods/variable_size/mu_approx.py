@@ -35,9 +35,10 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
-from microagg.kernels.jit import kernel
-from microagg.kernels.near_tree import nearest, new_room, new_tree
+from microagg.kernels.jit import inner, kernel
+from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
 from microagg.kernels.threads import share_out
+from microagg.methods.variable_size.mst import cut
 from microagg.progress import DONE, STOP, State, new_state
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
@@ -45,15 +46,26 @@ _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
 
 
 @kernel
-def _point(tree, X, tree_of, start, stop, target, length, room, state):  # type: ignore[no-untyped-def]
-    """Find the nearest record of another tree for each of some roots."""
+def _point(tree, X, start, stop, target, length, state):  # type: ignore[no-untyped-def]
+    """Find the nearest other record for each of some."""
     for u in range(start, stop):
         if state[STOP]:
             return
-        length[u], target[u] = nearest(tree, X[u], tree_of, tree_of[u], np.inf, X.shape[0], room)
+        length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
 
 
-@kernel
+@inner
+def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type: ignore[no-untyped-def]
+    """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
+    best, best_row = np.inf, -1
+    for a in range(nearest(tree, point, size + 1, distances, rows)):
+        distance, row = distances[a], rows[a]
+        if tree_of[row] != own and (distance < best or (distance == best and row < best_row)):
+            best, best_row = distance, row
+    return best, best_row
+
+
+@inner
 def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
     """Make one tree of two; return its number. Members of a tree are linked in a ring."""
     if size[a] > size[b]:
@@ -70,12 +82,12 @@ def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _grow(tree, X, k, tree_of, target, length, parent, heap, room, state):  # type: ignore[no-untyped-def]
+def _grow(tree, X, k, target, length, parent, heap, state):  # type: ignore[no-untyped-def]
     """Grow the forest; ``parent[u]`` is where u points to, −1 for nowhere."""
     n = X.shape[0]
-    following, size, root = np.empty(n, np.intp), np.empty(n, np.intp), np.empty(n, np.intp)
+    tree_of, following, root = np.arange(n), np.arange(n), np.arange(n)
+    size, distances, rows = np.ones(n, np.intp), np.empty(k), np.empty(k, np.intp)
     for u in range(n):
-        following[u], size[u], root[u] = u, 1, u
         outside = 0.0
         for j in range(X.shape[1]):
             outside += X[u, j] * X[u, j]
@@ -95,73 +107,53 @@ def _grow(tree, X, k, tree_of, target, length, parent, heap, room, state):  # ty
             take_out(heap, r)
             state[DONE] += size[both] if small else grown
         elif tree_of[target[r]] == both:
-            _point(tree, X, tree_of, r, r + 1, target, length, room, state)
+            length[r], target[r] = _nearest_outside(
+                tree, X[r], tree_of, both, size[both], distances, rows
+            )
             put(heap, r, length[r], heap.key[r, 1])
 
 
 @kernel
-def _link(parent, first, ends):  # type: ignore[no-untyped-def]
-    """List the neighbours of each record: those of i are ends[first[i]:first[i + 1]]."""
+def _link(parent, group, first, ends):  # type: ignore[no-untyped-def]
+    """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
     n = parent.size
     for u in range(n):
-        if parent[u] >= 0:
+        v = parent[u]
+        if v >= 0 and group[u] == group[v]:
             first[u] += 1
-            first[parent[u]] += 1
+            first[v] += 1
     for i in range(1, n + 1):
         first[i] += first[i - 1]
     for u in range(n):  # the lists fill from their ends, to which ``first`` points so far
         v = parent[u]
-        if v >= 0:
+        if v >= 0 and group[u] == group[v]:
             first[u] -= 1
             first[v] -= 1
             ends[first[u]], ends[first[v]] = v, u
 
 
-@kernel
-def _walk(first, ends, start, without, most, found, origin):  # type: ignore[no-untyped-def]
-    """Write down at most ``most`` records on the side of ``start`` of the edge to ``without``.
+@inner
+def _walk(first, ends, start, without, found, origin):  # type: ignore[no-untyped-def]
+    """Write down the records on the side of ``start`` of the edge to ``without``.
 
-    ``origin`` gets the place in ``found`` of the record that each one was reached from. An end of
-    −1 is an edge that was cut. Returns how many were found.
+    ``origin`` gets the place in ``found`` of the record that each one was reached from. Returns
+    how many were found.
     """
     found[0], origin[0] = start, -1
     have = 1
     at = 0
-    while at < have and have < most:
+    while at < have:
         i = found[at]
         before = without if origin[at] < 0 else found[origin[at]]
         for e in range(first[i], first[i + 1]):
-            if ends[e] >= 0 and ends[e] != before and have < most:
+            if ends[e] != before:
                 found[have], origin[have] = ends[e], at
                 have += 1
         at += 1
     return have
 
 
-@kernel
-def _drop(first, ends, u, v):  # type: ignore[no-untyped-def]
-    e = first[u]
-    while ends[e] != v:
-        e += 1
-    ends[e] = -1
-
-
-@kernel
-def _cut(first, ends, tails, parent, k, found, origin, state):  # type: ignore[no-untyped-def]
-    """Cut the edges of ``tails`` to their parents, in this order, where both sides keep k."""
-    for u in tails:
-        if state[STOP]:
-            return
-        v = parent[u]
-        if (
-            _walk(first, ends, u, v, k, found, origin) == k
-            and _walk(first, ends, v, u, k, found, origin) == k
-        ):
-            _drop(first, ends, u, v)
-            _drop(first, ends, v, u)
-
-
-@kernel
+@inner
 def _hub(found, origin, have, k, below):  # type: ignore[no-untyped-def]
     """Place in ``found`` of the record all of whose branches have fewer than k records."""
     for at in range(have):
@@ -186,7 +178,7 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
     for i in range(n):
         if labels[i] >= 0 or branch[i] >= 0:
             continue
-        have = _walk(first, ends, i, -1, n, found, origin)
+        have = _walk(first, ends, i, NO_ROW, found, origin)
         if have < 2 * k:
             for at in range(have):
                 labels[found[at]] = i
@@ -195,12 +187,11 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
         branch[hub], hub_of[branches] = branches, hub
         branches += 1
         for e in range(first[hub], first[hub + 1]):
-            if ends[e] >= 0:
-                have = _walk(first, ends, ends[e], hub, n, found, origin)
-                for at in range(have):
-                    branch[found[at]] = branches
-                hub_of[branches] = hub
-                branches += 1
+            have = _walk(first, ends, ends[e], hub, found, origin)
+            for at in range(have):
+                branch[found[at]] = branches
+            hub_of[branches] = hub
+            branches += 1
     return branches
 
 
@@ -221,7 +212,7 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):  # type: ignor
             distance[b] += (centroid[b, j] - X[hub_of[b], j]) ** 2
 
 
-@kernel
+@inner
 def _next_branch(centre, centroid, size, following, head, most):  # type: ignore[no-untyped-def]
     """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
     best, where = np.inf, head
@@ -238,7 +229,7 @@ def _next_branch(centre, centroid, size, following, head, most):  # type: ignore
     return where
 
 
-@kernel
+@inner
 def _gather(order, start, stop, k, size, centroid, group, following, centre):  # type: ignore[no-untyped-def]
     """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
     head = size.size  # of the list of branches left
@@ -265,33 +256,34 @@ def _gather(order, start, stop, k, size, centroid, group, following, centre):  #
 
 
 @kernel
-def _gather_all(order, hub_of, k, size, centroid, group, state):  # type: ignore[no-untyped-def]
+def _gather_all(order, bounds, k, size, centroid, group, state):  # type: ignore[no-untyped-def]
+    """Gather the branches of each hub; those of hub h are order[bounds[h]:bounds[h + 1]]."""
     following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
-    start = 0
-    for stop in range(1, order.size + 1):
-        if stop == order.size or hub_of[order[stop]] != hub_of[order[start]]:
-            if state[STOP]:
-                return
-            _gather(order, start, stop, k, size, centroid, group, following, centre)
-            start = stop
+    for h in range(bounds.size - 1):
+        if state[STOP]:
+            return
+        _gather(order, bounds[h], bounds[h + 1], k, size, centroid, group, following, centre)
 
 
 def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> Labels:
     """Cut the forest into groups."""
     n, d = X.shape
-    first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, first, ends)
-    tails = np.flatnonzero(parent >= 0)
+    roots, tails = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)
     tails = tails[np.argsort(-length[tails], kind="stable")]
+    # The roots are strung together: the edges between them come first and are all cut.
+    one = np.concatenate([roots[:-1], tails])
+    other = np.concatenate([roots[1:], parent[tails]])
+    first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
+    _link(parent, cut(one, other, n, k), first, ends)
     found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
-    _cut(first, ends, tails, parent, k, found, origin, state)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
     size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
     least, group = np.empty(m, np.intp), np.empty(m, np.intp)
     _measure(X, branch, hub_of, size, centroid, distance, least)
     order = np.lexsort((least, -distance, hub_of[:m]))
-    _gather_all(order, hub_of, k, size, centroid, group, state)
+    bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
+    _gather_all(order, bounds, k, size, centroid, group, state)
     rest = branch >= 0
     labels[rest] = n + group[branch[rest]]
     return labels
@@ -319,12 +311,12 @@ def mu_approx(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     if k == 1:
         state[DONE] = n
         return everyone
-    tree, tree_of, parent = new_tree(X, everyone), everyone.copy(), np.full(n, -1)
+    tree, parent = build(X, everyone), np.full(n, -1)
     target, length = np.empty(n, np.intp), np.empty(n)
 
     def point(start: int, stop: int, _: int) -> None:
-        _point(tree, X, tree_of, start, stop, target, length, new_room(), state)
+        _point(for_thread(tree), X, start, stop, target, length, state)
 
     share_out(point, n, state, at_once=_AT_ONCE)
-    _grow(tree, X, k, tree_of, target, length, parent, new_heap(n), new_room(), state)
+    _grow(tree, X, k, target, length, parent, new_heap(n), state)
     return everyone if state[STOP] else _split(X, k, parent, length, state)

@@ -28,8 +28,8 @@ import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
-from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import WIDTH, build, nearest, nearest_one, remove
+from microagg.kernels.jit import inner, kernel
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, nearest, nearest_one, remove
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -50,14 +50,14 @@ class _Group(NamedTuple):
     gap: Any  # squared distance to it; when it is not known, it is at least that far
 
 
-@kernel
+@inner
 def _join(labels, tree, members, size, row, group):  # type: ignore[no-untyped-def]
     members.rows[size], members.other[size], members.gap[size] = row, -1, 0.0
     labels[row] = group
     remove(tree, row)
 
 
-@kernel
+@inner
 def _found(X, labels, tree, members, seed, k, group, distances, rows):  # type: ignore[no-untyped-def]
     """Form a group of a record and its k−1 nearest."""
     _join(labels, tree, members, 0, seed, group)
@@ -68,7 +68,7 @@ def _found(X, labels, tree, members, seed, k, group, distances, rows):  # type: 
         _join(labels, tree, members, a, rows[have - a], group)
 
 
-@kernel
+@inner
 def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untyped-def]
     """Squared distance and row of the record without a group that is nearest to any member."""
     best, best_row = np.inf, -1
@@ -81,7 +81,7 @@ def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untype
     for a in range(size):
         if members.other[a] >= 0 or members.gap[a] > best:
             continue
-        gap, row = nearest_one(tree, X[members.rows[a]], -1, _AHEAD * best, labels.size, -1.0)
+        gap, row = nearest_one(tree, X[members.rows[a]], NO_ROW, _AHEAD * best, labels.size, -1.0)
         members.gap[a] = gap
         if row < labels.size:
             members.other[a] = row
@@ -90,14 +90,14 @@ def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untype
     return best, best_row
 
 
-@kernel
+@inner
 def _extend(X, labels, tree, members, m, k, gamma, group):  # type: ignore[no-untyped-def]
     """Let records join the group while they are nearer to it than to the m left."""
     size = k
     while size < 2 * k - 1 and m > 0:
         inside, row = _nearest_to_group(X, labels, tree, members, size)
         enough = inside / gamma * (1 - 1e-12)
-        outside, other = nearest_one(tree, X[row], row, np.inf, -1, enough)
+        outside, other = nearest_one(tree, X[row], row, np.inf, NO_ROW, enough)
         if not inside < gamma * outside:
             break
         _join(labels, tree, members, size, row, group)
@@ -134,7 +134,7 @@ def _join_nearest(X, labels, tree):  # type: ignore[no-untyped-def]
     """Give each record without a label that of the record of the tree nearest to it."""
     for i in range(labels.size):
         if labels[i] < 0:
-            labels[i] = labels[nearest_one(tree, X[i], -1, np.inf, -1, -1.0)[1]]
+            labels[i] = labels[nearest_one(tree, X[i], NO_ROW, np.inf, NO_ROW, -1.0)[1]]
 
 
 @kernel
