@@ -8,7 +8,8 @@ import pytest
 from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
 from microagg.methods.univariate import sorted_cut
-from microagg.methods.univariate.sorted_cut import cut_sorted, labels_of, sorted_order
+from microagg.methods.univariate.order import labels_of, sorted_order
+from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
 
 FUNCTIONS = (
@@ -46,13 +47,28 @@ def test_labels_in_the_order_of_the_rows(function):
         assert labels.tolist() == [seen.index(g) for g in expected.tolist()]
 
 
-@pytest.mark.parametrize("n", [1, 2, 49_999, 50_000, 50_001, 120_000])
+def _hostile(n, rng):
+    """Columns that try the packing of values and rows into one number."""
+    yield rng.random(n)
+    yield rng.standard_normal(n) * 10.0 ** rng.integers(-300, 300, n)
+    yield rng.integers(0, 30, n) * 0.1
+    yield np.zeros(n)
+    yield -np.arange(n) * 1.0
+    yield rng.integers(0, 2, n) * 5e-324 * rng.choice([-1, 1], n)
+    yield rng.choice([1.7e308, -1.7e308, 0.0], n)
+    # Close together beside others of the opposite sign: keys say nothing about their order.
+    yield np.where(rng.random(n) < 0.01, -1.0, 1e9 + rng.random(n))
+    yield np.where(rng.random(n) < 0.01, -1.0, 1.0 + rng.integers(0, 9, n) * 2.0**-52)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 29_999, 30_000, 30_001, 120_000])
 def test_sorted_order_is_stable(n):
-    rng = np.random.default_rng(n)
-    for x in (rng.random(n), rng.integers(0, 30, n) * 0.1, np.zeros(n), -np.arange(n) * 1.0):
+    for x in _hostile(n, np.random.default_rng(n)):
+        before = x.copy()
         order, values = sorted_order(x)
         assert np.array_equal(order, np.argsort(x, kind="stable"))
         assert np.array_equal(values, x[order])
+        assert np.array_equal(x, before)
 
 
 def test_zeros_of_both_signs_are_equal():
