@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import InputError, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.progress import Report, State, run_watched
@@ -74,25 +72,23 @@ def partition(
         )
 
     started = time.perf_counter()
-    scaling = fit_scale(matrix, scale)
     raw = chosen.takes_raw(matrix.shape[1])
-    data = matrix if raw else scaling.apply(matrix)
+    data = matrix if raw else fit_scale(matrix, scale).apply(matrix)
+    sst = total_squares(matrix, scale)
 
     def work(state: State) -> Any:
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
     found = run_watched(work, report=progress)
-    labels = canonical_labels(found.labels if raw else found)
-    scaled = scaling.apply(matrix) if raw else data
-    sst = float(np.square(scaled - scaled.mean(axis=0)).sum())
+    labels = found.labels if raw else canonical_labels(found)
     return Partition(
         labels=labels,
         k=k,
         method=chosen.name,
         scale=scale,
         options=settings,
-        sse=found.lost * sst if raw else sum_of_squares(scaled, labels),
+        sse=found.lost * sst if raw else sum_of_squares(data, labels),
         sst=sst,
         seconds=time.perf_counter() - started,
     )

@@ -61,7 +61,8 @@ class Method:
     def function(self, n_columns: int) -> Callable[..., Any]:
         """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
 
-        It returns labels; one that takes raw values also returns SSE/SST.
+        It returns labels; one that takes raw values numbers them by first appearance and also
+        returns SSE/SST.
         """
         place = self.univariate if self.takes_raw(n_columns) else self.implementation
         module, name = place.split(":")

@@ -69,8 +69,8 @@ R1, FR, ORIGIN, KNOWN, MODULAR, TRAIL, PLACE, STACK, GUESS, FOUND = range(10)
 ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(10, 14)
 # Places of q[PLACE]: k and cost; first value of the window, columns settled so far, last column
 # of the window; whether its doubled sums are there; whether a question waits for Python;
-# how many answers there are.
-K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS = range(8)
+# how many answers there are; the column to stop at; whether progress is reported elsewhere.
+K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS, UNTIL, QUIET = range(10)
 # Places of w[BOUND]: error of the carried H, of the carried F, absolute error of values.
 CARRIED, CARRIED_DOUBLED, TINY = range(3)
 
@@ -103,8 +103,8 @@ def new_line(x: Floats, k: int, cost: int) -> Line:
     w = np.empty((9, width))
     w[BOUND, : TINY + 1] = 0.0, 0.0, tiny
     q = np.empty((14, width), dtype=np.int64)
-    q[PLACE, : ANSWERS + 1] = 0
-    q[PLACE, K], q[PLACE, COST] = k, cost
+    q[PLACE, : QUIET + 1] = 0
+    q[PLACE, K], q[PLACE, COST], q[PLACE, UNTIL] = k, cost, n
     inverses(w[INVERSE], w[INVERSE_LOW], q[MODULAR], k)
     small = n < 2**31 - 1
     back = np.empty(n + 1, dtype=np.int32) if small else np.empty(n + 1, dtype=np.int64)
@@ -136,7 +136,7 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
         q[PLACE, ANSWERS] += 1
         if at + 1 == q.shape[1]:
             q = np.concatenate([q, np.empty_like(q)], axis=1)
-    line.q[PLACE, : ANSWERS + 1] = q[PLACE, : ANSWERS + 1]
+    line.q[:] = q[:, : line.q.shape[1]]
 
 
 @inner
@@ -158,7 +158,7 @@ def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     A window that waits for an answer is taken up again as it was. After the last window
     the first is larger than the last.
     """
-    n, k, settled = x.size, q[PLACE, K], q[PLACE, SETTLED]
+    n, k, settled = q[PLACE, UNTIL], q[PLACE, K], q[PLACE, SETTLED]
     if q[PLACE, ASKED]:
         q[PLACE, ASKED] = 0
         return max(settled, k - 1) + 1 - q[PLACE, LO], q[PLACE, HI] - q[PLACE, LO]
@@ -208,7 +208,9 @@ def window_done(q, state, last):  # type: ignore[no-untyped-def]
     """Call a window settled, unless a question came up; return whether it is."""
     if q[PLACE, ASKED]:
         return False
-    q[PLACE, SETTLED] = state[DONE] = q[PLACE, LO] + last
+    q[PLACE, SETTLED] = q[PLACE, LO] + last
+    if not q[PLACE, QUIET]:
+        state[DONE] = q[PLACE, SETTLED]
     return True
 
 

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import entry
 
-__all__ = ["in_two_threads", "labels_of", "sorted_order"]
+__all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_of", "sorted_order"]
 
 T = TypeVar("T")
 Rows = NDArray[np.signedinteger]
 
 # Threads pay from about this many values on.
-_WORTH_TWO_THREADS = 30_000
+WORTH_TWO_THREADS = 30_000
 _FEW_MOVES = 2  # a value, while inserting
 
 
@@ -67,7 +67,7 @@ def sorted_order(x: Floats) -> tuple[Rows, Floats]:
         return keys
 
     rows: Rows
-    if n < _WORTH_TWO_THREADS:
+    if n < WORTH_TWO_THREADS:
         rows = (sorted_keys(0, n) & mask).astype(kind)
         values = x[rows]
     else:
@@ -154,7 +154,7 @@ def labels_of(rows: Rows, ends: Labels) -> Labels:
     [0, 1, 0, 1]
     """
     groups = len(ends)
-    both = len(rows) >= _WORTH_TWO_THREADS
+    both = len(rows) >= WORTH_TWO_THREADS
     cuts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
     lower, upper = cuts[: groups // 2 + 1], cuts[groups // 2 :]
     # Groups in the order of their first rows: row and group in one number, as above.

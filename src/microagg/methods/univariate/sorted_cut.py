@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, near_one, new_line
+from microagg.methods.univariate.costs import COSTS, near_one
+from microagg.methods.univariate.ends import Fill, best_ends
 from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.progress import DONE, State, new_state
 from microagg.tables.matrix import check_k
@@ -217,23 +218,5 @@ def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
         state[DONE] = n
         return np.array([n], dtype=np.int64)
     module, name = ALGORITHMS[method]
-    fill: Callable[[Line, State], None] = getattr(
-        import_module(f"microagg.methods.univariate.{module}"), name
-    )
-    line = new_line(x, k, number)
-    fill(line, state)
-    if line.q[PLACE, SETTLED] < n:  # told to stop: nobody will look at this
-        return np.array([n], dtype=np.int64)
-    ends = np.empty(n // k, dtype=np.int64)
-    return ends[_trace(line.back, ends) :].copy()
-
-
-@entry
-def _trace(back, ends):  # type: ignore[no-untyped-def]
-    """Fill in the ends of the groups of all values from behind; return where they begin."""
-    g, j = ends.size, back.size - 1
-    while j > 0:
-        g -= 1
-        ends[g] = j
-        j = back[j]
-    return g
+    fill: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
+    return best_ends(fill, x, k, number, state)
