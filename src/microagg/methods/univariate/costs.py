@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import inner
+from microagg.methods.univariate.compiled import entry, inner
 from microagg.methods.univariate.exact import (
     MAX,
     ROUND_DOWN,
@@ -68,9 +68,12 @@ P1, H, S1, E1, FH, FL, INVERSE, INVERSE_LOW, BOUND = range(9)
 R1, FR, ORIGIN, KNOWN, MODULAR, TRAIL, PLACE, STACK, GUESS, FOUND = range(10)
 ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(10, 14)
 # Places of q[PLACE]: k and cost; first value of the window, columns settled so far, last column
-# of the window; whether its doubled sums are there; whether a question waits for Python;
+# of the window; whether its doubled sums are there; what Python is asked for, if anything;
 # how many answers there are; the column to stop at; whether progress is reported elsewhere.
 K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS, UNTIL, QUIET = range(10)
+# What Python may be asked for: to compare two starts, or to carry f over to the next window. The
+# latter is compiled apart, since most columns do without it.
+_COMPARE, _CARRY = 1, 2
 # Places of w[BOUND]: error of the carried H, of the carried F, absolute error of values.
 CARRIED, CARRIED_DOUBLED, TINY = range(3)
 
@@ -129,6 +132,9 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
         algorithm(line.x, line.raw, line.back, line.w, q, state)
         if not q[PLACE, ASKED]:
             break
+        if q[PLACE, ASKED] == _CARRY:
+            _carry(line.x, line.raw, line.back, line.w, q)
+            continue
         at = int(q[PLACE, ANSWERS])
         i, rival, j = int(q[ASK_START, at]), int(q[ASK_RIVAL, at]), int(q[ASK_COLUMN, at])
         cost = int(q[PLACE, COST])
@@ -155,8 +161,8 @@ def _ahead(k):  # type: ignore[no-untyped-def]
 def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     """Move to the next columns; return the first and the last of them, counted from LO.
 
-    A window that waits for an answer is taken up again as it was. After the last window
-    the first is larger than the last.
+    A window that waits for an answer is taken up again as it was. After the last window, and
+    when Python is asked for the next, the first is larger than the last.
     """
     n, k, settled = q[PLACE, UNTIL], q[PLACE, K], q[PLACE, SETTLED]
     if q[PLACE, ASKED]:
@@ -167,16 +173,16 @@ def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     q[PLACE, ANSWERS] = 0
     hi = min(settled + _ahead(k), n)
     if settled == 0:
-        _begin(x, w, q, 0, hi)
+        _begin(x, w, q, settled, hi)
         for t in range(1, k):
             w[H, t], q[ORIGIN, t] = np.inf, t
         return k, hi
     a = _ancestor(back, q, settled)
-    if a >= 0:
-        _begin(x, w, q, a, hi)
-        _retrace(x, raw, back, w, q, settled)
-    else:
-        _carry(x, raw, back, w, q, settled, hi)
+    if a < 0:
+        q[PLACE, ASKED] = _CARRY
+        return 1, 0
+    _begin(x, w, q, a, hi)
+    _retrace(x, raw, back, w, q, settled)
     return settled + 1 - q[PLACE, LO], hi - q[PLACE, LO]
 
 
@@ -251,14 +257,16 @@ def _retrace(x, raw, back, w, q, settled):  # type: ignore[no-untyped-def]
             w[H, j], q[ORIGIN, j] = np.inf, lo + j
 
 
-@inner
-def _carry(x, raw, back, w, q, settled, hi):  # type: ignore[no-untyped-def]
+@entry
+def _carry(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     """Start a window at the first column still needed, and carry the f over as they are.
 
-    For partitions that have nothing recent in common, as on tied or evenly spaced values.
+    For partitions that have nothing recent in common, as on evenly spaced values or for large k.
     """
-    k = q[PLACE, K]
+    k, settled = q[PLACE, K], q[PLACE, SETTLED]
+    hi = min(settled + _ahead(k), q[PLACE, UNTIL])
     lo, count = settled - 2 * k + 2, 2 * k - 1
+    q[PLACE, ASKED] = _COMPARE  # the window waits to be taken up
     first = lo - q[PLACE, LO]
     alike = True
     for t in range(first, first + count):
@@ -367,18 +375,19 @@ def prefers(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
 
 @inner
 def best_of_close(x, raw, back, w, q, first, last, j, limit):  # type: ignore[no-untyped-def]
-    """Best start among those of first..last whose value is at most ``limit``; exact."""
-    lo, best = q[PLACE, LO], -1
+    """Best start among those of first..last whose value is at most ``limit``, and its value."""
+    lo, best, least = q[PLACE, LO], first - 1, np.inf  # a start before the first is none
     free = raw[lo + first] == raw[lo + j - 1]
     for i in range(first, last + 1):
-        if value(x, w, q, i, j) > limit:
+        v = value(x, w, q, i, j)
+        if v > limit:
             continue
-        if best < 0 or (
+        if best < first or (
             not (free and q[ORIGIN, i] == q[ORIGIN, best])
             and prefers_exactly(x, raw, back, w, q, i, best, j)
         ):
-            best = i
-    return best
+            best, least = i, v
+    return best, least
 
 
 @inner
@@ -522,6 +531,6 @@ def _answer(q, i, rival, j):  # type: ignore[no-untyped-def]
         if q[ASK_START, at] == i and q[ASK_RIVAL, at] == rival and q[ASK_COLUMN, at] == j:
             return q[ANSWER, at] != 0
     if not q[PLACE, ASKED]:
-        q[PLACE, ASKED] = 1
+        q[PLACE, ASKED] = _COMPARE
         q[ASK_START, new], q[ASK_RIVAL, new], q[ASK_COLUMN, new] = i, rival, j
     return i < rival
