@@ -7,7 +7,7 @@ import pytest
 
 from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
-from microagg.methods.univariate import sorted_cut
+from microagg.methods.univariate import ends, sorted_cut
 from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
@@ -128,4 +128,49 @@ def test_reports_and_stops(function):
     state = new_state()
     state[STOP] = 1
     function(X, 3, progress=state)
+    assert state[DONE] == 0
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_two_threads_find_the_same_groups(cost, k, monkeypatch):
+    rng = np.random.default_rng(k)
+    n = ends.WORTH_TWO_THREADS
+    for x in (
+        rng.random(n),
+        rng.integers(0, n // 4, n) * 1.0,
+        np.exp(5 * rng.standard_normal(n)),
+        np.arange(n) * 1.0,  # partitions that need not meet
+        np.zeros(n),
+    ):
+        x.sort()
+        state = new_state()
+        both = sorted_cut.fastest(x[:, None], k, cost=cost, progress=state)
+        assert state[DONE] == n
+        with monkeypatch.context() as patch:
+            patch.setattr(ends, "WORTH_TWO_THREADS", n + 1)
+            alone = sorted_cut.fastest(x[:, None], k, cost=cost)
+        assert np.array_equal(both.labels, alone.labels)
+
+
+def test_a_second_thread_that_never_meets_the_first_is_not_believed(monkeypatch):
+    # Evenly spaced values in groups of exactly k: where the second thread starts decides its cuts.
+    asked = []
+    meet = ends._meet
+    monkeypatch.setattr(ends, "_meet", lambda *a: asked.append(meet(*a)) or asked[-1])
+    n = ends.WORTH_TWO_THREADS
+    found = {cut_sorted(np.arange(m) * 1.0, 3).tobytes() for m in range(n, n + 6)}
+    assert len(found) == 6
+    assert not all(asked)
+    for m in range(n, n + 6):
+        sizes = np.diff(cut_sorted(np.arange(m) * 1.0, 3), prepend=0)
+        assert sizes.min() == 3
+        assert sizes.sum() == m
+
+
+def test_two_threads_stop():
+    X = np.random.default_rng(3).random((ends.WORTH_TWO_THREADS, 1))
+    state = new_state()
+    state[STOP] = 1
+    sorted_cut.fastest(X, 3, progress=state)
     assert state[DONE] == 0

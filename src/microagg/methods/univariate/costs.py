@@ -69,8 +69,9 @@ R1, FR, ORIGIN, KNOWN, MODULAR, TRAIL, PLACE, STACK, GUESS, FOUND = range(10)
 ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(10, 14)
 # Places of q[PLACE]: k and cost; first value of the window, columns settled so far, last column
 # of the window; whether its doubled sums are there; what Python is asked for, if anything;
-# how many answers there are; the column to stop at; whether progress is reported elsewhere.
-K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS, UNTIL, QUIET = range(10)
+# how many answers there are; the column to stop at; whether progress is reported elsewhere;
+# how far back a window may reach for a common ancestor; how many columns it settles.
+K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS, UNTIL, QUIET, BEHIND, AHEAD = range(12)
 # What Python may be asked for: to compare two starts, or to carry f over to the next window. The
 # latter is compiled apart, since most columns do without it.
 _COMPARE, _CARRY = 1, 2
@@ -81,8 +82,9 @@ CARRIED, CARRIED_DOUBLED, TINY = range(3)
 # and twice again for good measure.
 _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
-# From this k on partitions meet too rarely to reach back for it.
-_LARGE = 64
+# Values of k, and for k below each how far a window reaches back and ahead, in units of k. From
+# 64 on partitions meet too rarely to reach far back; for large k a window must fit into a cache.
+_REACH = ((64, 32, 64), (1500, 8, 40), (2**63, 8, 12))
 
 
 class Line(NamedTuple):
@@ -102,12 +104,14 @@ def new_line(x: Floats, k: int, cost: int) -> Line:
     """Prepare sorted values: O(k), but for values of extreme size."""
     n = len(x)
     near, tiny = near_one(x)
-    width = max(min((96 if k < _LARGE else 20) * k, 4 * n) + 2, 64)
+    behind, ahead = next((b * k, a * k) for limit, b, a in _REACH if k < limit)
+    width = max(min(behind + ahead, 4 * n) + 2, 64)
     w = np.empty((9, width))
     w[BOUND, : TINY + 1] = 0.0, 0.0, tiny
     q = np.empty((14, width), dtype=np.int64)
-    q[PLACE, : QUIET + 1] = 0
+    q[PLACE, : AHEAD + 1] = 0
     q[PLACE, K], q[PLACE, COST], q[PLACE, UNTIL] = k, cost, n
+    q[PLACE, BEHIND], q[PLACE, AHEAD] = behind, ahead
     inverses(w[INVERSE], w[INVERSE_LOW], q[MODULAR], k)
     small = n < 2**31 - 1
     back = np.empty(n + 1, dtype=np.int32) if small else np.empty(n + 1, dtype=np.int64)
@@ -146,18 +150,6 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
 
 
 @inner
-def _behind(k):  # type: ignore[no-untyped-def]
-    """How far back a window may reach for a common ancestor of its starts."""
-    return (32 if k < _LARGE else 8) * k
-
-
-@inner
-def _ahead(k):  # type: ignore[no-untyped-def]
-    """Columns settled in one window."""
-    return (64 if k < _LARGE else 12) * k
-
-
-@inner
 def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     """Move to the next columns; return the first and the last of them, counted from LO.
 
@@ -171,7 +163,7 @@ def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     if settled >= n:
         return 1, 0
     q[PLACE, ANSWERS] = 0
-    hi = min(settled + _ahead(k), n)
+    hi = min(settled + q[PLACE, AHEAD], n)
     if settled == 0:
         _begin(x, w, q, settled, hi)
         for t in range(1, k):
@@ -193,7 +185,7 @@ def _ancestor(back, q, settled):  # type: ignore[no-untyped-def]
     The last column of a shrinking set gives way to the one that its partition comes from.
     """
     k = q[PLACE, K]
-    floor = max(settled - _behind(k), 0)
+    floor = max(settled - q[PLACE, BEHIND], 0)
     needed = max(settled - 2 * k + 2, 0)
     for t in range(settled - floor + 1):
         q[TRAIL, t] = floor + t >= needed
@@ -264,7 +256,7 @@ def _carry(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     For partitions that have nothing recent in common, as on evenly spaced values or for large k.
     """
     k, settled = q[PLACE, K], q[PLACE, SETTLED]
-    hi = min(settled + _ahead(k), q[PLACE, UNTIL])
+    hi = min(settled + q[PLACE, AHEAD], q[PLACE, UNTIL])
     lo, count = settled - 2 * k + 2, 2 * k - 1
     q[PLACE, ASKED] = _COMPARE  # the window waits to be taken up
     first = lo - q[PLACE, LO]

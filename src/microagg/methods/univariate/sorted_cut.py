@@ -48,8 +48,8 @@ ALGORITHMS = {
     "halving": ("halving", "halving"),
 }
 
-# Measured on uniform data: below, simple+ is faster than halving.
-_SIMPLE_PLUS_BELOW = 1200
+# Measured on uniform data: simple+ is faster than halving for k up to this and up to 2√n.
+_SIMPLE_PLUS_UP_TO = 1000
 
 
 def cut_sorted(
@@ -209,7 +209,8 @@ def _squares(x, ends):  # type: ignore[no-untyped-def]
 def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
     number = _number_of(cost)
     if method == "auto":
-        method = "simple-plus" if k < _SIMPLE_PLUS_BELOW else "halving"
+        small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * len(x)
+        method = "simple-plus" if small else "halving"
     if method not in ALGORITHMS:
         names = listed(["auto", *ALGORITHMS], limit=99)
         raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
