@@ -60,7 +60,7 @@ def against_peer(peer, n: int) -> None:  # type: ignore[no-untyped-def]
             lambda k=k: peer(x, k),
             lambda k=k, m=name, s=stable: peer(x, k, method=m, stable=s),
             lambda: np.argsort(x),
-            rounds=max(3, min(100, 5_000_000 // n)),
+            rounds=max(2, min(100, 5_000_000 // n)),
         )
         goal = GOALS[n][k > 10]
         extra = excess(x, peer(x, k), ours(x, k).labels)

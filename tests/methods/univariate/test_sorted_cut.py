@@ -61,7 +61,7 @@ def _hostile(n, rng):
     yield np.where(rng.random(n) < 0.01, -1.0, 1.0 + rng.integers(0, 9, n) * 2.0**-52)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 29_999, 30_000, 30_001, 120_000])
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 199_999, 200_000, 200_001])
 def test_sorted_order_is_stable(n):
     for x in _hostile(n, np.random.default_rng(n)):
         before = x.copy()
@@ -72,14 +72,14 @@ def test_sorted_order_is_stable(n):
 
 
 def test_zeros_of_both_signs_are_equal():
-    x = np.where(np.arange(60_000) % 2, -0.0, 0.0)
+    x = np.where(np.arange(200_000) % 2, -0.0, 0.0)
     order, _ = sorted_order(x)
-    assert np.array_equal(order, np.arange(60_000))
+    assert np.array_equal(order, np.arange(200_000))
 
 
 def test_labels_of_a_large_table():
     rng = np.random.default_rng(1)
-    x = rng.permutation(100_000) * 1.0
+    x = rng.permutation(200_000) * 1.0
     order, values = sorted_order(x)
     ends = cut_sorted(values, 5)
     labels = labels_of(order, ends)

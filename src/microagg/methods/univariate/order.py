@@ -33,7 +33,7 @@ T = TypeVar("T")
 Rows = NDArray[np.signedinteger]
 
 # Threads pay from about this many values on.
-WORTH_TWO_THREADS = 30_000
+WORTH_TWO_THREADS = 200_000
 _FEW_MOVES = 2  # a value, while inserting
 
 
