@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import (
     InputError,
     check_effort,
@@ -82,7 +82,7 @@ def refine(
         scale=scale,
         options={},
         sse=sum_of_squares(scaled, given),
-        sst=float(np.square(scaled - scaled.mean(axis=0)).sum()),
+        sst=total_squares(matrix, scale),
         seconds=time.perf_counter() - started,
     )
     return refined(before, scaled, settings, progress)

@@ -6,9 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import InputError, check_effort, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
@@ -84,31 +82,29 @@ def partition(
         )
 
     started = time.perf_counter()
-    scaling = fit_scale(matrix, scale)
     raw = chosen.takes_raw(matrix.shape[1])
-    data = matrix if raw else scaling.apply(matrix)
+    data = matrix if raw else fit_scale(matrix, scale).apply(matrix)
+    sst = total_squares(matrix, scale)
 
     def work(state: State) -> Any:
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
     found = run_watched(work, report=progress)
-    labels = canonical_labels(found.labels if raw else found)
-    scaled = scaling.apply(matrix) if raw else data
-    sst = float(np.square(scaled - scaled.mean(axis=0)).sum())
+    labels = found.labels if raw else canonical_labels(found)
     result = Partition(
         labels=labels,
         k=k,
         method=chosen.name,
         scale=scale,
         options=settings,
-        sse=found.lost * sst if raw else sum_of_squares(scaled, labels),
+        sse=found.lost * sst if raw else sum_of_squares(data, labels),
         sst=sst,
         seconds=time.perf_counter() - started,
     )
     if effort and not raw:  # what the exact methods found cannot be improved
         search = {"effort": effort, "time_limit": None, "random_state": random_state}
-        result = refined(result, scaled, search, progress)
+        result = refined(result, data, search, progress)
     if bound:
         proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
         least = result.sse if proved else lower_bound(matrix, k, scale=scale)

@@ -63,7 +63,8 @@ class Method:
     def function(self, n_columns: int) -> Callable[..., Any]:
         """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
 
-        It returns labels; one that takes raw values also returns SSE/SST.
+        It returns labels; one that takes raw values numbers them by first appearance and also
+        returns SSE/SST.
         """
         if self.takes_raw(n_columns):
             return _load(self.univariate)

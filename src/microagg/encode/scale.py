@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats
 
-__all__ = ["SCALES", "Scaling", "check_scale", "fit_scale"]
+__all__ = ["SCALES", "Scaling", "check_scale", "fit_scale", "total_squares"]
 
 SCALES = ("zscore", "range", "robust", "none")
 
@@ -83,6 +83,21 @@ def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
     spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how)
     spread[low == high] = np.inf
     return Scaling(low, exponent, centre, spread)
+
+
+def total_squares(X: Floats, how: str = "zscore") -> float:
+    """Sum of squared distances of the scaled records to their mean (SST), without scaling z-scores.
+
+    These have n − 1 in each column that is not constant, by definition.
+
+    >>> total_squares(np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]))
+    2.0
+    """
+    if how == "zscore":
+        varying = sum(float(column.min()) < float(column.max()) for column in X.T)
+        return float(varying * (len(X) - 1))
+    Y = fit_scale(X, how).apply(X)
+    return float(np.square(Y - Y.mean(axis=0)).sum())
 
 
 def _spread(Y: Floats, how: str) -> Floats:

@@ -18,6 +18,8 @@ __all__ = ["as_matrix", "check_k", "columns_matrix"]
 def as_matrix(X: Any) -> Floats:
     """Convert array-likes of shape (n,) or (n, d) and frames to a float64 matrix.
 
+    It may be the caller's own array, which nobody must write to.
+
     >>> as_matrix([1, 2, 3]).shape, as_matrix([[1, 2], [3, 4]]).shape
     ((3, 1), (2, 2))
     """
@@ -44,7 +46,8 @@ def as_matrix(X: Any) -> Floats:
             f"A partition needs at least one record and one column; the data have shape "
             f"{array.shape}. Pass some data."
         )
-    matrix = np.array(array, dtype=np.float64, order="C")
+    # A read-only array is copied, since kernels would be compiled once more for it.
+    matrix = np.require(array, np.float64, ["C", "A", "W"])
     for j in range(matrix.shape[1]):
         check_finite(matrix[:, j], j)
     return matrix

@@ -7,8 +7,9 @@ import pytest
 
 from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
-from microagg.methods.univariate import sorted_cut
-from microagg.methods.univariate.sorted_cut import cut_sorted, labels_of, sorted_order
+from microagg.methods.univariate import ends, sorted_cut
+from microagg.methods.univariate.order import labels_of, sorted_order
+from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
 
 FUNCTIONS = (
@@ -46,24 +47,39 @@ def test_labels_in_the_order_of_the_rows(function):
         assert labels.tolist() == [seen.index(g) for g in expected.tolist()]
 
 
-@pytest.mark.parametrize("n", [1, 2, 49_999, 50_000, 50_001, 120_000])
+def _hostile(n, rng):
+    """Columns that try the packing of values and rows into one number."""
+    yield rng.random(n)
+    yield rng.standard_normal(n) * 10.0 ** rng.integers(-300, 300, n)
+    yield rng.integers(0, 30, n) * 0.1
+    yield np.zeros(n)
+    yield -np.arange(n) * 1.0
+    yield rng.integers(0, 2, n) * 5e-324 * rng.choice([-1, 1], n)
+    yield rng.choice([1.7e308, -1.7e308, 0.0], n)
+    # Close together beside others of the opposite sign: keys say nothing about their order.
+    yield np.where(rng.random(n) < 0.01, -1.0, 1e9 + rng.random(n))
+    yield np.where(rng.random(n) < 0.01, -1.0, 1.0 + rng.integers(0, 9, n) * 2.0**-52)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 199_999, 200_000, 200_001])
 def test_sorted_order_is_stable(n):
-    rng = np.random.default_rng(n)
-    for x in (rng.random(n), rng.integers(0, 30, n) * 0.1, np.zeros(n), -np.arange(n) * 1.0):
+    for x in _hostile(n, np.random.default_rng(n)):
+        before = x.copy()
         order, values = sorted_order(x)
         assert np.array_equal(order, np.argsort(x, kind="stable"))
         assert np.array_equal(values, x[order])
+        assert np.array_equal(x, before)
 
 
 def test_zeros_of_both_signs_are_equal():
-    x = np.where(np.arange(60_000) % 2, -0.0, 0.0)
+    x = np.where(np.arange(200_000) % 2, -0.0, 0.0)
     order, _ = sorted_order(x)
-    assert np.array_equal(order, np.arange(60_000))
+    assert np.array_equal(order, np.arange(200_000))
 
 
 def test_labels_of_a_large_table():
     rng = np.random.default_rng(1)
-    x = rng.permutation(100_000) * 1.0
+    x = rng.permutation(200_000) * 1.0
     order, values = sorted_order(x)
     ends = cut_sorted(values, 5)
     labels = labels_of(order, ends)
@@ -112,4 +128,49 @@ def test_reports_and_stops(function):
     state = new_state()
     state[STOP] = 1
     function(X, 3, progress=state)
+    assert state[DONE] == 0
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_two_threads_find_the_same_groups(cost, k, monkeypatch):
+    rng = np.random.default_rng(k)
+    n = ends.WORTH_TWO_THREADS
+    for x in (
+        rng.random(n),
+        rng.integers(0, n // 4, n) * 1.0,
+        np.exp(5 * rng.standard_normal(n)),
+        np.arange(n) * 1.0,  # partitions that need not meet
+        np.zeros(n),
+    ):
+        x.sort()
+        state = new_state()
+        both = sorted_cut.fastest(x[:, None], k, cost=cost, progress=state)
+        assert state[DONE] == n
+        with monkeypatch.context() as patch:
+            patch.setattr(ends, "WORTH_TWO_THREADS", n + 1)
+            alone = sorted_cut.fastest(x[:, None], k, cost=cost)
+        assert np.array_equal(both.labels, alone.labels)
+
+
+def test_a_second_thread_that_never_meets_the_first_is_not_believed(monkeypatch):
+    # Evenly spaced values in groups of exactly k: where the second thread starts decides its cuts.
+    asked = []
+    meet = ends._meet
+    monkeypatch.setattr(ends, "_meet", lambda *a: asked.append(meet(*a)) or asked[-1])
+    n = ends.WORTH_TWO_THREADS
+    found = {cut_sorted(np.arange(m) * 1.0, 3).tobytes() for m in range(n, n + 6)}
+    assert len(found) == 6
+    assert not all(asked)
+    for m in range(n, n + 6):
+        sizes = np.diff(cut_sorted(np.arange(m) * 1.0, 3), prepend=0)
+        assert sizes.min() == 3
+        assert sizes.sum() == m
+
+
+def test_two_threads_stop():
+    X = np.random.default_rng(3).random((ends.WORTH_TWO_THREADS, 1))
+    state = new_state()
+    state[STOP] = 1
+    sorted_cut.fastest(X, 3, progress=state)
     assert state[DONE] == 0

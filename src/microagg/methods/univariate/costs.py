@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import inner
+from microagg.methods.univariate.compiled import entry, inner
 from microagg.methods.univariate.exact import (
     MAX,
     ROUND_DOWN,
@@ -68,9 +68,13 @@ P1, H, S1, E1, FH, FL, INVERSE, INVERSE_LOW, BOUND = range(9)
 R1, FR, ORIGIN, KNOWN, MODULAR, TRAIL, PLACE, STACK, GUESS, FOUND = range(10)
 ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(10, 14)
 # Places of q[PLACE]: k and cost; first value of the window, columns settled so far, last column
-# of the window; whether its doubled sums are there; whether a question waits for Python;
-# how many answers there are.
-K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS = range(8)
+# of the window; whether its doubled sums are there; what Python is asked for, if anything;
+# how many answers there are; the column to stop at; whether progress is reported elsewhere;
+# how far back a window may reach for a common ancestor; how many columns it settles.
+K, COST, LO, SETTLED, HI, READY, ASKED, ANSWERS, UNTIL, QUIET, BEHIND, AHEAD = range(12)
+# What Python may be asked for: to compare two starts, or to carry f over to the next window. The
+# latter is compiled apart, since most columns do without it.
+_COMPARE, _CARRY = 1, 2
 # Places of w[BOUND]: error of the carried H, of the carried F, absolute error of values.
 CARRIED, CARRIED_DOUBLED, TINY = range(3)
 
@@ -78,8 +82,9 @@ CARRIED, CARRIED_DOUBLED, TINY = range(3)
 # and twice again for good measure.
 _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
-# From this k on partitions meet too rarely to reach back for it.
-_LARGE = 64
+# Values of k, and for k below each how far a window reaches back and ahead, in units of k. From
+# 64 on partitions meet too rarely to reach far back; for large k a window must fit into a cache.
+_REACH = ((64, 32, 64), (1500, 8, 40), (2**63, 8, 12))
 
 
 class Line(NamedTuple):
@@ -99,12 +104,14 @@ def new_line(x: Floats, k: int, cost: int) -> Line:
     """Prepare sorted values: O(k), but for values of extreme size."""
     n = len(x)
     near, tiny = near_one(x)
-    width = max(min((96 if k < _LARGE else 20) * k, 4 * n) + 2, 64)
+    behind, ahead = next((b * k, a * k) for limit, b, a in _REACH if k < limit)
+    width = max(min(behind + ahead, 4 * n) + 2, 64)
     w = np.empty((9, width))
     w[BOUND, : TINY + 1] = 0.0, 0.0, tiny
     q = np.empty((14, width), dtype=np.int64)
-    q[PLACE, : ANSWERS + 1] = 0
-    q[PLACE, K], q[PLACE, COST] = k, cost
+    q[PLACE, : AHEAD + 1] = 0
+    q[PLACE, K], q[PLACE, COST], q[PLACE, UNTIL] = k, cost, n
+    q[PLACE, BEHIND], q[PLACE, AHEAD] = behind, ahead
     inverses(w[INVERSE], w[INVERSE_LOW], q[MODULAR], k)
     small = n < 2**31 - 1
     back = np.empty(n + 1, dtype=np.int32) if small else np.empty(n + 1, dtype=np.int64)
@@ -129,6 +136,9 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
         algorithm(line.x, line.raw, line.back, line.w, q, state)
         if not q[PLACE, ASKED]:
             break
+        if q[PLACE, ASKED] == _CARRY:
+            _carry(line.x, line.raw, line.back, line.w, q)
+            continue
         at = int(q[PLACE, ANSWERS])
         i, rival, j = int(q[ASK_START, at]), int(q[ASK_RIVAL, at]), int(q[ASK_COLUMN, at])
         cost = int(q[PLACE, COST])
@@ -136,47 +146,35 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
         q[PLACE, ANSWERS] += 1
         if at + 1 == q.shape[1]:
             q = np.concatenate([q, np.empty_like(q)], axis=1)
-    line.q[PLACE, : ANSWERS + 1] = q[PLACE, : ANSWERS + 1]
-
-
-@inner
-def _behind(k):  # type: ignore[no-untyped-def]
-    """How far back a window may reach for a common ancestor of its starts."""
-    return (32 if k < _LARGE else 8) * k
-
-
-@inner
-def _ahead(k):  # type: ignore[no-untyped-def]
-    """Columns settled in one window."""
-    return (64 if k < _LARGE else 12) * k
+    line.q[:] = q[:, : line.q.shape[1]]
 
 
 @inner
 def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     """Move to the next columns; return the first and the last of them, counted from LO.
 
-    A window that waits for an answer is taken up again as it was. After the last window
-    the first is larger than the last.
+    A window that waits for an answer is taken up again as it was. After the last window, and
+    when Python is asked for the next, the first is larger than the last.
     """
-    n, k, settled = x.size, q[PLACE, K], q[PLACE, SETTLED]
+    n, k, settled = q[PLACE, UNTIL], q[PLACE, K], q[PLACE, SETTLED]
     if q[PLACE, ASKED]:
         q[PLACE, ASKED] = 0
         return max(settled, k - 1) + 1 - q[PLACE, LO], q[PLACE, HI] - q[PLACE, LO]
     if settled >= n:
         return 1, 0
     q[PLACE, ANSWERS] = 0
-    hi = min(settled + _ahead(k), n)
+    hi = min(settled + q[PLACE, AHEAD], n)
     if settled == 0:
-        _begin(x, w, q, 0, hi)
+        _begin(x, w, q, settled, hi)
         for t in range(1, k):
             w[H, t], q[ORIGIN, t] = np.inf, t
         return k, hi
     a = _ancestor(back, q, settled)
-    if a >= 0:
-        _begin(x, w, q, a, hi)
-        _retrace(x, raw, back, w, q, settled)
-    else:
-        _carry(x, raw, back, w, q, settled, hi)
+    if a < 0:
+        q[PLACE, ASKED] = _CARRY
+        return 1, 0
+    _begin(x, w, q, a, hi)
+    _retrace(x, raw, back, w, q, settled)
     return settled + 1 - q[PLACE, LO], hi - q[PLACE, LO]
 
 
@@ -187,7 +185,7 @@ def _ancestor(back, q, settled):  # type: ignore[no-untyped-def]
     The last column of a shrinking set gives way to the one that its partition comes from.
     """
     k = q[PLACE, K]
-    floor = max(settled - _behind(k), 0)
+    floor = max(settled - q[PLACE, BEHIND], 0)
     needed = max(settled - 2 * k + 2, 0)
     for t in range(settled - floor + 1):
         q[TRAIL, t] = floor + t >= needed
@@ -208,7 +206,9 @@ def window_done(q, state, last):  # type: ignore[no-untyped-def]
     """Call a window settled, unless a question came up; return whether it is."""
     if q[PLACE, ASKED]:
         return False
-    q[PLACE, SETTLED] = state[DONE] = q[PLACE, LO] + last
+    q[PLACE, SETTLED] = q[PLACE, LO] + last
+    if not q[PLACE, QUIET]:
+        state[DONE] = q[PLACE, SETTLED]
     return True
 
 
@@ -249,14 +249,16 @@ def _retrace(x, raw, back, w, q, settled):  # type: ignore[no-untyped-def]
             w[H, j], q[ORIGIN, j] = np.inf, lo + j
 
 
-@inner
-def _carry(x, raw, back, w, q, settled, hi):  # type: ignore[no-untyped-def]
+@entry
+def _carry(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     """Start a window at the first column still needed, and carry the f over as they are.
 
-    For partitions that have nothing recent in common, as on tied or evenly spaced values.
+    For partitions that have nothing recent in common, as on evenly spaced values or for large k.
     """
-    k = q[PLACE, K]
+    k, settled = q[PLACE, K], q[PLACE, SETTLED]
+    hi = min(settled + q[PLACE, AHEAD], q[PLACE, UNTIL])
     lo, count = settled - 2 * k + 2, 2 * k - 1
+    q[PLACE, ASKED] = _COMPARE  # the window waits to be taken up
     first = lo - q[PLACE, LO]
     alike = True
     for t in range(first, first + count):
@@ -365,18 +367,19 @@ def prefers(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
 
 @inner
 def best_of_close(x, raw, back, w, q, first, last, j, limit):  # type: ignore[no-untyped-def]
-    """Best start among those of first..last whose value is at most ``limit``; exact."""
-    lo, best = q[PLACE, LO], -1
+    """Best start among those of first..last whose value is at most ``limit``, and its value."""
+    lo, best, least = q[PLACE, LO], first - 1, np.inf  # a start before the first is none
     free = raw[lo + first] == raw[lo + j - 1]
     for i in range(first, last + 1):
-        if value(x, w, q, i, j) > limit:
+        v = value(x, w, q, i, j)
+        if v > limit:
             continue
-        if best < 0 or (
+        if best < first or (
             not (free and q[ORIGIN, i] == q[ORIGIN, best])
             and prefers_exactly(x, raw, back, w, q, i, best, j)
         ):
-            best = i
-    return best
+            best, least = i, v
+    return best, least
 
 
 @inner
@@ -520,6 +523,6 @@ def _answer(q, i, rival, j):  # type: ignore[no-untyped-def]
         if q[ASK_START, at] == i and q[ASK_RIVAL, at] == rival and q[ASK_COLUMN, at] == j:
             return q[ANSWER, at] != 0
     if not q[PLACE, ASKED]:
-        q[PLACE, ASKED] = 1
+        q[PLACE, ASKED] = _COMPARE
         q[ASK_START, new], q[ASK_RIVAL, new], q[ASK_COLUMN, new] = i, rival, j
     return i < rival

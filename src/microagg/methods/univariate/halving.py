@@ -109,7 +109,7 @@ def _halving(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
                             limit, count, total = _near_least(x, w, q, first, last, j, slack)
                         best, clear = first + total, count == 1
                     if not clear:
-                        best = best_of_close(x, raw, back, w, q, first, last, j, limit)
+                        best, _ = best_of_close(x, raw, back, w, q, first, last, j, limit)
                     settle(x, raw, back, w, q, best, j)
                 step //= 2
         if not window_done(q, state, end):

@@ -83,15 +83,14 @@ def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def
             if last > 0 and origin[last] != origin[last - 1]:
                 alike = last
             if alike <= first and raw[lo + first] == raw[lo + j - 1]:
-                best, least, second = first, value(x, w, q, first, j), np.inf
-            elif sse:
+                last = first
+            if sse:
                 best, least, second = least_two_sse(p1, h, inverse, 2 * k - j, first, last, p1[j])
             else:
                 best, least, second = least_two(x, w, q, first, last, j)
             limit = least + tolerance(x, w, q, j)
             if second <= limit:
-                best = best_of_close(x, raw, back, w, q, first, last, j, limit)
-                least = value(x, w, q, best, j)
+                best, least = best_of_close(x, raw, back, w, q, first, last, j, limit)
             h[j] = least
             back[lo + j] = lo + best
             origin[j] = origin[best] if raw[lo + best] == raw[lo + j - 1] else lo + j

@@ -3,8 +3,8 @@
 Problem   Partition n numbers into groups of at least k at the least cost. Best groups are runs
           of the sorted values (Hansen & Mukherjee 2003, section 2; Stamm & Schaub 2024,
           Theorem 6), so what is left after sorting is where to cut.
-Idea      Both halves are sorted in a thread each and merged from both ends at once; the cut is
-          one of the algorithms of this package, all of which give the same groups.
+Idea      Sorting and labels are in order.py; the cut is one of the algorithms of this package, all
+          of which give the same groups.
 Cost      O(n log n) for sorting, then as the algorithm.
 Here      Equal values are taken in the order of their rows.
 """
@@ -14,23 +14,20 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import import_module
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
-from microagg.kernels.labels import renumber
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import COSTS, PLACE, SETTLED, Line, near_one, new_line
+from microagg.methods.univariate.costs import COSTS, near_one
+from microagg.methods.univariate.ends import Fill, best_ends
+from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.progress import DONE, State, new_state
 from microagg.tables.matrix import check_k
-
-T = TypeVar("T")
 
 
 class Cut(NamedTuple):
@@ -51,10 +48,8 @@ ALGORITHMS = {
     "halving": ("halving", "halving"),
 }
 
-# Measured on uniform data: below, simple+ is faster than halving.
-_SIMPLE_PLUS_BELOW = 1200
-# Threads pay from about this many values on.
-_WORTH_TWO_THREADS = 50_000
+# Measured on uniform data: simple+ is faster than halving for k up to this and up to 2√n.
+_SIMPLE_PLUS_UP_TO = 1000
 
 
 def cut_sorted(
@@ -150,25 +145,6 @@ def _number_of(cost: str) -> int:
     return COSTS[cost]
 
 
-def labels_of(order: NDArray[np.integer], ends: Labels) -> Labels:
-    """Labels in the caller's order, numbered by first appearance, of groups cut in sorted order.
-
-    >>> x = np.array([9.0, 1.0, 8.0, 2.0])
-    >>> labels_of(np.argsort(x), cut_sorted(np.sort(x), 2)).tolist()
-    [0, 1, 0, 1]
-    """
-    labels = np.empty(len(order), dtype=np.int64)
-    cuts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-    middle = len(ends) // 2 if len(order) >= _WORTH_TWO_THREADS else 0
-    _in_two_threads(
-        partial(_scatter, order, cuts, 0, middle, labels),
-        partial(_scatter, order, cuts, middle, len(ends), labels),
-        both=middle > 0,
-    )
-    renumber(labels, np.full(len(ends), -1))
-    return labels
-
-
 def hansen_mukherjee(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
     """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
     return _partition(X, k, "hansen-mukherjee", cost, progress)
@@ -238,7 +214,8 @@ def _squares(x, ends):  # type: ignore[no-untyped-def]
 def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
     number = _number_of(cost)
     if method == "auto":
-        method = "simple-plus" if k < _SIMPLE_PLUS_BELOW else "halving"
+        small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * len(x)
+        method = "simple-plus" if small else "halving"
     if method not in ALGORITHMS:
         names = listed(["auto", *ALGORITHMS], limit=99)
         raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
@@ -247,105 +224,5 @@ def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
         state[DONE] = n
         return np.array([n], dtype=np.int64)
     module, name = ALGORITHMS[method]
-    fill: Callable[[Line, State], None] = getattr(
-        import_module(f"microagg.methods.univariate.{module}"), name
-    )
-    line = new_line(x, k, number)
-    fill(line, state)
-    if line.q[PLACE, SETTLED] < n:  # told to stop: nobody will look at this
-        return np.array([n], dtype=np.int64)
-    ends = np.empty(n // k, dtype=np.int64)
-    return ends[_trace(line.back, ends) :].copy()
-
-
-@entry
-def _trace(back, ends):  # type: ignore[no-untyped-def]
-    """Fill in the ends of the groups of all values from behind; return where they begin."""
-    g, j = ends.size, back.size - 1
-    while j > 0:
-        g -= 1
-        ends[g] = j
-        j = back[j]
-    return g
-
-
-@entry
-def _scatter(order, cuts, first, last, labels):  # type: ignore[no-untyped-def]
-    for g in range(first, last):
-        for t in range(cuts[g], cuts[g + 1]):
-            labels[order[t]] = g
-
-
-def sorted_order(x: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Stable order of the values, and the values in that order."""
-    n = len(x)
-    if n < _WORTH_TWO_THREADS:
-        order = np.argsort(x, kind="stable")
-        return order, x[order]
-    half = n // 2
-    order, values = np.empty(n, dtype=np.intp), np.empty(n)
-    parts = _in_two_threads(partial(_sorted, x[:half]), partial(_sorted, x[half:]))
-    _in_two_threads(
-        partial(_merge_up, *parts[0], *parts[1], order, values),
-        partial(_merge_down, *parts[0], *parts[1], order, values),
-    )
-    del parts
-    if (values[1:] == values[:-1]).any():
-        _restore_rows(values, order, np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
-    return order, values
-
-
-def _sorted(x: Floats) -> tuple[NDArray[np.intp], Floats]:
-    order = np.argsort(x)
-    return order, x[order]
-
-
-def _in_two_threads(first: Callable[[], T], second: Callable[[], T], both: bool = True) -> list[T]:
-    if not both:
-        return [first(), second()]
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
-        other = pool.submit(second)
-        return [first(), other.result()]
-
-
-@entry
-def _merge_up(a, p, b, q, order, values):  # type: ignore[no-untyped-def]
-    """Merge the lower half of two sorted parts: rows a, values p and rows b, values q."""
-    s, t, shift = 0, 0, a.size
-    for out in range(order.size // 2):
-        left = t >= q.size or (s < p.size and p[s] <= q[t])
-        if left:
-            order[out], values[out] = a[s], p[s]
-        else:
-            order[out], values[out] = b[t] + shift, q[t]
-        s += left
-        t += not left
-
-
-@entry
-def _merge_down(a, p, b, q, order, values):  # type: ignore[no-untyped-def]
-    """Merge the upper half, from the end."""
-    s, t, shift = a.size - 1, b.size - 1, a.size
-    for out in range(order.size - 1, order.size // 2 - 1, -1):
-        right = s < 0 or (t >= 0 and q[t] >= p[s])
-        if right:
-            order[out], values[out] = b[t] + shift, q[t]
-        else:
-            order[out], values[out] = a[s], p[s]
-        s -= not right
-        t -= right
-
-
-@entry
-def _restore_rows(values, order, start, place):  # type: ignore[no-untyped-def]
-    """Put equal values into the order of their rows: a counting sort of the rows by run."""
-    run = 0
-    for t in range(order.size):
-        if values[t] != values[run]:
-            run = t
-        start[order[t]] = run
-        place[t] = t
-    for row in range(order.size):
-        run = start[row]
-        order[place[run]] = row
-        place[run] += 1
+    fill: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
+    return best_ends(fill, x, k, number, state)

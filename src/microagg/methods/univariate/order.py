@@ -1,0 +1,194 @@
+"""From rows to sorted values and back: the order of a column, and labels in the caller's order.
+
+Problem   Sort n doubles, keep the row of each, and later give every row the number of its group.
+Idea      A value and its row fit into one whole number: the bits of a double, read as a whole
+          number, are in the order of the doubles; counted from the least value, and short of
+          their last bits if need be, they leave room for the row below them. Whole
+          numbers are sorted several times faster than an order of them is found. Values that
+          differ in the last bits alone come out in the order of their rows and are put right by
+          insertion. Rows and values are read one after the other as far as possible; both
+          threads work on halves: of the rows while sorting, of the sorted values after.
+Cost      O(n log n); 20 bytes a value.
+Here      Equal values, among them 0 and −0, stay in the order of their rows. Where insertion takes
+          too long, as for values close together beside others of the opposite sign, numpy's
+          stable sort is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Labels
+from microagg.methods.univariate.compiled import entry
+
+__all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_of", "sorted_order"]
+
+T = TypeVar("T")
+Rows = NDArray[np.signedinteger]
+
+# Threads pay from about this many values on.
+WORTH_TWO_THREADS = 200_000
+_FEW_MOVES = 2  # a value, while inserting
+
+
+def in_two_threads(first: Callable[[], T], second: Callable[[], T], both: bool = True) -> list[T]:
+    """Run two functions at the same time, or one after the other if not ``both``."""
+    if not both:
+        return [first(), second()]
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
+        other = pool.submit(second)
+        return [first(), other.result()]
+
+
+def sorted_order(x: Floats) -> tuple[Rows, Floats]:
+    """Rows in the order of their values, equal ones as they come, and the sorted values.
+
+    >>> rows, values = sorted_order(np.array([3.0, -1.0, 2.0, -1.0]))
+    >>> rows.tolist(), values.tolist()
+    ([1, 3, 2, 0], [-1.0, -1.0, 2.0, 3.0])
+    """
+    n = len(x)
+    room = n.bit_length()
+    least = _place(float(x.min()))
+    cut_off = max((_place(float(x.max())) - least).bit_length() + room - 64, 0)
+    bits, mask = x.view(np.int64), np.uint64(2**room - 1)
+    kind = np.int32 if n < 2**31 else np.int64
+
+    def sorted_keys(first: int, last: int) -> NDArray[np.uint64]:
+        keys = np.empty(last - first, dtype=np.uint64)
+        _pack(bits, first, np.int64(least), np.uint64(cut_off), np.uint64(room), keys)
+        keys.sort()
+        return keys
+
+    rows: Rows
+    if n < WORTH_TWO_THREADS:
+        rows = (sorted_keys(0, n) & mask).astype(kind)
+        values = x[rows]
+    else:
+        rows, values, half = np.empty(n, dtype=kind), np.empty(n), n // 2
+        parts = in_two_threads(partial(sorted_keys, 0, half), partial(sorted_keys, half, n))
+        in_two_threads(
+            partial(_merge_up, *parts, mask, rows[:half]),
+            partial(_merge_down, *parts, mask, rows[half:]),
+        )
+        del parts
+        in_two_threads(
+            partial(_take, x, rows[:half], values[:half]),
+            partial(_take, x, rows[half:], values[half:]),
+        )
+    if cut_off and not _insert(rows, values, _FEW_MOVES * n):
+        order = np.argsort(x, kind="stable")
+        return order.astype(kind), x[order]
+    return rows, values
+
+
+def _place(value: float) -> int:
+    """Place of a double among all of them, counted from 0."""
+    bits = int(np.float64(value).view(np.int64))
+    return bits if bits >= 0 else -(2**63) - bits
+
+
+@entry
+def _pack(bits, first, least, cut_off, room, keys):  # type: ignore[no-untyped-def]
+    """Put the place of each value, counted from the least, and its row into one number."""
+    for t in range(keys.size):
+        place = bits[first + t]
+        if place < 0:
+            place = np.int64(-(2**63)) - place
+        keys[t] = ((np.uint64(place - least) >> cut_off) << room) | np.uint64(first + t)
+
+
+@entry
+def _merge_up(a, b, mask, rows):  # type: ignore[no-untyped-def]
+    """Rows of the lower half of two sorted parts that differ in length by one at most."""
+    s, t = 0, 0
+    for out in range(rows.size):
+        left, right = a[s], b[t]
+        rows[out] = min(left, right) & mask
+        s += left < right
+        t += right < left
+
+
+@entry
+def _merge_down(a, b, mask, rows):  # type: ignore[no-untyped-def]
+    """Rows of the upper half, from the end."""
+    s, t = a.size - 1, b.size - 1
+    for out in range(rows.size - 1, -1, -1):
+        left, right = a[s] if s >= 0 else np.uint64(0), b[t]
+        rows[out] = max(left, right) & mask
+        s -= left > right
+        t -= right > left
+
+
+@entry
+def _take(x, rows, values):  # type: ignore[no-untyped-def]
+    for t in range(rows.size):
+        values[t] = x[rows[t]]
+
+
+@entry
+def _insert(rows, values, moves):  # type: ignore[no-untyped-def]
+    """Sort what is nearly sorted; return whether it took at most so many moves."""
+    for t in range(1, rows.size):
+        value, row, s = values[t], rows[t], t
+        while s > 0 and values[s - 1] > value:
+            values[s], rows[s] = values[s - 1], rows[s - 1]
+            s -= 1
+        values[s], rows[s] = value, row
+        moves -= t - s
+        if moves < 0:
+            return False
+    return True
+
+
+def labels_of(rows: Rows, ends: Labels) -> Labels:
+    """Labels in the caller's order, numbered by first appearance, of groups cut in sorted order.
+
+    >>> labels_of(np.array([1, 3, 2, 0]), np.array([2, 4])).tolist()
+    [0, 1, 0, 1]
+    """
+    groups = len(ends)
+    both = len(rows) >= WORTH_TWO_THREADS
+    cuts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+    lower, upper = cuts[: groups // 2 + 1], cuts[groups // 2 :]
+    # Groups in the order of their first rows: row and group in one number, as above.
+    room = groups.bit_length()
+    keys = np.empty(groups, dtype=np.int64)
+    in_two_threads(
+        partial(_first_rows, rows, lower, 0, room, keys),
+        partial(_first_rows, rows, upper, groups // 2, room, keys),
+        both,
+    )
+    keys.sort()
+    keys &= 2**room - 1
+    numbers = np.empty(groups, dtype=np.int64)
+    numbers[keys] = np.arange(groups)
+    labels = np.empty(len(rows), dtype=np.int64)
+    in_two_threads(
+        partial(_scatter, rows, lower, numbers[: groups // 2], labels),
+        partial(_scatter, rows, upper, numbers[groups // 2 :], labels),
+        both,
+    )
+    return labels
+
+
+@entry
+def _first_rows(rows, cuts, first, room, keys):  # type: ignore[no-untyped-def]
+    for g in range(cuts.size - 1):
+        least = np.int64(rows[cuts[g]])
+        for t in range(cuts[g] + 1, cuts[g + 1]):
+            least = min(least, np.int64(rows[t]))
+        keys[first + g] = (least << room) | (first + g)
+
+
+@entry
+def _scatter(rows, cuts, numbers, labels):  # type: ignore[no-untyped-def]
+    for g in range(numbers.size):
+        for t in range(cuts[g], cuts[g + 1]):
+            labels[rows[t]] = numbers[g]
