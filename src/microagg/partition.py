@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
-__all__ = ["partition"]
+__all__ = ["check_options", "partition"]
 
 
 def partition(
@@ -98,14 +99,20 @@ def partition(
     )
 
 
-def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:
-    """Complete the options by their defaults; refuse those that the method does not have."""
-    check_random_state(random_state)
+def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
         if name not in known:
             has = f"it takes {listed(known)}" if known else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
+    return known
+
+
+def _settings(method: Method, options: dict[str, Any], random_state: int | None) -> dict[str, Any]:
+    """Complete the options by their defaults; refuse those that the method does not have."""
+    check_random_state(random_state)
+    known = check_options(method, options)
     settings = {**known, **options}
     if "random_state" in known:
         settings["random_state"] = random_state

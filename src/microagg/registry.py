@@ -43,6 +43,7 @@ class Method:
     implementation: str = ""  # module:function for any number of columns, on scaled values
     univariate: str = ""  # the same for one column, on its values as they are
     options: tuple[Option, ...] = ()
+    runs: str = ""  # method that it hands several columns to, if it only chooses
 
     @property
     def exact(self) -> bool:
@@ -57,6 +58,10 @@ class Method:
     def takes_raw(self, n_columns: int) -> bool:
         """Whether the values are wanted as they are: exact methods are exact for those."""
         return n_columns == 1 and bool(self.univariate)
+
+    def guarantee_for(self, n_columns: int) -> Guarantee:
+        """What is proved for so many columns: one column is done exactly, by auto too."""
+        return "exact" if self.takes_raw(n_columns) else self.guarantee
 
     def function(self, n_columns: int) -> Callable[..., Any]:
         """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
@@ -137,6 +142,7 @@ METHODS: dict[str, Method] = {
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(_COST,),
+            runs="mdav",
         ),
         Method(
             name="mdav",
