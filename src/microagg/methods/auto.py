@@ -1,7 +1,7 @@
 """auto: the method for whoever does not want to choose one.
 
 One column goes to the exact univariate methods (see the registry). Several go to MDAV here,
-the one method so far for tables of any width.
+the standard of the field for tables of any width. ``microagg.compare`` shows what others would lose.
 """
 
 from __future__ import annotations
