@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
-__all__ = ["partition", "settings_of"]
+__all__ = ["check_options", "partition", "settings_of"]
 
 
 def partition(
@@ -120,16 +121,22 @@ def _effort(refine: object) -> str:
     return str(refine)
 
 
-def settings_of(
-    method: Method, options: dict[str, Any], random_state: int | None
-) -> dict[str, Any]:
-    """Complete the options by their defaults; refuse those that the method does not have."""
-    check_random_state(random_state)
+def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
         if name not in known:
             has = f"it takes {listed(known)}" if known else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
+    return known
+
+
+def settings_of(
+    method: Method, options: dict[str, Any], random_state: int | None
+) -> dict[str, Any]:
+    """Complete the options by their defaults; refuse those that the method does not have."""
+    check_random_state(random_state)
+    known = check_options(method, options)
     settings = {**known, **options}
     if "random_state" in known:
         settings["random_state"] = random_state

@@ -60,6 +60,10 @@ class Method:
         """Whether the values are wanted as they are: exact methods are exact for those."""
         return n_columns == 1 and bool(self.univariate)
 
+    def guarantee_for(self, n_columns: int) -> Guarantee:
+        """What is proved for so many columns: one column is done exactly, by auto too."""
+        return "exact" if self.takes_raw(n_columns) else self.guarantee
+
     def function(self, n_columns: int) -> Callable[..., Any]:
         """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
 

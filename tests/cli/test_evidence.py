@@ -218,3 +218,50 @@ def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
         "age",
     ]
     subprocess.run([sys.executable, "-c", code, *arguments, "--quiet"], check=True)
+
+
+def test_settings_of_a_method(files):
+    folder, survey, _ = files
+    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, "-c", "income,age"]
+    done = run(*asked, "-m", "v-mdav", "--option", "gamma=1.1", "--json", "--quiet")
+    part = json.loads(done.stdout)["parts"][0]
+    assert part["options"] == {"gamma": 1.1}
+    expected = microagg.partition(survey[["income", "age"]], 4, method="v-mdav", gamma=1.1)
+    assert part["sse"] == pytest.approx(expected.sse)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-m", "v-mdav", "--option", "gamma"], "takes a name and a value"),
+        (["-m", "v-mdav", "--option", "gamma=-1"], "not a finite number of at least 0"),
+        (["-m", "mdav", "--option", "gamma=1"], "'mdav' has no option 'gamma'"),
+        (["--option", "k=9"], "'auto' has no option 'k'"),
+    ],
+)
+def test_settings_that_a_method_does_not_have(files, words, message):
+    folder, *_ = files
+    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, "-c", "income,age"]
+    assert message in refused(*asked, *words)
+    assert not (folder / "o.csv").exists()
+
+
+def test_a_constant_that_was_changed_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("x,c,d\n1,5,7\n2,5,7\n3,5,7\n4,5,7\n")
+    (tmp_path / "b.csv").write_text("x,c,d\n1.5,5,8\n1.5,5,8\n3.5,5,8\n3.5,5,9\n")
+    done = run("measure", tmp_path / "a.csv", tmp_path / "b.csv", "--json")
+    assert json.loads(done.stdout)["unmeasured"] == ["d"]
+    assert "unmeasured d: constant" in done.stderr
+    assert "a blind guess, 25.0 %" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sample", 0], "at least one record"),
+        (["--analysis", "income ~"], "An analysis is written"),
+        (["--analysis", " by age"], "An analysis is written"),
+    ],
+)
+def test_measure_refuses_before_it_reads(tmp_path, arguments, message):
+    assert message in refused("measure", tmp_path / "no.csv", tmp_path / "no.csv", *arguments)

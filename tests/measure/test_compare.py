@@ -186,3 +186,18 @@ def test_large_tables_are_linked_by_a_sample():
     (found,) = microagg.compare(X, k=[500], methods=["auto"]).cells
     assert found.linkage.sampled
     assert found.linkage.low < found.linkage.share < found.linkage.high
+
+
+def test_settings_of_methods(frame):
+    found = microagg.compare(frame, 5, ["v-mdav", "mdav"], options={"v-mdav": {"gamma": 0}})
+    alone = microagg.protect(frame, 5, method="v-mdav", gamma=0).utility
+    assert found.cells[0].information_loss == pytest.approx(alone.information_loss)
+    with pytest.raises(InputError, match="'mdav' has no option 'gamma'"):
+        microagg.compare(frame, 5, "mdav", options={"mdav": {"gamma": 0}})
+    with pytest.raises(InputError, match="for methods that are tried; 'mst' is none of 'mdav'"):
+        microagg.compare(frame, 5, "mdav", options={"mst": {}})
+
+
+def test_one_choice_is_named_once(frame):
+    words = microagg.compare(frame, 5, "mdav").suggest().words
+    assert words.count("mdav with k = 5") == 1

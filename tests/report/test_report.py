@@ -350,3 +350,45 @@ def test_a_report_that_cannot_be_written(frame, tmp_path):
         release.report(tmp_path / "report.pdf")
     with pytest.raises(TableError, match="there is no folder"):
         release.report(tmp_path / "none" / "report.html")
+
+
+def test_auto_names_what_it_ran(frame, tmp_path):
+    page, twin = written(
+        microagg.protect(frame, k=5, columns=["income", "age"]), tmp_path / "r.html"
+    )
+    assert "Grouped by auto (heuristic): chooses for you" in Texts(page).text
+    assert twin["parts"][0]["method"] == "auto"
+    page, twin = written(microagg.protect(frame, k=5, columns=["age"]), tmp_path / "e.html")
+    assert twin["parts"][0]["guarantee"] == "exact"
+    assert "no partition with this k loses less" in page
+
+
+@pytest.mark.parametrize("settings", [{"cost": "sae"}, {"aggregate": "median"}])
+def test_the_best_groups_for_something_else_are_not_called_the_least_loss(
+    frame, tmp_path, settings
+):
+    release = microagg.protect(frame, k=5, columns=["income"], method="simple", **settings)
+    page = written(release, tmp_path / "r.html")[0]
+    assert "no partition with this k loses less" not in page
+    assert "others may lose less" in page
+
+
+def test_no_group_of_two_is_shown_even_for_k_of_two(frame, tmp_path):
+    """A mean and its interval of two records can be solved for both values."""
+    frame["pair"] = [i // 2 if i < 20 else 99 for i in range(len(frame))]
+    release = microagg.protect(frame, k=2, columns=["income", "age"])
+    page, twin = written(release, tmp_path / "r.html", analyses=["income by pair"])
+    shown = twin["utility"]["analyses"][0]
+    assert [estimate["name"] for estimate in shown["estimates"]] == ["99"]
+    assert shown["left_out"] == 10
+    assert "groups with fewer than 3 records, 10 in number" in page
+
+
+def test_other_k_are_tried_with_the_same_settings(frame, tmp_path):
+    for gamma in (0.0, 3.0):
+        release = microagg.protect(
+            frame, k=5, columns=["income", "age"], method="v-mdav", gamma=gamma
+        )
+        _, twin = written(release, tmp_path / "r.html")
+        (own,) = (cell for cell in twin["alternatives"]["cells"] if cell["k"] == 5)
+        assert own["information_loss"] == pytest.approx(release.utility.information_loss)

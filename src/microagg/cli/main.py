@@ -121,6 +121,14 @@ def protect(
             help="What exact methods for one column minimise: sse, sae, max, round-up, round-down."
         ),
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            help="A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods. May be "
+            "given several times.",
+        ),
+    ] = None,
     aggregate: Annotated[
         str | None,
         typer.Option(
@@ -189,7 +197,7 @@ def protect(
             random_state=seed,
             **({} if refine is None else {"refine": refine}),
             **({"bound": True} if bound else {}),
-            **({} if cost is None else {"cost": cost}),
+            options=_options(method, options or [], cost),
         )
 
 
@@ -361,16 +369,9 @@ def methods(as_json: Json = False, quiet: Quiet = False) -> None:
         speaker.give({"methods": [method.as_dict() for method in rows]})
         if as_json:
             return
-        from rich.console import Console
-        from rich.table import Table
+        from microagg.cli.show import print_methods
 
-        table = Table("method", "family", "guarantee", "cost", "what it does", "paper", box=None)
-        for row in rows:
-            table.add_row(row.name, row.family, row.guarantee, row.cost, row.summary, row.paper)
-            for option in row.options:
-                words = f"{option.name}={option.default!r}: {option.help}"
-                table.add_row("", "", "", "", words, "")
-        Console().print(table)
+        print_methods(rows)
 
 
 @app.command()
@@ -392,6 +393,33 @@ def demo(
         words += ["--report", str(report)]
         speaker.say("example", shlex.join(["microagg", *words]))
         protect_file(speaker, original, target, None, COLUMNS, Evidence(report, False, words), k=5)
+
+
+def _options(method: str, words: list[str], cost: str | None) -> dict[str, object]:
+    """Settings of the method, from words such as gamma=0.2; refused if it does not have them."""
+    from microagg.partition import check_options
+    from microagg.registry import find
+
+    found: dict[str, object] = {} if cost is None else {"cost": cost}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign:
+            raise InputError(
+                f"--option takes a name and a value, such as gamma=0.2; got {shown(word)}."
+            )
+        found[name.strip()] = _number(value.strip())
+    check_options(find(method), found)
+    return found
+
+
+def _number(word: str) -> int | float | str:
+    """Read a number, whole if it is written so; anything else stays a word."""
+    for read in (int, float):
+        try:
+            return read(word)
+        except ValueError:
+            pass
+    return word
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:

@@ -12,6 +12,7 @@ from microagg.cli.show import Speaker, names
 from microagg.measure.analyses import columns_of
 from microagg.measure.compare import Comparison, check_targets
 from microagg.measure.compare import compare as compare_frame
+from microagg.measure.linkage import check_sample
 from microagg.measure.pairs import align, pair
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
@@ -40,8 +41,9 @@ def measure_files(
     """Measure a protected file against its original and say so; return whether k holds."""
     clock = Clock()
     wanted = None
+    named = [name for analysis in analyses for name in columns_of(analysis)]
+    check_sample(settings["sample"])
     if columns is not None:  # named columns are numbers even if they look like codes
-        named = [name for analysis in analyses for name in columns_of(analysis)]
         wanted = [*columns, *confidential, *dominance, *map(str, named)]
     ask = Ask(confidential=tuple(confidential), dominance=tuple(dominance), **settings)
     with clock.time("read"):
@@ -62,6 +64,14 @@ def measure_files(
             "unchanged",
             f"{names(unchanged)}: the same in both files, and taken as known to an attacker; name the "
             "protected columns with --columns to leave them out",
+        )
+    unmeasured = [name for name, ok in zip(both.names, same | both.varies, strict=True) if not ok]
+    if unmeasured:
+        speaker.say(
+            "unmeasured",
+            f"{names(unmeasured)}: constant in the original and changed since; a constant has no unit "
+            "to measure that in",
+            style="bold yellow",
         )
     with clock.time("loss"):
         utility = utility_of(both, analyses)
@@ -92,6 +102,7 @@ def measure_files(
             "records": len(both),
             "columns": both.names,
             "unchanged": unchanged,
+            "unmeasured": unmeasured,
             "information_loss": utility.information_loss,
             "record_linkage": risk.record_linkage,
             "utility": lost,

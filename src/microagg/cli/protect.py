@@ -43,6 +43,7 @@ def protect_file(
     form: CsvFormat | None,
     columns: list[str] | None,
     evidence: Evidence,
+    options: dict[str, Any] | None = None,
     **settings: Any,
 ) -> None:
     """Read, protect, write and verify a file, and say so."""
@@ -51,6 +52,7 @@ def protect_file(
     from microagg.tables.atomic import check_target
     from microagg.tables.files import kind_of, read_file
 
+    options = options or {}
     # A mistake costs no waiting.
     kind_of(target)
     check_target(target.absolute())
@@ -62,7 +64,7 @@ def protect_file(
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     with speaker.progress("grouping") as bar:
         report = None if bar is None else lambda done: bar(done, table.num_rows)
-        release = protect_frame(table, columns=columns, progress=report, **settings)
+        release = protect_frame(table, columns=columns, progress=report, **settings, **options)
     speaker.say("protected", names(release.columns))
     speaker.say("untouched", names(release.untouched) or "no column")
     with clock.time("measure"):

@@ -70,7 +70,7 @@ def say_risk(speaker: Speaker, risk: Risk) -> None:
         "",
         f"who knows a person's true values finds the right record for "
         f"{100 * found.share:.1f} % of the people{interval}; a blind guess, "
-        f"{100 * risk.blind_guess:.1g} %",
+        f"{_small(100 * risk.blind_guess)} %",
     )
     for name, column in risk.diversity.items():
         speaker.say(
@@ -89,6 +89,11 @@ def say_risk(speaker: Speaker, risk: Risk) -> None:
 def percent(value: float) -> str:
     """Two decimals, or one digit of what would show as nothing."""
     return f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.1g}"
+
+
+def _small(value: float) -> str:
+    """One decimal, or one digit of what would show as nothing."""
+    return f"{value:.1f}" if value >= 0.1 else f"{value:.1g}"
 
 
 def say_verification(

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from microagg.errors import MicroaggError, VerificationError, shown
+from microagg.registry import Method
 
-__all__ = ["Speaker", "names"]
+__all__ = ["Speaker", "names", "print_methods"]
 
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
@@ -25,6 +27,17 @@ def names(columns: list[Any]) -> str:
     return ", ".join(
         name if isinstance(name, str) and _is_plain(name) else shown(name) for name in columns
     )
+
+
+def print_methods(rows: list[Method]) -> None:
+    """Print the registry on stdout, a paragraph a method, so that no name is cut on narrow screens."""
+    out = Console(highlight=False)
+    for row in rows:
+        facts = (row.guarantee, row.family, row.cost, row.paper)
+        words = [row.summary, *(f"{o.name}={o.default!r}: {o.help}" for o in row.options)]
+        out.print(Text(row.name, style="bold"))
+        for line in (" · ".join(fact for fact in facts if fact), *words):
+            out.print(Padding(Text(line), (0, 0, 0, 4), expand=False))
 
 
 def _is_plain(name: str) -> bool:

@@ -106,7 +106,8 @@ def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
             parts = []
     else:
         parts = list(wanted)
-    if len(parts) >= 3 and (parts[1] == "~" or (parts[1] == "by" and len(parts) == 3)):
+    signed = len(parts) >= 3 and (parts[1] == "~" or (parts[1] == "by" and len(parts) == 3))
+    if signed and "" not in parts:
         return parts[0], parts[1], parts[2:]
     raise InputError(
         "An analysis is written 'income by region' or 'income ~ age + rent', or as a list such as "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.scale import check_scale
-from microagg.errors import InputError, MicroaggError, shown
+from microagg.errors import InputError, MicroaggError, listed, shown
 from microagg.groups import Floats, group_means
 from microagg.measure.linkage import Linkage, link, sample_for
 from microagg.measure.pairs import Pair
 from microagg.measure.utility import utility_of
-from microagg.partition import partition
+from microagg.partition import check_options, partition
 from microagg.registry import find
 from microagg.registry import methods as registered
 from microagg.tables.frames import Frame, is_frame
@@ -147,6 +147,7 @@ def compare(
     columns: Iterable[Any] | None = None,
     scale: str = "zscore",
     random_state: int | None = 0,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
@@ -159,6 +160,7 @@ def compare(
     methods : names from :func:`microagg.methods`; by default all that fit the number of columns
     columns : names of the columns to protect; by default all numeric ones
     scale, random_state : as for :func:`microagg.partition`
+    options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
     workers : cells computed at a time; by default as many as there are processors
     progress : called about ten times a second with records grouped and records to group, over
         all cells
@@ -179,10 +181,11 @@ def compare(
     matrix, names = _matrix(frame, columns)
     sizes = [check_k(size, len(matrix)) for size in ([k] if isinstance(k, int) else list(k))]
     chosen = _methods(methods, matrix.shape[1])
+    settings = _options(options or {}, chosen)
     if not sizes:
         raise InputError("No k was named. Name at least one, such as k=[3, 5, 10].")
     wanted = [(name, size) for name in chosen for size in dict.fromkeys(sizes)]
-    run = _Run(matrix, names, scale, random_state, len(wanted))
+    run = _Run(matrix, names, scale, random_state, settings, len(wanted))
     cells = run.all(wanted, workers or os.cpu_count() or 1, progress)
     return Comparison(len(matrix), names, _mark_frontier(cells), scale, 1 / len(matrix))
 
@@ -230,6 +233,21 @@ def _methods(methods: str | Iterable[str] | None, n_columns: int) -> list[str]:
     return list(dict.fromkeys(method.name for method in chosen))
 
 
+def _options(
+    options: Mapping[str, Mapping[str, Any]], chosen: list[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Refuse settings of methods that are not tried, and such as a method does not have."""
+    for method, settings in options.items():
+        if method not in chosen:
+            raise InputError(
+                f"options= is for methods that are tried; {shown(method)} is none of {listed(chosen)}."
+            )
+        # Every method can be refined; that is a setting of partition() rather than of the method.
+        own = {name: value for name, value in settings.items() if name != "refine"}
+        check_options(find(method), own)
+    return options
+
+
 class _Stopped(Exception):  # noqa: N818 - no error, a way out of a thread
     """The caller has given up."""
 
@@ -243,10 +261,11 @@ class _Run:
         names: list[Any],
         scale: str,
         random_state: int | None,
+        options: Mapping[str, Mapping[str, Any]],
         n_cells: int,
     ) -> None:
         self._matrix, self._names = matrix, names
-        self._scale, self._random_state = scale, random_state
+        self._scale, self._random_state, self._options = scale, random_state, options
         self._done = [0] * n_cells
         self._stop = threading.Event()
 
@@ -297,6 +316,7 @@ class _Run:
                 scale=self._scale,
                 random_state=self._random_state,
                 progress=watch,
+                **self._options.get(name, {}),
             )
         except MicroaggError as error:  # a table that this method cannot do, say, too large
             self._done[i] = len(X)
@@ -359,10 +379,14 @@ def _suggestion(found: Comparison, max_loss: float | None, max_linkage: float | 
     ]
     if not asked:
         ends = found.frontier
+        which = (
+            f"is one of {len(done)}: {_in_words(ends[0])}"
+            if len(ends) == 1
+            else f"are {len(ends)} of {len(done)}: from {_in_words(ends[0])}, to {_in_words(ends[-1])}"
+        )
         words = (
-            f"No target was given. Worth choosing are {len(ends)} of {len(done)}: from "
-            f"{_in_words(ends[0])}, to {_in_words(ends[-1])}. Give a target, a largest loss or linkage, "
-            "to get one answer."
+            f"No target was given. Worth choosing {which}. Give a target, a largest loss or linkage, to "
+            "get one answer."
         )
         return Suggestion(words, None)
 

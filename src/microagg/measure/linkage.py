@@ -21,7 +21,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.pairs import Pair
 
-__all__ = ["Linkage", "link", "sample_for"]
+__all__ = ["Linkage", "check_sample", "link", "sample_for"]
 
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 _EQUAL = 1e-9
@@ -77,11 +77,16 @@ def link(
     return Linkage(share, low, high, len(rows), sampled=True)
 
 
-def _sampled_rows(n: int, sample: int | None, random_state: int | None) -> Labels:
+def check_sample(sample: int | None) -> None:
+    """Refuse a sample of no record."""
     if sample is not None and (isinstance(sample, bool) or sample < 1):
         raise InputError(
             f"A sample for the record linkage needs at least one record; got {shown(sample)}."
         )
+
+
+def _sampled_rows(n: int, sample: int | None, random_state: int | None) -> Labels:
+    check_sample(sample)
     if sample is None or sample >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))

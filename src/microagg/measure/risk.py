@@ -15,7 +15,7 @@ from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import classes
 from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
-from microagg.measure.linkage import Linkage, link
+from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.pairs import Pair, pair
 from microagg.tables.matrix import check_k
 
@@ -209,6 +209,7 @@ def risk(
 def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
     """Measure the risk of a pair of matrices."""
     ask = ask or Ask()
+    check_sample(ask.sample)
     if not 0 < ask.dominance_percent <= 100:
         raise InputError(
             f"The p of the (1, p) rule is a percentage from 0 to 100; got {shown(ask.dominance_percent)}."

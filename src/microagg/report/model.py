@@ -23,6 +23,7 @@ from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.registry import find
 from microagg.report.public import without_what_reveals
+from microagg.results import Partition
 from microagg.tables.atomic import sha256
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _PACKAGES = ("microagg", "numpy", "scipy", "numba", "scikit-learn", "narwhals", 
 # Other k are tried beside the one chosen while that takes seconds.
 _RECORDS_FOR_ALTERNATIVES = 5_000
 _BINS = 24
-_FEWEST_IN_A_BIN = 3  # even where k is smaller
+_FEWEST = 3  # records in a bin or a group shown, even where k is smaller
 _MIDDLE = (0.01, 0.99)
 
 
@@ -67,7 +68,7 @@ def release_model(
             "identifying": _texts(release.identifying),
         },
         "parts": [
-            {"columns": _texts(names), **_about_method(part.method), **part.as_dict()}
+            {"columns": _texts(names), **_about_part(part, len(names)), **part.as_dict()}
             for names, part in release.parts
         ],
         "verified": written and {**written.verification.as_dict(), "sha256": written.sha256},
@@ -137,6 +138,12 @@ def _about_method(name: str) -> Model:
     return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
 
 
+def _about_part(part: Partition, n_columns: int) -> Model:
+    """The method, and what is proved for so many columns."""
+    used = find(part.method)
+    return {**_about_method(used.name), "guarantee": used.guarantee_for(n_columns)}
+
+
 def _file(path: str | Path | None) -> Model | None:
     return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
 
@@ -169,7 +176,11 @@ def _compare_call(comparison: Comparison) -> str:
 
 
 def _utility(utility: Utility, k: int) -> Model:
-    """All measures of loss; of the user's analyses, no group of fewer than k records."""
+    """All measures of loss; of the user's analyses, no group of fewer than k records.
+
+    Nor one of two, whatever k is: a mean and its interval can be solved for both values.
+    """
+    k = max(k, _FEWEST)
     found = utility.as_dict()
     shown = []
     for analysis in utility.analyses:
@@ -193,7 +204,7 @@ def _distribution(x: Floats, y: Floats, k: int) -> Model:
     Bins are cut by protected values alone, between their quantiles 1 and 99 %; the outermost
     are open, so that no end of the original shows.
     """
-    k = max(k, _FEWEST_IN_A_BIN)
+    k = max(k, _FEWEST)
     low, high = np.quantile(y, _MIDDLE)
     cuts = np.unique(np.linspace(low, high, _BINS + 1)) if high > low else np.array([low])
     before, after = (
@@ -243,8 +254,19 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
     sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
     if len(sizes) < 2:
         return None
-    method = release.partition.method
-    return compare(both.original, sizes, [method], scale=release.partition.scale).as_dict()
+    part = release.partition
+    known = {option.name for option in find(part.method).options} - {"random_state"}
+    chosen = {name: value for name, value in part.options.items() if name in known}
+    if "effort" in part.options and "effort" not in known:
+        chosen["refine"] = part.options["effort"]
+    return compare(
+        both.original,
+        sizes,
+        part.method,
+        scale=part.scale,
+        random_state=release.settings["random_state"],
+        options={part.method: chosen},
+    ).as_dict()
 
 
 def _cautions(release: Release, risk: Risk, public: bool) -> list[str]:

@@ -82,7 +82,9 @@ def test_a_huge_gamma_fills_every_group():
     assert np.bincount(v_mdav(X, 3, gamma=1e300)).tolist() == [5] * 18
 
 
-@pytest.mark.parametrize("gamma", [-0.1, float("nan"), float("inf"), "automatic", None, [0.2]])
+@pytest.mark.parametrize(
+    "gamma", [-0.1, float("nan"), float("inf"), "automatic", None, [0.2], True]
+)
 def test_a_gamma_that_makes_no_sense_is_refused(gamma):
     with pytest.raises(InputError, match=r"gamma=.* is not a finite number of at least 0"):
         microagg.partition(np.zeros((9, 2)), 3, method="v-mdav", gamma=gamma)

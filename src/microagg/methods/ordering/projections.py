@@ -24,7 +24,8 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
 from microagg.methods.ordering.best import best_of
 from microagg.methods.ordering.cut import Order, labels_along
-from microagg.methods.univariate.sorted_cut import fastest, sorted_order
+from microagg.methods.univariate.order import sorted_order
+from microagg.methods.univariate.sorted_cut import fastest
 from microagg.progress import State, new_state
 
 

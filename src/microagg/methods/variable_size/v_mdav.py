@@ -167,8 +167,9 @@ def _tries(gamma: object) -> tuple[float, ...]:
     """The values of gamma to try."""
     if isinstance(gamma, str) and gamma == "auto":
         return GAMMAS
-    if isinstance(gamma, float | int | np.floating | np.integer) and 0 <= gamma < np.inf:
-        return (float(gamma),)
+    number = isinstance(gamma, float | int | np.floating | np.integer)
+    if number and not isinstance(gamma, bool) and 0 <= gamma < np.inf:  # type: ignore[operator]
+        return (float(gamma),)  # type: ignore[arg-type]
     raise InputError(
         f"gamma={shown(gamma)} is not a finite number of at least 0; use 0.2 for scattered data, "
         "1.1 for clustered data, or 'auto'."
