@@ -80,7 +80,7 @@ def refine(
         k=k,
         method="refine",
         scale=scale,
-        options={},
+        options=settings,
         sse=sum_of_squares(scaled, given),
         sst=total_squares(matrix, scale),
         seconds=time.perf_counter() - started,
@@ -91,7 +91,7 @@ def refine(
 def refined(
     before: Partition, scaled: Floats, settings: Mapping[str, Any], progress: Report | None = None
 ) -> Partition:
-    """Refine a partition of scaled records; its options tell the settings of the search too."""
+    """Refine a partition of scaled records."""
     from microagg.methods.refine.refine import refine as search
 
     started = time.perf_counter()
@@ -104,7 +104,6 @@ def refined(
     return replace(
         before,
         labels=labels,
-        options={**before.options, **settings},
         sse=sum_of_squares(scaled, labels),
         seconds=before.seconds + time.perf_counter() - started,
     )

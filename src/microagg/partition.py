@@ -106,6 +106,7 @@ def partition(
     if effort and not raw:  # what the exact methods found cannot be improved
         search = {"effort": effort, "time_limit": None, "random_state": random_state}
         result = refined(result, data, search, progress)
+        result = replace(result, options={**settings, "refine": effort})
     if bound:
         proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
         least = result.sse if proved else lower_bound(matrix, k, scale=scale)

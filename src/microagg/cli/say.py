@@ -20,7 +20,7 @@ def say_parts(speaker: Speaker, release: Release) -> None:
     """Say which groups there are."""
     for columns, part in release.parts:
         which = f"{names(columns)}: " if len(release.parts) > 1 else ""
-        how = f"{part.method}, refined" if "effort" in part.options else part.method
+        how = f"{part.method}, refined" if "refine" in part.options else part.method
         speaker.say(
             "grouped",
             f"{which}by {how}, k = {part.k}: {part.n_groups:,} groups of "

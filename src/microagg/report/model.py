@@ -257,8 +257,8 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
     part = release.partition
     known = {option.name for option in find(part.method).options} - {"random_state"}
     chosen = {name: value for name, value in part.options.items() if name in known}
-    if "effort" in part.options and "effort" not in known:
-        chosen["refine"] = part.options["effort"]
+    if "refine" in part.options:
+        chosen["refine"] = part.options["refine"]
     return compare(
         both.original,
         sizes,

@@ -16,7 +16,14 @@ import published
 from microagg.encode.scale import fit_scale
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.methods.refine.anneal import anneal
-from microagg.methods.refine.pool import cost, descend, measure, new_pool, rebuild
+from microagg.methods.refine.pool import (
+    cost,
+    descend,
+    draw_exponential,
+    measure,
+    new_pool,
+    rebuild,
+)
 from microagg.progress import STOP, new_state
 from strategies import tables
 
@@ -130,6 +137,15 @@ def test_finds_the_optimum_of_small_tables(table):
     assert p.sse == pytest.approx(best, rel=1e-6, abs=1e-9 * (1 + p.sst))
 
 
+def test_exponential_variates_have_mean_and_variance_one():
+    random = np.array([7], np.uint64)
+    drawn = np.array([draw_exponential(random) for _ in range(20_000)])
+    assert drawn.min() >= 0
+    assert drawn.mean() == pytest.approx(1, abs=0.03)
+    assert drawn.var() == pytest.approx(1, abs=0.08)
+    assert np.mean(drawn > 2) == pytest.approx(np.exp(-2), abs=0.01)
+
+
 def test_does_not_depend_on_the_number_of_threads(monkeypatch):
     X = np.random.default_rng(0).normal(size=(3_000, 3))
     labels = canonical_labels(np.arange(3_000) // 3)
@@ -181,7 +197,7 @@ def test_below_every_published_heuristic(data, k, reference):
     p = microagg.partition(reference(data), k, method="mdav", refine=True)
     assert p.information_loss < least
     assert p.method == "mdav"
-    assert p.options["effort"] == "balanced"
+    assert p.options["refine"] == "balanced"
 
 
 @pytest.mark.parametrize("method", ["mdav", "mst", "v-mdav"])

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.kernels.jit import kernel
-from microagg.methods.refine.pool import cost, descend, draw, measure, new_pool, rebuild
+from microagg.methods.refine.pool import (
+    cost,
+    descend,
+    draw,
+    draw_exponential,
+    measure,
+    new_pool,
+    rebuild,
+)
 from microagg.progress import STOP
 
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
@@ -147,7 +155,7 @@ def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-unty
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
         temperature = hot + (cold - hot) * step / steps
-        if cost(pool, new_q) < before - temperature * np.log(1.0 - draw(random)):
+        if cost(pool, new_q) < before + temperature * draw_exponential(random):
             count = _replace(X, groups, count, chosen, q, pool, m, new_q)
     for g in range(count):
         for a in range(groups.size[g]):

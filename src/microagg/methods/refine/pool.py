@@ -52,6 +52,26 @@ def draw(random):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def draw_exponential(random):  # type: ignore[no-untyped-def]
+    """Draw an exponential variate of mean 1 by comparisons alone (von Neumann 1951).
+
+    A logarithm would be rounded otherwise on another machine, and another partition come out.
+    """
+    whole = 0.0
+    while True:
+        first = last = draw(random)
+        odd = True
+        while True:
+            following = draw(random)
+            if following >= last:
+                break
+            last, odd = following, not odd
+        if odd:
+            return whole + first
+        whole += 1.0
+
+
+@kernel
 def measure(X, pool, m):  # type: ignore[no-untyped-def]
     """Fill in the distances of the pool's records."""
     for a in range(m):

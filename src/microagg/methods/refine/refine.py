@@ -75,10 +75,14 @@ def _cells(centroids: Floats, rng: np.random.Generator) -> list[NDArray[np.intp]
         if len(groups) <= _GROUPS_IN_A_CELL:
             done.append(groups)
             continue
-        direction = rng.normal(size=centroids.shape[1])
+        direction = np.asarray(rng.normal(size=centroids.shape[1]))
         # Not at the very middle, so that the cells of the next pass have other borders.
         middle = int(len(groups) * rng.uniform(0.4, 0.6))
-        order = np.argpartition(centroids[groups] @ direction, middle)
+        # Column by column: a matrix product is rounded otherwise on another machine.
+        along = np.zeros(len(groups))
+        for j in range(len(direction)):
+            along += centroids[groups, j] * direction[j]
+        order = np.argpartition(along, middle)
         todo += [groups[order[:middle]], groups[order[middle:]]]
     return done
 
