@@ -13,9 +13,8 @@ import microagg
 from benchmarks.papers.pages import save, table, write
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats
-from microagg.kernels.kd_tree import build
 from microagg.kernels.lloyd import k_means
-from microagg.methods.ordering.rep_ord_mic import all_near, iterations, new_room
+from microagg.methods.ordering.rep_ord_mic import iterations, neighbour_lists, new_room
 from microagg.progress import new_state
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
@@ -60,11 +59,10 @@ def losses() -> tuple[list[list[object]], dict[tuple[str, str, int], float]]:
 
 def one_thread(X: Floats, k: int) -> tuple[float, float, int]:
     """All 200 starts one after the other: seconds of k-means, of the rest, and iterations."""
-    n, state = len(X), new_state()
+    state = new_state()
     clustering, count = 0.0, 0
     started = time.perf_counter()
-    tree = build(X, np.arange(n))
-    room = new_room(tree, all_near(X, tree, state), X)
+    room = new_room(neighbour_lists(X, state), X)
     for n_clusters in range(1, 201):
         begun = time.perf_counter()
         labels = k_means(X, n_clusters, np.random.default_rng([0, n_clusters]), state)

@@ -18,8 +18,8 @@ from microagg.kernels.kd_tree import build, drop, nearest
 from microagg.kernels.lloyd import k_means
 from microagg.methods.ordering.npn import farthest_from_centroid
 from microagg.methods.ordering.rep_ord_mic import (
-    all_near,
     iterations,
+    neighbour_lists,
     new_room,
     numbers_of_clusters,
     order_by_groups,
@@ -30,8 +30,7 @@ from strategies import tables
 
 
 def room_for(X):
-    tree = build(X, np.arange(len(X)))
-    return new_room(tree, all_near(X, tree, new_state()), X)
+    return new_room(neighbour_lists(X, new_state()), X)
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))

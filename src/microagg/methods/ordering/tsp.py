@@ -18,12 +18,12 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import build
+from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.cut import Order
 from microagg.methods.ordering.npn import npn_order
-from microagg.methods.ordering.rep_ord_mic import all_near
 from microagg.progress import STOP, State, new_state
 
+_NEAR = 10  # neighbours tried of each record
 # A move must shorten the tour by more than this share of the steps it replaces.
 _LEAST = 1e-10
 
@@ -70,8 +70,6 @@ def _two_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
         ab = _distance(X, a, b)
         for t in range(near.shape[1]):
             c = near[a, t]
-            if c < 0 or c == a:
-                continue
             ac = _distance(X, a, c)
             if ac >= ab:
                 break
@@ -104,8 +102,6 @@ def _or_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
             freed = _distance(X, p, a) + _distance(X, e, q) - _distance(X, p, q)
             for t in range(near.shape[1]):
                 c = near[a, t]
-                if c < 0 or c == a:
-                    continue
                 ac = _distance(X, a, c)
                 if ac >= freed:
                     break
@@ -197,7 +193,7 @@ def tsp_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
     tour = npn_order(X, k, progress=state)
     if n < 5 or state[STOP]:
         return tour
-    near = all_near(X, build(X, np.arange(n)), state)
+    near = nearest_rows(X, min(_NEAR, n - 1), state)
     place = np.empty(n, dtype=np.int64)
     place[tour] = np.arange(n)
     _improve(X, near, tour, place, tour.copy(), np.ones(n, dtype=bool), state)
