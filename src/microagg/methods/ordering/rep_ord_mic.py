@@ -42,8 +42,9 @@ from microagg.progress import DONE, STOP, State, new_state
 _LIMIT = 1e-7  # an improvement below this is none, for columns of variance 1
 _MOST_CLUSTERS = 200
 _LARGEST_CLUSTER = 5000
-NEAR = 16  # neighbours known of each record
+NEAR = 32  # neighbours known of each record
 _FEW = 256  # so many records are looked at one by one
+_SEARCHES = 32  # before this many a tree is not worth building
 # A path may be extended elsewhere at less cost only if rounding could say so, too.
 _MARGIN = 1 + 1e-12
 
@@ -226,11 +227,12 @@ def _scan(X, last, left, seen):  # type: ignore[no-untyped-def]
 def _walk(X, near, search, members, start, labels, path, seen, order, at, state):  # type: ignore[no-untyped-def]
     """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
 
-    ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, and
-    how many of those the tree has lost. Returns whether a new search is needed to go on.
+    ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
+    many of those the tree has lost, and how many searches there were. Returns whether a new
+    :class:`_Search` is needed to go on.
     """
     n = order.size
-    current, placed, taken = at
+    current, placed, taken, asked = at
     while not state[STOP]:
         if current >= 0:
             g = labels[current]
@@ -248,9 +250,10 @@ def _walk(X, near, search, members, start, labels, path, seen, order, at, state)
                 break
         if current >= 0:
             continue
-        if n - placed < search.least:
-            at[0], at[1], at[2] = -1, placed, placed
+        if n - placed < search.least or asked >= search.most:
+            at[0], at[1], at[2], at[3] = -1, placed, placed, asked
             return True
+        asked += 1
         if search.left.size > 0:
             current = _scan(X, last, search.left, seen)
         else:
@@ -280,29 +283,32 @@ class _Search(NamedTuple):
     """Finds the nearest of the records that were unseen when it was made."""
 
     least: int  # so many must be left, else it is too loose
+    most: int  # it is good for the searches up to this one
     tree: Tree
-    left: Any  # the records themselves, if they are few
+    left: Any  # the records themselves, if there is no tree worth asking
     distance: Any
     row: Any
 
 
-def _new_search(X: Floats, seen: Any) -> _Search:
-    """A tree of the unseen records, or a list of them if they are few.
+def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
+    """A tree of the unseen records, or a list of them for few searches or few records.
 
     As records leave, a tree has more and more empty space. When three in four are gone, a new
     one is made of the rest: all of them together take no longer than the first.
     """
     left = np.flatnonzero(~seen)
-    if len(left) <= _FEW:
-        return _Search(0, build(X, left[:1]), left, np.empty(1), np.empty(1, np.intp))
-    return _Search(len(left) // 4, build(X, left), left[:0], np.empty(1), np.empty(1, np.intp))
+    room = np.empty(1), np.empty(1, np.intp)
+    if len(left) <= _FEW or asked < _SEARCHES:
+        most = len(X) if len(left) <= _FEW else _SEARCHES
+        return _Search(0, most, build(X, left[:1]), left, *room)
+    return _Search(len(left) // 4, len(X), build(X, left), left[:0], *room)
 
 
 class Room(NamedTuple):
     """What one thread needs to order the records again and again."""
 
     near: Any  # (n, up to 16) the records nearest to each, never changed
-    none: _Search  # before the first search
+    none: _Search  # good for no search at all
     path: _Path
 
 
@@ -314,7 +320,7 @@ def new_room(near: Any, X: Floats) -> Room:
     path = _Path(
         values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
     )
-    return Room(near, _new_search(X[:1], np.zeros(1, dtype=bool))._replace(least=n), path)
+    return Room(near, _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0), path)
 
 
 def neighbour_lists(X: Floats, state: State) -> Any:
@@ -327,9 +333,9 @@ def order_by_groups(X: Floats, labels: Labels, first: int, room: Room, state: St
     members = np.argsort(labels, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     order, seen = np.zeros(len(X), dtype=np.int64), np.zeros(len(X), dtype=bool)
-    at, search = np.array([first, 0, 0]), room.none
+    at, search = np.array([first, 0, 0, 0]), room.none
     while _walk(X, room.near, search, members, start, labels, room.path, seen, order, at, state):
-        search = _new_search(X, seen)
+        search = _new_search(X, seen, at[3])
     return order
 
 
