@@ -375,6 +375,16 @@ def numbers_of_clusters(n: int, starts: int) -> list[int]:
     return sorted({low + -(-i * most // starts) for i in range(1, starts + 1)})
 
 
+def first_seed(random_state: int | None) -> int:
+    """The seed that all starts share."""
+    return int(np.random.default_rng(random_state).integers(2**62))
+
+
+def clusters(X: Floats, n_clusters: int, seed: int, state: State) -> Labels:
+    """The clusters of one start."""
+    return k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), state)
+
+
 def rep_ord_mic_order(
     X: Floats,
     k: int,
@@ -411,12 +421,12 @@ def rep_ord_mic_order(
     given = None if start_labels is None else _check_labels(start_labels, n)
     state = new_state() if progress is None else progress
     near = neighbour_lists(X, state)
-    seed = int(np.random.default_rng(random_state).integers(2**62))
+    seed = first_seed(random_state)
 
     def attempt(n_clusters: int, own: State) -> tuple[float, Order]:
         labels = given
         if labels is None:
-            labels = k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), own)
+            labels = clusters(X, n_clusters, seed, own)
         sse, order = np.inf, np.zeros(n, dtype=np.int64)
         for t, found in enumerate(iterations(X, k, labels, new_room(near, X), own)):
             sse, order = found.sse, found.order
