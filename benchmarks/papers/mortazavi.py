@@ -207,7 +207,8 @@ brackets, as published.
 Ours are seconds of processor time. The paper's times leave k-means out and are from another machine,
 so that only the order of magnitude can be compared. Not below the published total: without k-means
 {", ".join(without) or "none"}; with k-means {", ".join(above) or "none"}. The nearest unseen record
-is found in lists of neighbours and a tree, not by a scan.
+is found in lists of neighbours, else in a tree of the records left; all of them are looked at for the
+first few searches of an iteration only.
 """,
     )
 
