@@ -18,7 +18,7 @@ from microagg.progress import STOP, State
 # come from a sample of its records.
 _ITERATIONS = 100
 _SETTLED = 0.001
-_SAMPLE = 16_384
+_SAMPLE = 8192
 
 
 @kernel
@@ -71,7 +71,7 @@ def _lloyd(X, labels, centres, distance, size, sums, state):  # type: ignore[no-
 def k_means(X: Floats, n_clusters: int, rng: np.random.Generator, state: State) -> Labels:
     """Cluster records; labels from 0 to n_clusters − 1, not all of which need occur.
 
-    At most 100 iterations of O(min(n, 16384) · n_clusters · d) each, and one for all records.
+    At most 100 iterations of O(min(n, 8192) · n_clusters · d) each, and one for all records.
 
     >>> from microagg.progress import new_state
     >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0), new_state()).tolist()

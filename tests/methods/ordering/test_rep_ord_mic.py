@@ -154,3 +154,15 @@ def test_what_is_refused():
             microagg.partition([1.0, 2.0], 1, method="rep-ord-mic", starts=starts)
     with pytest.raises(InputError, match="start_labels must be 2 whole numbers"):
         microagg.partition([1.0, 2.0], 1, method="rep-ord-mic", start_labels=[1])
+
+
+def test_k_means_of_a_large_table_assigns_all_records_to_centres_of_a_sample():
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.normal(size=(3000, 2)) + 99 * i for i in range(4)])
+    labels = k_means(X, 40, np.random.default_rng(7), new_state())
+    assert labels.shape == (12_000,)
+    for c in np.unique(labels):
+        assert len(set((np.flatnonzero(labels == c) // 3000).tolist())) == 1
+    stopped = new_state()
+    stopped[STOP] = 1
+    assert k_means(X, 40, np.random.default_rng(7), stopped).tolist() == [0] * 12_000
