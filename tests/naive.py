@@ -355,10 +355,16 @@ def best_cut(rows, k):
     return best[len(rows)][1]
 
 
+def first_of_order(rows):
+    """Row farthest from the centroid, the lowest of those that are equal but for rounding."""
+    centre = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+    out = [squared_distance(row, centre) for row in rows]
+    return next(i for i in range(len(rows)) if out[i] >= max(out) * (1 - 1e-12))
+
+
 def npn(rows):
     """Row numbers from the one farthest from the centroid on, always to the nearest unseen."""
-    centre = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
-    current = max(range(len(rows)), key=lambda i: (squared_distance(rows[i], centre), -i))
+    current = first_of_order(rows)
     order, left = [], set(range(len(rows)))
     while True:
         order.append(current)
@@ -391,8 +397,7 @@ def order_by_groups(rows, labels):
             waiting.remove(new)
         return found
 
-    centre = [math.fsum(column) / n for column in zip(*rows, strict=True)]
-    current = max(range(n), key=lambda i: (squared_distance(rows[i], centre), -i))
+    current = first_of_order(rows)
     order = []
     while True:
         order += path([i for i in range(n) if labels[i] == labels[current]], current)
@@ -413,8 +418,7 @@ def visit_groups(rows, labels):
             math.fsum(column) / len(group) for column in zip(*(rows[i] for i in group), strict=True)
         ]
 
-    centre = mean(range(len(rows)))
-    first = max(range(len(rows)), key=lambda i: (squared_distance(rows[i], centre), -i))
+    first = first_of_order(rows)
     order, point, label = [], rows[first], labels[first]
     while True:
         group = groups.pop(label)

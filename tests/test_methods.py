@@ -147,7 +147,7 @@ _THREAD_VARIABLES = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREA
 
 
 def test_result_does_not_depend_on_the_number_of_threads(method):
-    k = 30 if method in ORDERS else 3000  # the cut of an order takes O(kn)
+    k = 5 if method in ORDERS else 3000  # the cut of an order takes O(kn), and is done often
     code = (
         "import numpy as np, microagg, hashlib\n"
         f"X = np.random.default_rng(0).normal(size=(30_000, {1 if method in ONE_COLUMN else 3}))\n"

@@ -13,7 +13,9 @@ __all__ = ["Partition"]
 
 def _plain(value: object) -> object:
     """An option as plain data: a spanning tree, say, knows how to put itself."""
-    return value.as_dict() if hasattr(value, "as_dict") else value
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 @dataclass(frozen=True, eq=False)

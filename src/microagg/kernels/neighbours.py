@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from microagg.kernels.block_tree import (
     LEAF,
     BlockTree,
     Indices,
+    build_tree,
     push_children,
     to_box,
     to_leaf,
@@ -108,3 +109,17 @@ def nearest_neighbours(tree: BlockTree, m: int, progress: State, done: int) -> N
         done,
     )
     return lists
+
+
+def nearest_rows(X: Floats, m: int, progress: State, done: int = 0) -> Any:
+    """Row numbers of the m nearest of each record, 0 ≤ m < n: an int32 array of shape (n, m).
+
+    >>> from microagg.progress import new_state
+    >>> nearest_rows(np.array([[0.0], [5.0], [1.0]]), 1, new_state()).tolist()
+    [[2], [2], [0]]
+    """
+    near = np.empty((len(X), m), dtype=np.int32)
+    if m > 0:
+        tree = build_tree(X)
+        near[tree.rows] = tree.rows[nearest_neighbours(tree, m, progress, done).position]
+    return near

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -16,10 +17,11 @@ from microagg.errors import InputError
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.kernels.kd_tree import build, drop, nearest
 from microagg.kernels.lloyd import k_means
+from microagg.methods.ordering import rep_ord_mic
 from microagg.methods.ordering.npn import farthest_from_centroid
 from microagg.methods.ordering.rep_ord_mic import (
-    all_near,
     iterations,
+    neighbour_lists,
     new_room,
     numbers_of_clusters,
     order_by_groups,
@@ -30,8 +32,7 @@ from strategies import tables
 
 
 def room_for(X):
-    tree = build(X, np.arange(len(X)))
-    return new_room(tree, all_near(X, tree, new_state()), X)
+    return new_room(neighbour_lists(X, new_state()), X)
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -42,12 +43,22 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())
 
 
-def test_order_equals_the_naive_twin_when_neighbours_are_used_up():
-    # Each record knows its 16 nearest; among 300 in few groups those are often seen before.
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    labels = canonical_labels((X[:, 0] * 3).astype(int))
+@pytest.mark.parametrize("n_groups", [12, 900])
+def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monkeypatch):
+    # A record knows few of its neighbours, which often are seen before: a list, then trees are asked.
+    monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
+    monkeypatch.setattr(rep_ord_mic, "_FEW", 40)
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    labels = canonical_labels(np.random.default_rng(1).integers(0, n_groups, 900))
+    searches = []
+    made = rep_ord_mic._new_search
+    monkeypatch.setattr(
+        rep_ord_mic, "_new_search", lambda *a: searches.append(made(*a)) or searches[-1]
+    )
     order = order_by_groups(X, labels, farthest_from_centroid(X), room_for(X), new_state())
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())
+    if n_groups == 900:
+        assert {s.left.size > 0 for s in searches} == {True, False}, "lists and trees"
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -63,8 +74,9 @@ def test_the_loss_never_rises(table, n_groups, seed):
 def test_the_loss_falls_from_any_start_and_the_last_cut_is_kept():
     X = np.random.default_rng(1).normal(size=(400, 3))
     mdav = microagg.partition(X, 4, method="mdav")
-    p = microagg.partition(X, 4, method="rep-ord-mic", start_labels=mdav.labels.tolist())
+    p = microagg.partition(X, 4, method="rep-ord-mic", start_labels=mdav.labels)
     assert p.sse < mdav.sse
+    assert json.loads(json.dumps(p.as_dict()))["options"]["start_labels"] == mdav.labels.tolist()
     Z = fit_scale(X).apply(X)
     *_, last = iterations(Z, 4, mdav.labels, room_for(Z), new_state())
     assert canonical_labels(last.labels).tolist() == p.labels.tolist()
@@ -142,3 +154,15 @@ def test_what_is_refused():
             microagg.partition([1.0, 2.0], 1, method="rep-ord-mic", starts=starts)
     with pytest.raises(InputError, match="start_labels must be 2 whole numbers"):
         microagg.partition([1.0, 2.0], 1, method="rep-ord-mic", start_labels=[1])
+
+
+def test_k_means_of_a_large_table_assigns_all_records_to_centres_of_a_sample():
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.normal(size=(3000, 2)) + 99 * i for i in range(4)])
+    labels = k_means(X, 40, np.random.default_rng(7), new_state())
+    assert labels.shape == (12_000,)
+    for c in np.unique(labels):
+        assert len(set((np.flatnonzero(labels == c) // 3000).tolist())) == 1
+    stopped = new_state()
+    stopped[STOP] = 1
+    assert k_means(X, 40, np.random.default_rng(7), stopped).tolist() == [0] * 12_000

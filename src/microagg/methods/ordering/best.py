@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from microagg.kernels.threads import thread_count
 from microagg.progress import DONE, STOP, State, new_state
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def best_of(
     own = new_state()
     own[STOP] = state[STOP]
     best: tuple[float, int, R] | None = None
-    with ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="microagg") as pool:
+    with ThreadPoolExecutor(max_workers=thread_count(), thread_name_prefix="microagg") as pool:
         waiting = {pool.submit(attempt, task, own): t for t, task in enumerate(tasks)}
         while waiting:
             if state[STOP]:
@@ -43,19 +43,3 @@ def best_of(
                     state[DONE] = n * (len(tasks) - len(waiting)) // len(tasks)
     assert best is not None
     return best[2]
-
-
-def in_threads(work: Callable[[T], None], tasks: Sequence[T]) -> None:
-    """Do all tasks, each in a thread."""
-    if len(tasks) == 1:
-        work(tasks[0])
-        return
-    with ThreadPoolExecutor(max_workers=_processors(), thread_name_prefix="microagg") as pool:
-        list(pool.map(work, tasks))
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

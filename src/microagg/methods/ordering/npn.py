@@ -38,9 +38,13 @@ def _walk(tree, X, order, begin, end, distances, rows, state):  # type: ignore[n
 
 
 def farthest_from_centroid(X: Floats) -> int:
-    """Row of the record farthest from the centroid, the lowest of equals."""
+    """Row of the record farthest from the centroid, the lowest of equals.
+
+    The centroid is rounded: records that differ by no more than that are equals.
+    """
     centred = X - X.mean(axis=0)
-    return int(np.einsum("ij,ij->i", centred, centred).argmax())
+    distance = np.einsum("ij,ij->i", centred, centred)
+    return int((distance >= distance.max() * (1 - 1e-12)).argmax())
 
 
 def npn_order(X: Floats, k: int, *, progress: State | None = None) -> Order:

@@ -7,8 +7,9 @@ Idea      Any clustering gives a sequence: visit its groups one by one, each alo
           the SSE falls. It never rises, since the old groups are runs of the new sequence.
           Many clusterings by k-means are tried as a start, the best result is kept.
 Cost      An iteration takes O(n·k·d) for cut and paths, and n/k searches for the nearest unseen
-          record in a tree from which records are taken away. The first ordering of a start with
-          c clusters takes O(n²/c · d), k-means O(n·c·d).
+          record. Nearly all end in lists of 32 neighbours, found once for all starts; the others
+          ask a tree of the records left, or a list of these while such searches are few. The
+          first ordering of a start with c clusters takes O(n²/c · d), k-means O(n·c·d).
 Paper     Mortazavi 2020, Algorithm 1.
 Here      Step 12-1 goes to step 13, not 14, or the last sequence would not be cut. The text
           inserts the record nearest to the path at its best place, Algorithm 1 the record
@@ -32,7 +33,8 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.jit import kernel
 from microagg.kernels.kd_tree import Tree, build, drop, nearest
 from microagg.kernels.lloyd import k_means
-from microagg.methods.ordering.best import best_of, in_threads
+from microagg.kernels.neighbours import nearest_rows
+from microagg.methods.ordering.best import best_of
 from microagg.methods.ordering.cut import Order, labels_along
 from microagg.methods.ordering.npn import farthest_from_centroid
 from microagg.methods.univariate.compiled import inner
@@ -41,8 +43,9 @@ from microagg.progress import DONE, STOP, State, new_state
 _LIMIT = 1e-7  # an improvement below this is none, for columns of variance 1
 _MOST_CLUSTERS = 200
 _LARGEST_CLUSTER = 5000
-_NEAR = 16  # neighbours known of each record
-_SHARE = 4096  # records whose neighbours are found in one go
+NEAR = 32  # neighbours known of each record
+_FEW = 256  # so many records are looked at one by one
+_SEARCHES = 32  # before this many a tree is not worth building
 # A path may be extended elsewhere at less cost only if rounding could say so, too.
 _MARGIN = 1 + 1e-12
 
@@ -199,57 +202,66 @@ def _path_through(X, group, first, path, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _next_unseen(X, near, tree, order, placed, taken, seen, found):  # type: ignore[no-untyped-def]
-    """Nearest unseen record to the last one placed; how many records the tree has lost.
+def _scan(X, last, left, seen):  # type: ignore[no-untyped-def]
+    """Nearest unseen record by a look at all that are left; those seen leave the list.
 
-    Mostly it is among the nearest of all records, which are known; else the tree is asked.
+    The list ends with −1 and is sorted, so that the lowest row of equals is found.
     """
-    last = order[placed - 1]
-    for t in range(near.shape[1]):
-        row = near[last, t]
-        if row >= 0 and not seen[row]:
-            return row, taken
-    drop(tree, order[taken:placed])
-    nearest(tree, X[last], 1, found.distances, found.rows)
-    return found.rows[0], placed
+    nearest_row, least, kept = -1, np.inf, 0
+    for row in left:
+        if row < 0:
+            break
+        if not seen[row]:
+            left[kept] = row
+            kept += 1
+            total = 0.0
+            for j in range(X.shape[1]):
+                total += (X[row, j] - X[last, j]) * (X[row, j] - X[last, j])
+            if total < least:
+                nearest_row, least = row, total
+    if kept < left.size:
+        left[kept] = -1
+    return nearest_row
 
 
 @kernel
-def _walk(X, near, tree, members, start, labels, first, path, seen, order, found, state):  # type: ignore[no-untyped-def]
-    """Visit all groups: steps 3 to 12. ``members`` holds the rows group by group."""
+def _walk(X, near, search, members, start, labels, path, seen, order, at, state):  # type: ignore[no-untyped-def]
+    """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
+
+    ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
+    many of those the tree has lost, and how many searches there were. Returns whether a new
+    :class:`_Search` is needed to go on.
+    """
     n = order.size
-    current, placed, taken = first, 0, 0
-    while True:
-        if state[STOP]:
-            return
-        g = labels[current]
-        group = members[start[g] : start[g + 1]]
-        _path_through(X, group, current, path, order[placed : placed + group.size])
-        placed += group.size
-        if placed == n:
-            return
-        for row in group:
-            seen[row] = True
-        current, taken = _next_unseen(X, near, tree, order, placed, taken, seen, found)
-
-
-@kernel
-def _neighbours(X, tree, near, begin, end, distances, rows, state):  # type: ignore[no-untyped-def]
-    """Fill in the records nearest to those from begin to end, nearest first, ties by row."""
-    for i in range(begin, end):
-        if state[STOP]:
-            return
-        have = nearest(tree, X[i], distances.size, distances, rows)
-        for t in range(1, have):  # insertion sort
-            distance, row, s = distances[t], rows[t], t
-            while s > 0 and (
-                distances[s - 1] > distance or (distances[s - 1] == distance and rows[s - 1] > row)
-            ):
-                distances[s], rows[s] = distances[s - 1], rows[s - 1]
-                s -= 1
-            distances[s], rows[s] = distance, row
-        for t in range(near.shape[1]):
-            near[i, t] = rows[t] if t < have else -1
+    current, placed, taken, asked = at
+    while not state[STOP]:
+        if current >= 0:
+            g = labels[current]
+            group = members[start[g] : start[g + 1]]
+            _path_through(X, group, current, path, order[placed : placed + group.size])
+            placed += group.size
+            if placed == n:
+                return False
+            for row in group:
+                seen[row] = True
+        last, current = order[placed - 1], -1
+        for row in near[last]:
+            if not seen[row]:
+                current = row
+                break
+        if current >= 0:
+            continue
+        if n - placed < search.least or asked >= search.most:
+            at[0], at[1], at[2], at[3] = -1, placed, placed, asked
+            return True
+        asked += 1
+        if search.left.size > 0:
+            current = _scan(X, last, search.left, seen)
+        else:
+            drop(search.tree, order[taken:placed])
+            nearest(search.tree, X[last], 1, search.distance, search.row)
+            current, taken = search.row[0], placed
+    return False
 
 
 class _Path(NamedTuple):
@@ -268,60 +280,63 @@ class _Path(NamedTuple):
     to_first: Any
 
 
-class _Found(NamedTuple):
-    distances: Any
-    rows: Any
+class _Search(NamedTuple):
+    """Finds the nearest of the records that were unseen when it was made."""
+
+    least: int  # so many must be left, else it is too loose
+    most: int  # it is good for the searches up to this one
+    tree: Tree
+    left: Any  # the records themselves, if there is no tree worth asking
+    distance: Any
+    row: Any
+
+
+def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
+    """A tree of the unseen records, or a list of them for few searches or few records.
+
+    As records leave, a tree has more and more empty space. When three in four are gone, a new
+    one is made of the rest: all of them together take no longer than the first.
+    """
+    left = np.flatnonzero(~seen)
+    room = np.empty(1), np.empty(1, np.intp)
+    if len(left) <= _FEW or asked < _SEARCHES:
+        most = len(X) if len(left) <= _FEW else _SEARCHES
+        return _Search(0, most, build(X, left[:1]), left, *room)
+    return _Search(len(left) // 4, len(X), build(X, left), left[:0], *room)
 
 
 class Room(NamedTuple):
     """What one thread needs to order the records again and again."""
 
-    near: Any  # (n, 16) the records nearest to each, never changed
-    fresh: Tree  # a tree of all records, never changed
-    tree: Tree
+    near: Any  # (n, up to 32) the records nearest to each, never changed
+    none: _Search  # good for no search at all
     path: _Path
-    found: _Found
 
 
-def new_room(fresh: Tree, near: Any, X: Floats) -> Room:
-    """Make room for one thread."""
+def new_room(near: Any, X: Floats) -> Room:
+    """Make room for one thread; ``near`` is from :func:`neighbour_lists`."""
     n = len(X)
     floats = {name: np.empty(n) for name in ("length", "cost", "distance", "to_first")}
     whole = {name: np.empty(n, np.int64) for name in ("rows", "follow", "waiting_rows", "after")}
     path = _Path(
         values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
     )
-    return Room(near, fresh, _copy(fresh), path, _Found(np.empty(1), np.empty(1, np.intp)))
+    return Room(near, _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0), path)
 
 
-def _copy(tree: Tree) -> Tree:
-    return Tree(*(part.copy() for part in tree))
-
-
-def all_near(X: Floats, tree: Tree, state: State) -> Any:
-    """The records nearest to each record, found in threads."""
-    n = len(X)
-    near = np.full((n, min(_NEAR, n)), -1, dtype=np.int32)  # unknown, when stopped
-
-    def fill(begin: int) -> None:
-        room = np.empty(near.shape[1]), np.empty(near.shape[1], np.intp)
-        _neighbours(X, _copy(tree), near, begin, min(begin + _SHARE, n), *room, state)
-
-    in_threads(fill, range(0, n, _SHARE))
-    return near
+def neighbour_lists(X: Floats, state: State) -> Any:
+    """The records nearest to each record, of which the next one to visit mostly is."""
+    return nearest_rows(X, min(NEAR, len(X) - 1), state)
 
 
 def order_by_groups(X: Floats, labels: Labels, first: int, room: Room, state: State) -> Order:
     """One pass of steps 2 to 12: the sequence of all records, group by group."""
-    for part, fresh in zip(room.tree, room.fresh, strict=True):
-        np.copyto(part, fresh)
     members = np.argsort(labels, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     order, seen = np.zeros(len(X), dtype=np.int64), np.zeros(len(X), dtype=bool)
-    _walk(
-        X, room.near, room.tree, members, start, labels, first, room.path, seen, order, room.found,
-        state,
-    )  # fmt: skip
+    at, search = np.array([first, 0, 0, 0]), room.none
+    while _walk(X, room.near, search, members, start, labels, room.path, seen, order, at, state):
+        search = _new_search(X, seen, at[3])
     return order
 
 
@@ -361,6 +376,16 @@ def numbers_of_clusters(n: int, starts: int) -> list[int]:
     return sorted({low + -(-i * most // starts) for i in range(1, starts + 1)})
 
 
+def first_seed(random_state: int | None) -> int:
+    """The seed that all starts share."""
+    return int(np.random.default_rng(random_state).integers(2**62))
+
+
+def clusters(X: Floats, n_clusters: int, seed: int, state: State) -> Labels:
+    """The clusters of one start."""
+    return k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), state)
+
+
 def rep_ord_mic_order(
     X: Floats,
     k: int,
@@ -396,16 +421,15 @@ def rep_ord_mic_order(
         raise InputError(f"starts must be a whole number of at least 1; got {shown(starts)}.")
     given = None if start_labels is None else _check_labels(start_labels, n)
     state = new_state() if progress is None else progress
-    fresh = build(X, np.arange(n))
-    near = all_near(X, fresh, state)
-    seed = int(np.random.default_rng(random_state).integers(2**62))
+    near = neighbour_lists(X, state)
+    seed = first_seed(random_state)
 
     def attempt(n_clusters: int, own: State) -> tuple[float, Order]:
         labels = given
         if labels is None:
-            labels = k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), own)
+            labels = clusters(X, n_clusters, seed, own)
         sse, order = np.inf, np.zeros(n, dtype=np.int64)
-        for t, found in enumerate(iterations(X, k, labels, new_room(fresh, near, X), own)):
+        for t, found in enumerate(iterations(X, k, labels, new_room(near, X), own)):
             sse, order = found.sse, found.order
             own[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
         return sse, order

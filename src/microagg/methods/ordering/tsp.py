@@ -2,10 +2,12 @@
 
 Problem   Put records in a sequence in which neighbours are near, to be cut optimally.
 Idea      The tour of a travelling salesman is such a sequence, the same for every k: it is built once
-          and cut as often as one likes. Start with nearest point next; then 2-opt (replace two
-          steps of the tour by shorter ones) and Or-opt (move up to three records elsewhere) while
-          they shorten it. Only steps to one of ten nearest neighbours are tried.
-Cost      That of npn-mhm, ten nearest neighbours of each record, and moves that reverse a part of
+          and cut as often as one likes. Greedy start: take the shortest steps first, wherever they
+          do not branch or close a circle, then connect the paths so found, always to the nearest
+          end. Then 2-opt (replace two steps of the tour by shorter ones) and Or-opt (move up to
+          three records elsewhere) while they shorten it. Only steps to one of ten nearest
+          neighbours are tried.
+Cost      Mostly that of the ten nearest neighbours of each record. Moves reverse a part of
           the tour, at most half of it. The cut takes O(kn·d).
 Paper     FDM, Mortazavi & Jalili 2014, as described in section 3 of Mortazavi 2020.
 Here      The tour is opened at its longest step (the first of equals) and runs from its end with the
@@ -14,16 +16,19 @@ Here      The tour is opened at its longest step (the first of equals) and runs 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import build
+from microagg.kernels.kd_tree import build, nearest, remove
+from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.cut import Order
-from microagg.methods.ordering.npn import npn_order
-from microagg.methods.ordering.rep_ord_mic import all_near
-from microagg.progress import STOP, State, new_state
+from microagg.progress import DONE, STOP, State, new_state
 
+_NEAR = 10  # neighbours tried of each record
+_LOOK = 256  # records between two reports
 # A move must shorten the tour by more than this share of the steps it replaces.
 _LEAST = 1e-10
 
@@ -35,6 +40,66 @@ def _distance(X, a, b):  # type: ignore[no-untyped-def]
         gap = X[a, j] - X[b, j]
         total += gap * gap
     return np.sqrt(total)
+
+
+@kernel
+def _greedy(first, second, link, other):  # type: ignore[no-untyped-def]
+    """Take steps in the order given, unless they branch or close a circle.
+
+    ``link`` gets the up to two neighbours of each record, ``other`` knows the other end of the
+    path that ends at a record.
+    """
+    for t in range(first.size):
+        a, b = first[t], second[t]
+        if link[a, 1] < 0 and link[b, 1] < 0 and other[a] != b:
+            link[a, 0 if link[a, 0] < 0 else 1] = b
+            link[b, 0 if link[b, 0] < 0 else 1] = a
+            end_a, end_b = other[a], other[b]
+            other[end_a], other[end_b] = end_b, end_a
+
+
+@kernel
+def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):  # type: ignore[no-untyped-def]
+    """Put paths on the tour, always the one with the nearest end, until so many ends are used."""
+    while placed < tour.size and ends > 0 and not state[STOP]:
+        begin = tour[0]
+        if placed > 0:
+            nearest(tree, X[tour[placed - 1]], 1, distance, row)
+            begin = row[0]
+        remove(tree, begin)
+        ends -= 1
+        if other[begin] != begin:
+            remove(tree, other[begin])
+            ends -= 1
+        before, a = -1, begin
+        while a >= 0:
+            tour[placed] = a
+            placed += 1
+            before, a = a, link[a, 0] if link[a, 0] != before else link[a, 1]
+    return placed
+
+
+def greedy_tour(X: Floats, near: Any, state: State) -> Order:
+    """The shortest steps first; ``near`` lists the neighbours to which steps are tried."""
+    n = len(X)
+    first, second = np.repeat(np.arange(n), near.shape[1]), near.ravel().astype(np.int64)
+    steps = X[first] - X[second]
+    by_length = np.argsort(np.einsum("ij,ij->i", steps, steps), kind="stable")
+    link, other = np.full((n, 2), -1), np.arange(n)
+    _greedy(first[by_length], second[by_length], link, other)
+    tour, placed = np.zeros(n, dtype=np.int64), 0
+    centred = X - X.mean(axis=0)
+    out = np.einsum("ij,ij->i", centred, centred)
+    tour[0] = np.where(link[:, 1] < 0, out, -1.0).argmax()  # the end farthest from the centroid
+    used = np.zeros(n, dtype=bool)
+    while placed < n and not state[STOP]:
+        used[tour[:placed]] = True
+        ends = np.flatnonzero((link[:, 1] < 0) & ~used)
+        # As in nearest point next: a new tree for each half of what is left.
+        many = len(ends) if len(ends) < 64 else (len(ends) + 1) // 2
+        room = np.empty(1), np.empty(1, np.intp)
+        placed = _connect_paths(X, build(X, ends), link, other, tour, placed, many, *room, state)
+    return tour
 
 
 @kernel
@@ -70,8 +135,6 @@ def _two_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
         ab = _distance(X, a, b)
         for t in range(near.shape[1]):
             c = near[a, t]
-            if c < 0 or c == a:
-                continue
             ac = _distance(X, a, c)
             if ac >= ab:
                 break
@@ -104,8 +167,6 @@ def _or_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
             freed = _distance(X, p, a) + _distance(X, e, q) - _distance(X, p, q)
             for t in range(near.shape[1]):
                 c = near[a, t]
-                if c < 0 or c == a:
-                    continue
                 ac = _distance(X, a, c)
                 if ac >= freed:
                     break
@@ -157,10 +218,14 @@ def _improve(X, near, tour, place, queue, waits, state):  # type: ignore[no-unty
     """Shorten the tour until no record has a move that does."""
     n = tour.size
     touched = np.empty(6, np.int64)
-    head, count = 0, n
+    head, count, handled, before = 0, n, 0, state[DONE]
     while count > 0:
         if state[STOP]:
             return
+        if handled % _LOOK == 0:
+            share = handled / (handled + count)
+            state[DONE] = max(state[DONE], before + np.int64((n - before) * share))
+        handled += 1
         a = queue[head]
         head, count = (head + 1) % n, count - 1
         waits[a] = False
@@ -194,13 +259,16 @@ def tsp_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
     """
     state = new_state() if progress is None else progress
     n = len(X)
-    tour = npn_order(X, k, progress=state)
-    if n < 5 or state[STOP]:
+    near = nearest_rows(X, min(_NEAR, n - 1), state, n - n // 8)
+    tour = greedy_tour(X, near, state)
+    if state[STOP]:
         return tour
-    near = all_near(X, build(X, np.arange(n)), state)
     place = np.empty(n, dtype=np.int64)
     place[tour] = np.arange(n)
-    _improve(X, near, tour, place, tour.copy(), np.ones(n, dtype=bool), state)
+    if n >= 5:
+        _improve(X, near, tour, place, tour.copy(), np.ones(n, dtype=bool), state)
+    if not state[STOP]:
+        state[DONE] = n
     steps = X[tour] - X[np.roll(tour, -1)]
     longest = int(np.einsum("ij,ij->i", steps, steps).argmax())
     order = np.roll(tour, -longest - 1)
