@@ -15,7 +15,7 @@ demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
 test: lint types
-	$(PY) -m pytest
+	$(PY) -m pytest --numprocesses auto
 
 lint: $(VENV)/installed
 	$(PY) -m ruff check .
