@@ -37,7 +37,7 @@ class _Budget(NamedTuple):
 
 _BUDGETS = {
     "fast": _Budget(6, 40_000, 100, 5, 0.05),
-    "balanced": _Budget(40, 500_000, 600, 24, 0.3),
+    "balanced": _Budget(40, 350_000, 600, 24, 0.3),
     "best": _Budget(400, 10_000_000, 20_000, 96, 0.6),
 }
 _GROUPS_IN_A_CELL = 128
