@@ -192,7 +192,7 @@ METHODS: dict[str, Method] = {
             family="our own",
             paper="",
             guarantee="heuristic",
-            cost="O(n)",
+            cost="O(n log n)",
             summary="chooses for you: the fastest exact method for one column; for several a start that "
             "suits their number, then local search",
             implementation="microagg.methods.auto:auto",
