@@ -12,11 +12,12 @@ PAPERS = (
     "solanas_martinez",
     "laszlo_mukherjee",
     "mortazavi",
+    "optimality",
 )
 
 
 def main() -> None:
-    for name in sys.argv[1:] or PAPERS:
+    for name in [a for a in sys.argv[1:] if a in PAPERS] or PAPERS:
         import_module(f"benchmarks.papers.{name}").main()
 
 
