@@ -1,0 +1,125 @@
+"""The search for the lowest loss: anneals and recombinations by turns.
+
+Problem   As for refine.py, when time matters less than loss.
+Idea      Annealing (refine.py) finds good groups everywhere but seldom all of the best at once;
+          recombination (recombine.py) chooses among the groups of several anneals and their
+          variants. By turns: anneal from the best partition, heated up again; then recombine it with the
+          last few, in blocks of neighbouring groups that are cut otherwise in every turn.
+Cost      Without a time limit a number of turns that depends on n and k alone, else until time is over.
+          A turn is O(n), but for O(n log n) of cutting.
+Threads   As in refine.py, the result does not depend on their number, unless there is a time limit.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels.threads import share_out
+from microagg.methods.refine.recombine import Limits, recombine
+from microagg.methods.refine.refine import Budget, anneal_table, cells_of
+from microagg.progress import DONE, STOP, State, tell_best
+
+_ANNEAL = Budget(60, 500_000, 900, 24, 0.3)
+_HEATS = (1.0, 0.3, 0.6, 0.15)  # of that, turn by turn
+_LIMITS = (Limits(20, 30, 120, 100), Limits(40, 60, 240, 500), Limits(80, 120, 480, 5_000))
+_POOL = 6  # partitions to recombine
+_RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
+_LARGE = 30  # from this k on, recombination finds little
+_GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit
+_TURNS = 4  # the most without a time limit
+
+
+def _recombined(
+    X: Floats,
+    pool: list[Labels],
+    k: int,
+    limits: Limits,
+    seed: list[int],
+    state: State,
+    done: int,
+) -> Labels:
+    """Recombine every block once; return new labels."""
+    labels = pool[0]
+    sizes = np.bincount(labels)
+    order = np.argsort(labels, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    rng = np.random.default_rng(seed)
+    centroids = np.add.reduceat(X[order], starts) / sizes[:, None]
+    blocks = cells_of(centroids, rng, max(2, _RECORDS_IN_A_BLOCK // k**2))
+    found: list[tuple[NDArray[np.intp], Labels]] = []
+    for block in blocks:
+        rows = np.sort(np.concatenate([order[starts[g] :][: sizes[g]] for g in block]))
+        found.append((rows, canonical_labels(labels[rows])))
+    of_partition = [np.bincount(other) for other in pool]
+
+    def work(begin: int, end: int, _: int) -> None:
+        for b in range(begin, end):
+            rows, own = found[b]
+            inside = [own]
+            for other, size in zip(pool[1:], of_partition[1:], strict=True):
+                whole = np.bincount(other[rows], minlength=len(size)) == size
+                numbers = np.where(whole, np.cumsum(whole) - 1, -1)
+                inside.append(numbers[other[rows]])
+            alone = len(found) == 1
+            new = recombine(X[rows], inside, k, limits, [*seed, b], state, alone=alone)
+            found[b] = rows, new
+
+    share_out(work, len(found), state, done, at_once=1)
+    new, count = np.empty_like(labels), 0
+    for rows, own in found:
+        new[rows] = own + count
+        count += int(own.max()) + 1
+    return canonical_labels(new)
+
+
+class _Turns(NamedTuple):
+    """How many turns there are, and how far they are."""
+
+    number: int
+    begins: float
+    seconds: float | None
+
+    def share(self, turn: int, n: int, state: State) -> int:
+        """Records to count as done in half a turn; with a time limit, those of the time gone by."""
+        if self.seconds is None:
+            return n * (turn + 1) // (2 * self.number) - n * turn // (2 * self.number)
+        gone = min(1.0, (time.monotonic() - self.begins) / max(self.seconds, 1e-9))
+        state[DONE] = max(int(state[DONE]), int(n * gone))
+        return 0
+
+
+def search_best(
+    X: Floats, labels: Labels, k: int, seed: int, seconds: float | None, state: State
+) -> Labels:
+    """Improve labels 0, 1, … of groups of k to 2k−1 by turns; never worse than given.
+
+    With ``seconds`` there is no other end than to be asked to stop.
+    """
+    best, least = labels, sum_of_squares(X, labels)
+    n_groups = int(labels.max()) + 1
+    number = min(_TURNS, 1 + _GROUPS // n_groups)
+    turns = _Turns(number, time.monotonic(), seconds)
+    pool: list[Labels] = []
+    turn = 0
+    while not state[STOP] and least > 0 and (seconds is not None or turn < number):
+        budget = _ANNEAL._replace(hot=_ANNEAL.hot * _HEATS[turn % len(_HEATS)])
+        done = turns.share(2 * turn, len(X), state)
+        found, last = anneal_table(X, best, k, budget, [seed, turn], state, done)
+        pool = [last, *pool][:_POOL]
+        sse = sum_of_squares(X, found)
+        if sse < least:
+            best, least = found, sse
+            tell_best(state, least)
+        done = turns.share(2 * turn + 1, len(X), state)
+        if k < _LARGE:
+            limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
+            best = _recombined(X, [best, *pool], k, limits, [seed, turn, 1], state, done)
+            least = sum_of_squares(X, best)
+            tell_best(state, least)
+        turn += 1
+    return best
