@@ -109,7 +109,7 @@ def refined(
         labels=labels,
         sse=sum_of_squares(scaled, labels),
         seconds=before.seconds + time.perf_counter() - started,
-        stopped=bool(state[STOP]),
+        stopped=before.stopped or bool(state[STOP]),
     )
 
 

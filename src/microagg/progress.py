@@ -6,6 +6,7 @@ with the caller's thread, which can so report progress and react to Ctrl-C at on
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -66,30 +67,36 @@ def tell_best(state: State, sse: float, bound: float | None = None) -> None:
 
 
 @contextmanager
-def stop_after(state: State, seconds: float | None) -> Iterator[None]:
+def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterator[None]:
     """Ask the search in the block to stop when the seconds are over; None asks never.
 
-    What follows the block goes on, unless somebody else asked to stop too.
+    On the way the records done rise with the time. What follows the block goes on, unless
+    somebody else asked to stop too.
     """
-    from threading import Timer  # here, for the sake of a fast import
+    if seconds is None:
+        yield
+        return
+    from threading import Event, Thread  # here, for the sake of a fast import
 
-    def ask() -> None:
+    begins, over = time.monotonic(), Event()
+
+    def watch() -> None:
+        while (gone := time.monotonic() - begins) < seconds:
+            state[DONE] = max(int(state[DONE]), int(records * gone / seconds))
+            if over.wait(min(_SECONDS_BETWEEN_REPORTS, seconds - gone)):
+                return
         if not state[STOP]:
             state[STOP] = _LATE
 
-    timer = None
-    if seconds is not None and seconds <= 0:
-        ask()
-    elif seconds is not None and seconds < 1e6:  # timers do not take years
-        timer = Timer(seconds, ask)
-        timer.daemon = True
-        timer.start()
+    if seconds == 0:
+        watch()
+    watcher = Thread(target=watch, daemon=True, name="microagg-clock")
+    watcher.start()
     try:
         yield
     finally:
-        if timer is not None:
-            timer.cancel()
-            timer.join()
+        over.set()
+        watcher.join()
         if state[STOP] == _LATE:
             state[STOP] = 0
 

@@ -12,9 +12,6 @@ Threads   As in refine.py, the result does not depend on their number, unless th
 
 from __future__ import annotations
 
-import time
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +19,7 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.refine.recombine import Limits, recombine
 from microagg.methods.refine.refine import Budget, anneal_table, cells_of
-from microagg.progress import DONE, STOP, State, tell_best
+from microagg.progress import STOP, State, tell_best
 
 _ANNEAL = Budget(60, 500_000, 900, 24, 0.3)
 _HEATS = (1.0, 0.3, 0.6, 0.15)  # of that, turn by turn
@@ -77,45 +74,26 @@ def _recombined(
     return canonical_labels(new)
 
 
-class _Turns(NamedTuple):
-    """How many turns there are, and how far they are."""
-
-    number: int
-    begins: float
-    seconds: float | None
-
-    def share(self, turn: int, n: int, state: State) -> int:
-        """Records to count as done in half a turn; with a time limit, those of the time gone by."""
-        if self.seconds is None:
-            return n * (turn + 1) // (2 * self.number) - n * turn // (2 * self.number)
-        gone = min(1.0, (time.monotonic() - self.begins) / max(self.seconds, 1e-9))
-        state[DONE] = max(int(state[DONE]), int(n * gone))
-        return 0
-
-
 def search_best(
-    X: Floats, labels: Labels, k: int, seed: int, seconds: float | None, state: State
+    X: Floats, labels: Labels, k: int, seed: int, endless: bool, state: State
 ) -> Labels:
     """Improve labels 0, 1, … of groups of k to 2k−1 by turns; never worse than given.
 
-    With ``seconds`` there is no other end than to be asked to stop.
+    Endless searches go on until they are asked to stop.
     """
     best, least = labels, sum_of_squares(X, labels)
     n_groups = int(labels.max()) + 1
     number = min(_TURNS, 1 + _GROUPS // n_groups)
-    turns = _Turns(number, time.monotonic(), seconds)
+    done = 0 if endless else len(X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
     turn = 0
-    while not state[STOP] and least > 0 and (seconds is not None or turn < number):
+    while not state[STOP] and least > 0 and n_groups > 1 and (endless or turn < number):
         budget = _ANNEAL._replace(hot=_ANNEAL.hot * _HEATS[turn % len(_HEATS)])
-        done = turns.share(2 * turn, len(X), state)
         found, last = anneal_table(X, best, k, budget, [seed, turn], state, done)
         pool = [last, *pool][:_POOL]
         sse = sum_of_squares(X, found)
         if sse < least:
             best, least = found, sse
-            tell_best(state, least)
-        done = turns.share(2 * turn + 1, len(X), state)
         if k < _LARGE:
             limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
             best = _recombined(X, [best, *pool], k, limits, [seed, turn, 1], state, done)

@@ -198,11 +198,11 @@ def refine(
     current = _without_oversized(X, labels, k)
     tell_best(state, sum_of_squares(X, current))
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    with stop_after(state, time_limit):
+    with stop_after(state, time_limit, len(X)):
         if k > _TOO_LARGE:
             best = current
         elif effort == "best":
-            best = search_best(X, current, k, seed, time_limit, state)
+            best = search_best(X, current, k, seed, time_limit is not None, state)
         else:
             best, _ = anneal_table(X, current, k, _BUDGETS[effort], [seed], state, len(X))
     state[DONE] = len(X)
