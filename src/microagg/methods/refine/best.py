@@ -13,12 +13,12 @@ Threads   As in refine.py, the result does not depend on their number, unless th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
+from microagg.methods.refine.cells import split
 from microagg.methods.refine.recombine import Limits, recombine
-from microagg.methods.refine.refine import Budget, anneal_table, cells_of
+from microagg.methods.refine.refine import Budget, anneal_table
 from microagg.progress import STOP, State, tell_best
 
 _ANNEAL = Budget(60, 500_000, 900, 24, 0.3)
@@ -41,37 +41,28 @@ def _recombined(
     done: int,
 ) -> Labels:
     """Recombine every block once; return new labels."""
-    labels = pool[0]
-    sizes = np.bincount(labels)
-    order = np.argsort(labels, kind="stable")
-    starts = np.cumsum(sizes) - sizes
-    rng = np.random.default_rng(seed)
-    centroids = np.add.reduceat(X[order], starts) / sizes[:, None]
-    blocks = cells_of(centroids, rng, max(2, _RECORDS_IN_A_BLOCK // k**2))
-    found: list[tuple[NDArray[np.intp], Labels]] = []
-    for block in blocks:
-        rows = np.sort(np.concatenate([order[starts[g] :][: sizes[g]] for g in block]))
-        found.append((rows, canonical_labels(labels[rows])))
+    labels = pool[0].copy()
+    random = np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
+    most = max(2, _RECORDS_IN_A_BLOCK // k**2)
+    blocks = split(X, labels, int(labels.max()) + 1, most, random)
+    n_blocks = len(blocks.first) - 1
     of_partition = [np.bincount(other) for other in pool]
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
-            rows, own = found[b]
-            inside = [own]
+            first = blocks.first[b]
+            rows = np.sort(blocks.rows[first : blocks.first[b + 1]])
+            inside = [canonical_labels(labels[rows])]
             for other, size in zip(pool[1:], of_partition[1:], strict=True):
                 whole = np.bincount(other[rows], minlength=len(size)) == size
                 numbers = np.where(whole, np.cumsum(whole) - 1, -1)
                 inside.append(numbers[other[rows]])
-            alone = len(found) == 1
+            alone = n_blocks == 1
             new = recombine(X[rows], inside, k, limits, [*seed, b], state, alone=alone)
-            found[b] = rows, new
+            labels[rows] = first + new  # unlike those of other blocks
 
-    share_out(work, len(found), state, done, at_once=1)
-    new, count = np.empty_like(labels), 0
-    for rows, own in found:
-        new[rows] = own + count
-        count += int(own.max()) + 1
-    return canonical_labels(new)
+    share_out(work, n_blocks, state, done, at_once=1)
+    return canonical_labels(labels)
 
 
 def search_best(

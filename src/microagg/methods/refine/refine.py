@@ -17,12 +17,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.anneal import anneal
+from microagg.methods.refine.cells import GROUPS_IN_A_CELL, anneal_cells, split
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
 
@@ -40,7 +39,6 @@ _BUDGETS = {
     "fast": Budget(6, 40_000, 100, 5, 0.05),
     "balanced": Budget(40, 350_000, 600, 24, 0.3),
 }
-_GROUPS_IN_A_CELL = 128
 _LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
 _TOO_LARGE = 256  # the distances within a pool would fill the memory
 
@@ -66,29 +64,6 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     return canonical_labels(labels)
 
 
-def cells_of(
-    centroids: Floats, rng: np.random.Generator, most: int = _GROUPS_IN_A_CELL
-) -> list[NDArray[np.intp]]:
-    """Split groups into cells of at most so many, in two about equal parts again and again."""
-    done: list[NDArray[np.intp]] = []
-    todo = [np.arange(len(centroids))]
-    while todo:
-        groups = todo.pop()
-        if len(groups) <= most:
-            done.append(groups)
-            continue
-        direction = np.asarray(rng.normal(size=centroids.shape[1]))
-        # Not at the very middle, so that the cells of the next pass have other borders.
-        middle = int(len(groups) * rng.uniform(0.4, 0.6))
-        # Column by column: a matrix product is rounded otherwise on another machine.
-        along = np.zeros(len(groups))
-        for j in range(len(direction)):
-            along += centroids[groups, j] * direction[j]
-        order = np.argpartition(along, middle)
-        todo += [groups[order[:middle]], groups[order[middle:]]]
-    return done
-
-
 class _Heat(NamedTuple):
     """Temperatures at the beginning and the end of a pass, in the unit of SSE."""
 
@@ -110,31 +85,21 @@ def _pass(
 
     The progress rises by ``done`` on the way.
     """
-    sizes = np.bincount(labels)
-    order = np.argsort(labels, kind="stable")
-    starts = np.cumsum(sizes) - sizes
+    labels = labels.copy()
     rng = np.random.default_rng(seed)
-    cells = cells_of(np.add.reduceat(X[order], starts) / sizes[:, None], rng)
-    seeds = rng.integers(0, 2**63, size=len(cells), dtype=np.uint64)
-    found: list[tuple[NDArray[np.intp], Labels, int] | None] = [None] * len(cells)
-
-    def work(begin: int, end: int, _: int) -> None:
-        for c in range(begin, end):
-            rows = np.sort(np.concatenate([order[starts[g] :][: sizes[g]] for g in cells[c]]))
-            own = canonical_labels(labels[rows])
-            turns = int(np.ceil(steps * len(cells[c])))
-            n_groups = anneal(X[rows], own, k, turns, heat.hot, heat.cold, seeds[c], state)
-            found[c] = rows, own, n_groups
-
-    share_out(work, len(cells), state, done, at_once=1)
-    new, count = (
-        labels + len(X),
-        0,
-    )  # cells that were not begun, when asked to stop, stay as they are
-    for rows, own, n_groups in filter(None, found):
-        new[rows] = own + count
-        count += n_groups
-    return canonical_labels(new)
+    random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
+    cells = split(X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
+    seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
+    share_out(
+        lambda begin, end, _: anneal_cells(
+            X, labels, k, cells, begin, end, steps, heat, seeds, state
+        ),
+        len(seeds),
+        state,
+        done,
+        at_once=1,
+    )
+    return canonical_labels(labels)
 
 
 def anneal_table(
