@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from microagg.progress import DONE, STOP, run_watched
+from microagg.errors import StopSearch
+from microagg.progress import DONE, STOP, Progress, new_state, run_watched, stop_after, tell_best
 
 
 def test_reports_while_running_and_at_the_end():
@@ -45,3 +46,92 @@ def test_errors_of_the_work_reach_the_caller(error):
 
     with pytest.raises(type(error), match=str(error)):
         run_watched(work)
+
+
+def search(state):
+    """Hold a valid partition after a while, and give it when asked to stop."""
+    time.sleep(0.15)
+    tell_best(state, 5.0, 4.0)
+    while not state[STOP]:
+        time.sleep(0.01)
+    return "the best so far"
+
+
+def test_a_report_can_end_a_search_with_the_best_so_far():
+    seen = []
+
+    def report(progress):
+        seen.append((progress.information_loss, progress.gap))
+        if progress.information_loss is not None:
+            raise StopSearch
+
+    state = new_state()
+    assert run_watched(search, report, state=state, sst=50.0) == "the best so far"
+    assert state[STOP]
+    assert seen[-1] == (pytest.approx(10), pytest.approx(0.2))
+
+
+def test_a_search_without_a_partition_yet_is_left_by_the_exception():
+    def work(state):
+        while not state[STOP]:
+            time.sleep(0.01)
+        return "nothing"
+
+    def report(_):
+        raise StopSearch
+
+    with pytest.raises(StopSearch):
+        run_watched(work, report)
+
+
+def test_a_wish_to_stop_after_the_end_changes_nothing():
+    def report(_):
+        raise StopSearch
+
+    state = new_state()
+    assert run_watched(lambda _: "done", report, state=state) == "done"
+    assert not state[STOP]
+
+
+def test_an_interrupt_while_stopping_is_raised():
+    def report(_):
+        raise StopSearch
+
+    def slow(state):
+        tell_best(state, 1.0)
+        while state[STOP] != 1:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        raise KeyboardInterrupt  # as if pressed a second time
+
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(slow, report)
+
+
+def test_time_that_is_over_stops_the_block_alone():
+    state = new_state()
+    with stop_after(state, 0.05, 1_000):
+        while not state[STOP]:
+            time.sleep(0.005)
+    assert not state[STOP]
+    with stop_after(state, 0):
+        assert state[STOP]
+    assert not state[STOP]
+    with stop_after(state, None):
+        assert not state[STOP]
+    with stop_after(state, 1e12, 1_000):
+        state[STOP] = 1  # somebody else
+    assert state[STOP] == 1
+
+
+def test_records_done_rise_with_the_time():
+    state = new_state()
+    with stop_after(state, 0.5, 1_000):
+        while not state[STOP]:
+            time.sleep(0.01)
+    assert 500 < state[DONE] <= 1_000
+
+
+def test_progress_is_a_number():
+    assert Progress(7) + 1 == 8
+    assert Progress(7).information_loss is None

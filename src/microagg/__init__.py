@@ -10,6 +10,7 @@ from microagg.errors import (
     DisclosureRiskWarning,
     InputError,
     MicroaggError,
+    StopSearch,
     TableError,
     VerificationError,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Microaggregator",
     "Partition",
     "Release",
+    "StopSearch",
     "TableError",
     "VerificationError",
     "compare",

@@ -10,6 +10,7 @@ __all__ = [
     "DisclosureRiskWarning",
     "InputError",
     "MicroaggError",
+    "StopSearch",
     "TableError",
     "VerificationError",
 ]
@@ -29,6 +30,13 @@ class TableError(MicroaggError, ValueError):
 
 class VerificationError(MicroaggError):
     """A released file was read back and does not keep the promise; it was taken away again."""
+
+
+class StopSearch(Exception):  # noqa: N818 - a request, not an error
+    """Raised by a ``progress`` callable to end a search early with the best partition so far.
+
+    Where there is no valid partition yet, it comes out of the call like any exception.
+    """
 
 
 class DisclosureRiskWarning(UserWarning):

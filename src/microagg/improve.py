@@ -18,7 +18,7 @@ from microagg.errors import (
     shown,
 )
 from microagg.groups import Floats, canonical_labels, sum_of_squares
-from microagg.progress import Report, run_watched
+from microagg.progress import STOP, Report, new_state, run_watched
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
@@ -55,7 +55,7 @@ def refine(
     random_state : int or None
         Seed of the search; None draws a fresh one.
     progress : callable, optional
-        Called about ten times a second with the number of records done.
+        As for :func:`microagg.partition`.
 
     Returns
     -------
@@ -95,10 +95,13 @@ def refined(
     from microagg.methods.refine.refine import refine as search
 
     started = time.perf_counter()
+    state = new_state()
     labels = canonical_labels(
         run_watched(
             lambda state: search(scaled, before.labels, before.k, progress=state, **settings),
             progress,
+            state=state,
+            sst=before.sst,
         )
     )
     return replace(
@@ -106,6 +109,7 @@ def refined(
         labels=labels,
         sse=sum_of_squares(scaled, labels),
         seconds=before.seconds + time.perf_counter() - started,
+        stopped=before.stopped or bool(state[STOP]),
     )
 
 

@@ -11,7 +11,7 @@ from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import InputError, check_effort, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
-from microagg.progress import Report, State, run_watched
+from microagg.progress import STOP, Report, State, new_state, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
@@ -51,7 +51,10 @@ def partition(
     bound : bool
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`.
     progress : callable, optional
-        Called about ten times a second with the number of records done.
+        Called about ten times a second with the number of records done; from a search that number
+        also has ``information_loss``, of the best partition so far, and ``gap``, see
+        :class:`microagg.progress.Progress`. It may raise :class:`microagg.StopSearch` to end
+        the search with that partition.
     **options
         Settings of the method, as listed by :func:`microagg.methods`.
 
@@ -91,7 +94,8 @@ def partition(
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
-    found = run_watched(work, report=progress)
+    state = new_state()
+    found = run_watched(work, progress, state=state, sst=sst)
     labels = found.labels if raw else canonical_labels(found)
     result = Partition(
         labels=labels,
@@ -102,6 +106,7 @@ def partition(
         sse=found.lost * sst if raw else sum_of_squares(data, labels),
         sst=sst,
         seconds=time.perf_counter() - started,
+        stopped=bool(state[STOP]),
     )
     if effort and not raw:  # what the exact methods found cannot be improved
         search = {"effort": effort, "time_limit": None, "random_state": random_state}

@@ -1,4 +1,4 @@
-"""Watching a long computation: how far it is, and asking it to stop.
+"""Watching a long computation: how far it is, what it has found, and asking it to stop.
 
 Kernels run outside the interpreter lock in a worker thread and share a small array
 with the caller's thread, which can so report progress and react to Ctrl-C at once.
@@ -6,47 +6,145 @@ with the caller's thread, which can so report progress and react to Ctrl-C at on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.errors import StopSearch
+
 T = TypeVar("T")
 State = NDArray[np.int64]
-Report = Callable[[int], None]
 
-# Places in the shared array: records done so far; not 0 when the kernel shall return.
-DONE, STOP = 0, 1
+# Places in the shared array: records done so far; not 0 when the kernel shall return; not 0 as soon as
+# what is returned then is a valid partition; its SSE and a proved bound, as the bits of doubles.
+DONE, STOP, VALID, SSE, BOUND = 0, 1, 2, 3, 4
+_ASKED, _LATE = 1, 2  # why to stop
 
 _SECONDS_BETWEEN_REPORTS = 0.1
 
 
+class Progress(int):
+    """Number of records done and, from a search, what its best partition loses.
+
+    ``information_loss`` is 100·SSE/SST, ``gap`` the share of the SSE that the best partition so far
+    could still improve by at most; each is None where it is not known.
+
+    >>> Progress(7), Progress(7, 4.5).information_loss
+    (7, 4.5)
+    """
+
+    information_loss: float | None
+    gap: float | None
+
+    def __new__(
+        cls, done: int, information_loss: float | None = None, gap: float | None = None
+    ) -> Progress:
+        """Make the number with what is known beside it."""
+        self = super().__new__(cls, done)
+        self.information_loss, self.gap = information_loss, gap
+        return self
+
+
+Report = Callable[[Progress], object]
+
+
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    return np.zeros(2, dtype=np.int64)
+    return np.zeros(5, dtype=np.int64)
 
 
-def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:
-    """Run ``work(state)`` in a thread; call ``report(records done)`` ten times a second.
+def tell_best(state: State, sse: float, bound: float | None = None) -> None:
+    """Note that the search holds a valid partition of this SSE, and a bound on any if known."""
+    values = state.view(np.float64)
+    values[SSE] = sse
+    if bound is not None:
+        values[BOUND] = bound
+    state[VALID] = 1
+
+
+@contextmanager
+def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterator[None]:
+    """Ask the search in the block to stop when the seconds are over; None asks never.
+
+    On the way the records done rise with the time. What follows the block goes on, unless
+    somebody else asked to stop too.
+    """
+    if seconds is None:
+        yield
+        return
+    from threading import Event, Thread  # here, for the sake of a fast import
+
+    begins, over = time.monotonic(), Event()
+
+    def watch() -> None:
+        while (gone := time.monotonic() - begins) < seconds:
+            state[DONE] = max(int(state[DONE]), int(records * gone / seconds))
+            if over.wait(min(_SECONDS_BETWEEN_REPORTS, seconds - gone)):
+                return
+        if not state[STOP]:
+            state[STOP] = _LATE
+
+    if seconds == 0:
+        watch()
+    watcher = Thread(target=watch, daemon=True, name="microagg-clock")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        if state[STOP] == _LATE:
+            state[STOP] = 0
+
+
+def _progress(state: State, sst: float | None) -> Progress:
+    """Put what the state holds into words of the caller."""
+    done = int(state[DONE])
+    if not (state[VALID] and sst):
+        return Progress(done)
+    sse, bound = (float(value) for value in state.view(np.float64)[[SSE, BOUND]])
+    gap = 1 - bound / sse if bound > 0 and sse > 0 else None
+    return Progress(done, 100 * sse / sst, gap)
+
+
+def run_watched(
+    work: Callable[[State], T],
+    report: Report | None = None,
+    *,
+    state: State | None = None,
+    sst: float | None = None,
+) -> T:
+    """Run ``work(state)`` in a thread; call ``report(progress)`` ten times a second.
 
     An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
-    stop before it is raised.
+    stop before it is raised. When ``report`` raises :class:`StopSearch` and the work holds a valid
+    partition, that is returned, and ``state[STOP]`` stays set; else the exception is raised like any other.
     """
     from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
 
-    state = new_state()
+    state = new_state() if state is None else state
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
         try:
             future = pool.submit(work, state)
             while not future.done():
                 wait([future], timeout=_SECONDS_BETWEEN_REPORTS)
                 if report is not None and not future.done():
-                    report(int(state[DONE]))
+                    try:
+                        report(_progress(state, sst))
+                    except StopSearch:
+                        if not state[VALID]:
+                            raise
+                        state[STOP] = _ASKED
+                        return future.result()
             result = future.result()
             if report is not None:
-                report(int(state[DONE]))
+                with suppress(StopSearch):  # too late to stop anything
+                    report(_progress(state, sst))
             return result
         except BaseException:
-            state[STOP] = 1  # leaving the block waits for the thread
+            state[STOP] = _ASKED  # leaving the block waits for the thread
             raise

@@ -194,12 +194,17 @@ METHODS: dict[str, Method] = {
             guarantee="heuristic",
             cost="O(n log n)",
             summary="chooses for you: the fastest exact method for one column; for several a start that "
-            "suits their number, then local search",
+            "suits their number, then local search; best also chooses among the groups of many "
+            "searches by integer programs",
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(
                 _COST,
-                Option("effort", "balanced", "how long to search: fast, balanced or best"),
+                Option(
+                    "effort",
+                    "balanced",
+                    "how long to search: fast, balanced or best (half a minute for a thousand records)",
+                ),
                 Option("time_limit", None, "seconds after which the best found so far is given"),
                 _SEED,
             ),

@@ -34,6 +34,7 @@ class Partition:
     sst: float
     seconds: float
     lower_bound: float | None = None
+    stopped: bool = False  # whether the search was ended early, see :class:`microagg.StopSearch`
 
     def __post_init__(self) -> None:
         self.labels.setflags(write=False)
@@ -76,5 +77,6 @@ class Partition:
             "information_loss": self.information_loss,
             "lower_bound": self.lower_bound,
             "gap": self.gap,
+            "stopped": self.stopped,
             "seconds": self.seconds,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -229,7 +230,7 @@ def long_job(tmp_path):
 def test_interrupted_while_grouping(long_job, tmp_path, how, code):
     out = tmp_path / "safe.parquet"
     process = subprocess.Popen(
-        [*COMMAND, "protect", str(long_job), str(out), "--k", "2"],
+        [*COMMAND, "protect", str(long_job), str(out), "--k", "2", "--method", "mdav"],
         stderr=subprocess.PIPE,
         text=True,
         bufsize=0,
@@ -244,10 +245,94 @@ def test_interrupted_while_grouping(long_job, tmp_path, how, code):
     assert [path.name for path in tmp_path.iterdir()] == ["long.parquet"]
 
 
+@pytest.fixture
+def searched(tmp_path):
+    """A file, and the command to search for its best groups until told to stop."""
+    source, out = tmp_path / "in.csv", tmp_path / "safe.csv"
+    values = np.random.default_rng(0).normal(size=(600, 3))
+    source.write_text("a,b,c\n" + "\n".join(",".join(map(str, row)) for row in values) + "\n")
+    command = [*COMMAND, "protect", str(source), str(out), "--k", "3"]
+    return out, [*command, "--effort", "best", "--time-limit", "600"]
+
+
+def watch_search(command):
+    """Run a command on a terminal of its own until it tells what it has found so far."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command, stderr=follower, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    )
+    os.close(follower)
+    seen = b""
+    while b"IL" not in seen:
+        seen += os.read(leader, 1024)
+    return process, leader
+
+
+def read_on(leader):
+    """Read what is said until the end."""
+    seen = b""
+    with contextlib.suppress(OSError):  # what a terminal answers whose other end is gone
+        while more := os.read(leader, 1024):
+            seen += more
+    os.close(leader)
+    return seen.decode()
+
+
+def test_ctrl_c_ends_a_search_with_a_verified_release(searched):
+    out, command = searched
+    process, leader = watch_search(command)
+    process.send_signal(signal.SIGINT)
+    words = read_on(leader)
+    assert process.wait(timeout=60) == 0
+    assert "stopped early, as asked" in words
+    assert "k = 3 holds" in words
+    assert run("verify", out, "--k", 3).returncode == 0
+    assert len(out.read_text().splitlines()) == 601
+
+
+def test_a_second_ctrl_c_ends_the_command(searched):
+    out, command = searched
+    out.write_text("a\n1\n")
+    process, leader = watch_search(command)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)  # the first one is obeyed within a tenth of a second
+    words = read_on(leader)
+    assert process.wait(timeout=60) == 130
+    assert "Interrupted: nothing was written." in words
+    assert out.read_text() == "a\n1\n"
+    assert sorted(path.name for path in out.parent.iterdir()) == ["in.csv", "safe.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--effort", "heroic"], "effort is one of"),
+        (["--time-limit", "-1"], "time_limit is a number of seconds"),
+        (["--method", "mdav", "--effort", "best"], "has no option 'effort'"),
+    ],
+)
+def test_bad_efforts_are_refused(searched, arguments, words):
+    out, command = searched
+    done = run(*command[len(COMMAND) : -4], *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not out.exists()
+
+
 def test_progress_bar_on_a_terminal_only(long_job, tmp_path):
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "protect", str(long_job), str(tmp_path / "safe.parquet"), "--k", "2"],
+        [
+            *COMMAND,
+            "protect",
+            str(long_job),
+            str(tmp_path / "safe.parquet"),
+            "--k",
+            "2",
+            "-m",
+            "mdav",
+        ],
         stderr=follower,
         env={**os.environ, "TERM": "xterm-256color"},
     )

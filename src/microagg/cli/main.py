@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,6 +122,19 @@ def protect(
             help="What exact methods for one column minimise: sse, sae, max, round-up, round-down."
         ),
     ] = None,
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            help="How long auto searches: fast, balanced or best. Ctrl-C ends the search with the best "
+            "groups so far."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="End the search after so many seconds with the best so far."
+        ),
+    ] = None,
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -197,7 +211,9 @@ def protect(
             random_state=seed,
             **({} if refine is None else {"refine": refine}),
             **({"bound": True} if bound else {}),
-            options=_options(method, options or [], cost),
+            options=_options(
+                method, options or [], {"cost": cost, "effort": effort, "time_limit": time_limit}
+            ),
         )
 
 
@@ -395,12 +411,12 @@ def demo(
         protect_file(speaker, original, target, None, COLUMNS, Evidence(report, False, words), k=5)
 
 
-def _options(method: str, words: list[str], cost: str | None) -> dict[str, object]:
+def _options(method: str, words: list[str], own: Mapping[str, object]) -> dict[str, object]:
     """Settings of the method, from words such as gamma=0.2; refused if it does not have them."""
     from microagg.partition import check_options
     from microagg.registry import find
 
-    found: dict[str, object] = {} if cost is None else {"cost": cost}
+    found = {name: value for name, value in own.items() if value is not None}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg.cli.say import say_loss, say_parts, say_report, say_risk, say_verification
 from microagg.cli.show import Speaker, names
-from microagg.errors import InputError
+from microagg.errors import InputError, StopSearch
 
 if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
@@ -62,9 +62,20 @@ def protect_file(
     with clock.time("read"):
         table, found_form = read_file(source, columns, form)
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
-    with speaker.progress("grouping") as bar:
-        report = None if bar is None else lambda done: bar(done, table.num_rows)
-        release = protect_frame(table, columns=columns, progress=report, **settings, **options)
+    with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
+
+        def report(done: int) -> None:
+            if bar is not None:
+                bar(done, table.num_rows)
+            if asked():
+                raise StopSearch
+
+        try:
+            release = protect_frame(table, columns=columns, progress=report, **settings, **options)
+        except StopSearch:  # there are no groups yet
+            raise KeyboardInterrupt from None
+        if asked() and not any(part.stopped for _, part in release.parts):
+            raise KeyboardInterrupt
     speaker.say("protected", names(release.columns))
     speaker.say("untouched", names(release.untouched) or "no column")
     with clock.time("measure"):

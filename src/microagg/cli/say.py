@@ -26,6 +26,8 @@ def say_parts(speaker: Speaker, release: Release) -> None:
             f"{which}by {how}, k = {part.k}: {part.n_groups:,} groups of "
             f"{part.sizes.min():,} to {part.sizes.max():,} records",
         )
+        if part.stopped:
+            speaker.say("", "stopped early, as asked: these are the best groups found until then")
         if part.gap is not None:
             speaker.say(
                 "",

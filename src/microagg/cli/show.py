@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,6 +39,15 @@ def print_methods(rows: list[Method]) -> None:
         out.print(Text(row.name, style="bold"))
         for line in (" · ".join(fact for fact in facts if fact), *words):
             out.print(Padding(Text(line), (0, 0, 0, 4), expand=False))
+
+
+def _found(done: int) -> str:
+    """Put what a search has found so far, if it tells."""
+    loss, gap = getattr(done, "information_loss", None), getattr(done, "gap", None)
+    words = [] if loss is None else [f"· IL {loss:.4g} %"]
+    if gap is not None:
+        words.append(f"· at most {100 * gap:.2g} % of it too much")
+    return " ".join(words)
 
 
 def _is_plain(name: str) -> bool:
@@ -92,6 +102,25 @@ class Speaker:
         sys.exit(code)
 
     @contextmanager
+    def stoppable(self) -> Iterator[Callable[[], bool]]:
+        """Take a first Ctrl-C in the block as the wish to end a search; a second ends the command.
+
+        Gives a function that tells whether there was one.
+        """
+        asked = False
+
+        def ask(*_: object) -> None:
+            nonlocal asked
+            asked = True
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        before = signal.signal(signal.SIGINT, ask)
+        try:
+            yield lambda: asked
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextmanager
     def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
         """Show a bar with the share of records done, on a terminal only."""
         if self.quiet or not self._err.is_terminal:
@@ -101,10 +130,13 @@ class Speaker:
             TextColumn(f"{doing:<10}", style="bold"),
             BarColumn(),
             TaskProgressColumn(),
+            TextColumn("{task.fields[found]}"),
             TimeRemainingColumn(),
             console=self._err,
             transient=True,
         )
         with bar:
-            task = bar.add_task(doing)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(doing, found="")
+            yield lambda done, total: bar.update(
+                task, completed=done, total=total, found=_found(done)
+            )

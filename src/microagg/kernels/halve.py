@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from microagg.kernels.jit import inner, kernel
 
-__all__ = ["enclose", "halve"]
+__all__ = ["enclose", "halve", "select"]
 
 
 @inner
@@ -24,7 +24,7 @@ def enclose(X, rows, start, stop, low, high):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _select(keys, rows, start, stop, target):  # type: ignore[no-untyped-def]
+def select(keys, rows, start, stop, target):  # type: ignore[no-untyped-def]
     """Reorder rows[start:stop] and their keys so that lower ones are before ``target``.
 
     Hoare's quickselect. Equal keys go by row number: among duplicates a leaf then holds
@@ -61,4 +61,4 @@ def halve(X, rows, start, stop, target, low, high, keys):  # type: ignore[no-unt
     column = enclose(X, rows, start, stop, low, high)
     for a in range(start, stop):
         keys[a] = X[rows[a], column]
-    _select(keys, rows, start, stop, target)
+    select(keys, rows, start, stop, target)

@@ -51,7 +51,7 @@ def share_out(
             work(begin, end, thread)
             with lock:
                 finished += end - begin
-                progress[DONE] = start + done * finished // items
+                progress[DONE] = max(progress[DONE], start + done * finished // items)
 
     threads = min(thread_count(), -(-items // at_once))
     if threads <= 1:

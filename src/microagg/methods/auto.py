@@ -7,6 +7,8 @@ large tables are cut into groups of k along their widest columns instead.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from microagg.errors import InputError, check_effort, check_time_limit, shown
@@ -62,11 +64,14 @@ def auto(
         )
     check_effort(effort)
     check_time_limit(time_limit)
+    started = time.monotonic()
     if len(X) < _LARGE:
         labels = mdav(X, k)
     else:
         labels = np.empty(len(X), dtype=np.int64)
         _halves(X, k, labels)
+    if time_limit is not None:
+        time_limit = max(0.0, time_limit - (time.monotonic() - started))
     return refine(
         X,
         labels,

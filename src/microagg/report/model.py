@@ -259,6 +259,9 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
     chosen = {name: value for name, value in part.options.items() if name in known}
     if "refine" in part.options:
         chosen["refine"] = part.options["refine"]
+    # A map need not take as long for every k as the release did.
+    chosen.pop("time_limit", None)
+    chosen |= {name: "balanced" for name in ("effort", "refine") if chosen.get(name) == "best"}
     return compare(
         both.original,
         sizes,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.methods.refine.pool import (
     cost,
     descend,
@@ -23,6 +23,7 @@ from microagg.methods.refine.pool import (
 )
 from microagg.progress import STOP
 
+CHECKED = False  # tests compile the kernels anew with True: every step is then checked
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
 
 
@@ -32,44 +33,78 @@ class _Groups(NamedTuple):
     members: Any  # (groups, 2k − 1)
     size: Any  # (groups,)
     sse: Any  # (groups,)
-    centroid: Any  # (groups, d)
+    centroid: Any  # (d, groups): distances to all of them are then loops over neighbours
 
 
-@kernel
-def _update(X, groups, g):  # type: ignore[no-untyped-def]
-    """Compute centroid and SSE of a group anew."""
-    size, total = groups.size[g], 0.0
+@inner
+def _centre(X, groups, g):  # type: ignore[no-untyped-def]
+    """Compute the centroid of a group anew."""
+    size = groups.size[g]
     for j in range(X.shape[1]):
-        mean = 0.0
+        total = 0.0
         for a in range(size):
-            mean += X[groups.members[g, a], j] / size
-        groups.centroid[g, j] = mean
-        for a in range(size):
-            total += (X[groups.members[g, a], j] - mean) ** 2
-    groups.sse[g] = total
+            total += X[groups.members[g, a], j]
+        groups.centroid[j, g] = total / size
 
 
-@kernel
+@inner
+def _spread(X, groups, g):  # type: ignore[no-untyped-def]
+    """Compute the SSE of a group from its records and its centroid."""
+    total = 0.0
+    for a in range(groups.size[g]):
+        for j in range(X.shape[1]):
+            total += (X[groups.members[g, a], j] - groups.centroid[j, g]) ** 2
+    return total
+
+
+@inner
+def _form(X, labels, k):  # type: ignore[no-untyped-def]
+    """Make the groups of the labels 0, 1, …; return them and their number."""
+    n, d = X.shape
+    slots = n // k
+    groups = _Groups(
+        np.empty((slots, 2 * k - 1), np.intp),
+        np.zeros(slots, np.intp),
+        np.empty(slots),
+        np.empty((d, slots)),
+    )
+    count = 0
+    for i in range(n):
+        g = labels[i]
+        groups.members[g, groups.size[g]] = i
+        groups.size[g] += 1
+        count = max(count, g + 1)
+    for g in range(count):
+        _centre(X, groups, g)
+        groups.sse[g] = _spread(X, groups, g)
+    return groups, count
+
+
+@inner
 def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
     """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
-    chosen[0], distance[0] = own, -1.0
-    have = 1
     for g in range(count):
-        total = 0.0
-        for j in range(X.shape[1]):
-            gap = groups.centroid[g, j] - X[row, j]
-            total += gap * gap
-        if g != own and (have < p or total < distance[have - 1]):
+        distance[g] = 0.0
+    for j in range(X.shape[1]):
+        centroid, value = groups.centroid[j], X[row, j]
+        for g in range(count):
+            gap = centroid[g] - value
+            distance[g] += gap * gap
+    distance[own] = -1.0
+    have, farthest = 0, np.inf
+    for g in range(count):
+        if have < p or distance[g] < farthest:
             a = have if have < p else p - 1
-            while distance[a - 1] > total:
-                chosen[a], distance[a] = chosen[a - 1], distance[a - 1]
+            while a > 0 and distance[chosen[a - 1]] > distance[g]:
+                chosen[a] = chosen[a - 1]
                 a -= 1
-            chosen[a], distance[a] = g, total
+            chosen[a] = g
             have = min(have + 1, p)
+            farthest = distance[chosen[have - 1]]
     return have
 
 
-@kernel
+@inner
 def _gather(X, groups, chosen, q, pool):  # type: ignore[no-untyped-def]
     """Put the records of the chosen groups into the pool; return their number and SSE."""
     m, sse = 0, 0.0
@@ -83,7 +118,7 @@ def _gather(X, groups, chosen, q, pool):  # type: ignore[no-untyped-def]
     return m, sse
 
 
-@kernel
+@inner
 def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
     """As many as before, or one more or less, within what m records allow."""
     u = draw(random)
@@ -91,7 +126,7 @@ def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
     return min(max(wanted, -(-m // (2 * k - 1))), m // k)
 
 
-@kernel
+@inner
 def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-untyped-def]
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     if new_q > q:
@@ -104,7 +139,8 @@ def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-un
         groups.members[g, groups.size[g]] = pool.rows[x]
         groups.size[g] += 1
     for a in range(new_q):
-        _update(X, groups, chosen[a])
+        groups.sse[chosen[a]] = pool.within[a] / pool.size[a]
+        _centre(X, groups, chosen[a])
     if new_q < q:  # the last group takes the place of the one that is gone
         gone, count = chosen[q - 1], count - 1
         groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
@@ -112,8 +148,25 @@ def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-un
         for a in range(groups.size[gone]):
             groups.members[gone, a] = groups.members[count, a]
         for j in range(X.shape[1]):
-            groups.centroid[gone, j] = groups.centroid[count, j]
+            groups.centroid[j, gone] = groups.centroid[j, count]
     return count
+
+
+@inner
+def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
+    """Raise unless every record is in one group of k to 2k−1, and the books are right."""
+    seen = np.zeros(len(X), np.intp)
+    for g in range(count):
+        if not k <= groups.size[g] <= 2 * k - 1:
+            raise AssertionError("size of a group")
+        for a in range(groups.size[g]):
+            seen[groups.members[g, a]] += 1
+        sse = _spread(X, groups, g)
+        if abs(sse - groups.sse[g]) > 1e-9 * (1 + sse):
+            raise AssertionError("SSE of a group")
+    for i in range(len(X)):
+        if seen[i] != 1:
+            raise AssertionError("record not in exactly one group")
 
 
 @kernel
@@ -123,25 +176,10 @@ def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-unty
     Every group has k to 2k−1 records, before and after every step. The temperature falls from
     ``hot`` to ``cold`` in the unit of SSE.
     """
-    n, d = X.shape
-    slots = n // k
-    groups = _Groups(
-        np.empty((slots, 2 * k - 1), np.intp),
-        np.zeros(slots, np.intp),
-        np.empty(slots),
-        np.empty((slots, d)),
-    )
-    count = 0
-    for i in range(n):
-        g = labels[i]
-        groups.members[g, groups.size[g]] = i
-        groups.size[g] += 1
-        count = max(count, g + 1)
-    for g in range(count):
-        _update(X, groups, g)
+    groups, count = _form(X, labels, k)
     most = max(2, min(7, _RECORDS_IN_A_POOL // k))
-    pool = new_pool(most * (2 * k - 1), most + 1)
-    chosen, distance = np.empty(most + 1, np.intp), np.empty(most + 1)
+    pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
+    chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     random = np.array([seed], np.uint64)
     for step in range(steps):
         if state[STOP] or count < 2:
@@ -157,6 +195,8 @@ def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-unty
         temperature = hot + (cold - hot) * step / steps
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
             count = _replace(X, groups, count, chosen, q, pool, m, new_q)
+        if CHECKED:
+            _check(X, groups, count, k)
     for g in range(count):
         for a in range(groups.size[g]):
             labels[groups.members[g, a]] = g

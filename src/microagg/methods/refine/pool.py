@@ -4,6 +4,8 @@ The SSE of a group of s records is the sum of the squared distances over its pai
 for the handful of records at hand all distances are computed once, and for each record its sum
 of distances to each group is kept. The change that a move or a swap makes is then a matter
 of a few operations, whatever the number of columns.
+
+What a loop runs over lies side by side in memory, so that the compiler makes vector code of it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 
@@ -22,22 +24,32 @@ class Pool(NamedTuple):
 
     rows: Any  # (records,)
     part: Any  # (records,) group of each
+    values: Any  # (columns, records)
     distance: Any  # (records, records) squared
-    to_group: Any  # (records, groups) sum of distances to the members
+    to_group: Any  # (groups, records) sum of distances to the members
     within: Any  # (groups,) sum of distances over pairs
     size: Any  # (groups,)
+    share: Any  # (records,) 1 / size of the own group
+    own: Any  # (records,) sum of distances to the own group, times share
+    scratch: Any  # (records,)
+    toll: Any  # (groups,)
 
 
 @kernel
-def new_pool(records, groups):  # type: ignore[no-untyped-def]
+def new_pool(records, groups, columns):  # type: ignore[no-untyped-def]
     """Allocate a pool of at most so many records and groups."""
     return Pool(
         np.empty(records, np.intp),
         np.empty(records, np.intp),
+        np.empty((columns, records)),
         np.empty((records, records)),
-        np.empty((records, groups)),
+        np.empty((groups, records)),
         np.empty(groups),
         np.empty(groups, np.intp),
+        np.empty(records),
+        np.empty(records),
+        np.empty(records),
+        np.empty(groups),
     )
 
 
@@ -74,15 +86,20 @@ def draw_exponential(random):  # type: ignore[no-untyped-def]
 @kernel
 def measure(X, pool, m):  # type: ignore[no-untyped-def]
     """Fill in the distances of the pool's records."""
+    rows, values, distance = pool.rows, pool.values, pool.distance
+    d = X.shape[1]
     for a in range(m):
-        pool.distance[a, a] = 0.0
-        for b in range(a):
-            total = 0.0
-            for j in range(X.shape[1]):
-                gap = X[pool.rows[a], j] - X[pool.rows[b], j]
-                total += gap * gap
-            pool.distance[a, b] = total
-            pool.distance[b, a] = total
+        row = rows[a]
+        for j in range(d):
+            values[j, a] = X[row, j]
+    for a in range(m):
+        for b in range(m):
+            distance[a, b] = 0.0
+        for j in range(d):
+            value = values[j, a]
+            for b in range(m):
+                gap = values[j, b] - value
+                distance[a, b] += gap * gap
 
 
 @kernel
@@ -94,99 +111,122 @@ def cost(pool, q):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
-def _join(pool, m, x, g):  # type: ignore[no-untyped-def]
-    pool.part[x] = g
-    pool.within[g] += pool.to_group[x, g]
-    pool.size[g] += 1
+@inner
+def _add(to_group, g, distance, x, m, sign):  # type: ignore[no-untyped-def]
+    """Add or take away one record's distances."""
     for y in range(m):
-        pool.to_group[y, g] += pool.distance[y, x]
+        to_group[g, y] += sign * distance[x, y]
 
 
 @kernel
 def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
     """Form q groups anew around random records; what is left over goes where it costs least."""
+    part, distance, to_group = pool.part, pool.distance, pool.to_group
+    within, size, closed = pool.within, pool.size, pool.scratch
     for x in range(m):
-        pool.part[x] = -1
-        for g in range(q):
-            pool.to_group[x, g] = 0.0
+        part[x], closed[x] = -1, 0.0
     for g in range(q):
-        pool.within[g], pool.size[g] = 0.0, 0
+        for y in range(m):
+            to_group[g, y] = 0.0
+        within[g], size[g] = 0.0, 0
         x = int(draw(random) * m)
-        while pool.part[x] >= 0:
+        while part[x] >= 0:
             x = x + 1 if x + 1 < m else 0
-        _join(pool, m, x, g)
-        while pool.size[g] < k:
-            nearest, least = -1, np.inf
+        while True:
+            part[x], closed[x] = g, np.inf
+            within[g] += to_group[g, x]
+            size[g] += 1
+            _add(to_group, g, distance, x, m, 1.0)
+            if size[g] == k:
+                break
+            least = np.inf
             for y in range(m):
-                if pool.part[y] < 0 and pool.to_group[y, g] < least:
-                    nearest, least = y, pool.to_group[y, g]
-            _join(pool, m, nearest, g)
+                if to_group[g, y] + closed[y] < least:
+                    x, least = y, to_group[g, y]
     for x in range(m):
-        if pool.part[x] < 0:
-            cheapest, least = -1, np.inf
-            for g in range(q):
-                size, within = pool.size[g], pool.within[g]
-                more = (within + pool.to_group[x, g]) / (size + 1) - within / size
-                if size < 2 * k - 1 and more < least:
-                    cheapest, least = g, more
-            _join(pool, m, x, cheapest)
+        if part[x] < 0:
+            g, least = 0, np.inf
+            for b in range(q):
+                more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
+                if size[b] < 2 * k - 1 and more < least:
+                    g, least = b, more
+            part[x] = g
+            within[g] += to_group[g, x]
+            size[g] += 1
+            _add(to_group, g, distance, x, m, 1.0)
 
 
-@kernel
-def _best_change(pool, m, q, k, x, noise):  # type: ignore[no-untyped-def]
-    """Find the move of x, or its swap with a record y, that gains most: (gain, group, y or −1)."""
-    distance, to_group, part = pool.distance, pool.to_group, pool.part
-    within, size = pool.within, pool.size
-    a = part[x]
-    own, best, group, partner = to_group[x, a], -noise, -1, -1
+@inner
+def _best_move(a, x, q, k, within, size, to_group, bound):  # type: ignore[no-untyped-def]
+    """Find the group that x of group a gains most by moving to, −1 if none is below the bound."""
+    best = -1
     if size[a] > k:
-        without = (within[a] - own) / (size[a] - 1) - within[a] / size[a]
+        bound += within[a] / size[a] - (within[a] - to_group[a, x]) / (size[a] - 1)
         for b in range(q):
-            if b != a and size[b] < 2 * k - 1:
-                change = (
-                    without + (within[b] + to_group[x, b]) / (size[b] + 1) - within[b] / size[b]
-                )
-                if change < best:
-                    best, group = change, b
+            more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
+            if b != a and size[b] < 2 * k - 1 and more < bound:
+                bound, best = more, b
+    return best
+
+
+@inner
+def _best_swap(a, x, m, part, share, own, toll, distance, to_group, change, bound):  # type: ignore[no-untyped-def]
+    """Find the record that x gains most by changing groups with, −1 if none is below the bound.
+
+    A swap of x in group a and y in b changes the SSE by (to(y, a) − to(x, a) − d²)/|a| +
+    (to(x, b) − to(y, b) − d²)/|b|. What is no look-up is summed in a loop of its own.
+    """
+    own_share = share[x]
     for y in range(m):
-        b = part[y]
-        if b != a:
-            change = (to_group[y, a] - own - distance[x, y]) / size[a] + (
-                to_group[x, b] - to_group[y, b] - distance[x, y]
-            ) / size[b]
-            if change < best:
-                best, group, partner = change, b, y
-    return group, partner
+        change[y] = to_group[a, y] * own_share - own[y] - distance[x, y] * (own_share + share[y])
+    best, bound = -1, own[x] + bound
+    for y in range(m):
+        total = change[y] + toll[part[y]]
+        if total < bound:
+            bound, best = total, y
+    return best
+
+
+@inner
+def _move(part, within, size, to_group, distance, m, x, b):  # type: ignore[no-untyped-def]
+    """Move a record to another group."""
+    a = part[x]
+    within[a] -= to_group[a, x]
+    within[b] += to_group[b, x]
+    size[a] -= 1
+    size[b] += 1
+    part[x] = b
+    _add(to_group, a, distance, x, m, -1.0)
+    _add(to_group, b, distance, x, m, 1.0)
 
 
 @kernel
 def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
     """Move and swap records of the pool until nothing gains any more."""
-    distance, to_group, part = pool.distance, pool.to_group, pool.part
-    noise = _NOISE * cost(pool, q)
-    x, idle = 0, 0
+    part, distance, to_group = pool.part, pool.distance, pool.to_group
+    within, size, share, own = pool.within, pool.size, pool.share, pool.own
+    change, toll = pool.scratch, pool.toll
+    bound = -_NOISE * cost(pool, q)
+    x, idle, changed = 0, 0, True
     while idle < m:
-        a = part[x]
-        b, y = _best_change(pool, m, q, k, x, noise)
-        idle += 1
-        if b >= 0:
+        if changed:
             idle = 0
-            pool.within[a] -= to_group[x, a]
-            pool.within[b] += to_group[x, b]
-            part[x] = b
-            if y < 0:
-                pool.size[a] -= 1
-                pool.size[b] += 1
-                for z in range(m):
-                    to_group[z, a] -= distance[z, x]
-                    to_group[z, b] += distance[z, x]
-            else:
-                pool.within[a] += to_group[y, a] - distance[x, y]
-                pool.within[b] -= to_group[y, b] + distance[x, y]
-                part[y] = a
-                for z in range(m):
-                    gap = distance[z, x] - distance[z, y]
-                    to_group[z, a] -= gap
-                    to_group[z, b] += gap
+            for y in range(m):
+                g = part[y]
+                share[y] = 1.0 / size[g]
+                own[y] = to_group[g, y] * share[y]
+        a = part[x]
+        b = _best_move(a, x, q, k, within, size, to_group, bound)
+        if b < 0:
+            for g in range(q):
+                toll[g] = to_group[g, x] / size[g]
+            toll[a] = np.inf
+            y = _best_swap(a, x, m, part, share, own, toll, distance, to_group, change, bound)
+            if y >= 0:
+                b = part[y]
+                _move(part, within, size, to_group, distance, m, y, a)
+        changed = b >= 0
+        if changed:
+            _move(part, within, size, to_group, distance, m, x, b)
+        idle += 1
         x = x + 1 if x + 1 < m else 0

@@ -14,20 +14,20 @@ Threads   A cell's random numbers depend on the seed, the pass and the cell alon
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.anneal import anneal
-from microagg.progress import DONE, STOP, State, new_state
+from microagg.methods.refine.cells import GROUPS_IN_A_CELL, anneal_cells, split
+from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
 
-class _Budget(NamedTuple):
+class Budget(NamedTuple):
+    """How long to search."""
+
     each: int  # steps for each group
     table: int  # steps for the whole table, times k: a step costs about as much as k
     most: int  # steps for each group at most, so that a small table is done at once
@@ -36,16 +36,14 @@ class _Budget(NamedTuple):
 
 
 _BUDGETS = {
-    "fast": _Budget(6, 40_000, 100, 5, 0.05),
-    "balanced": _Budget(40, 350_000, 600, 24, 0.3),
-    "best": _Budget(400, 10_000_000, 20_000, 96, 0.6),
+    "fast": Budget(6, 40_000, 100, 5, 0.05),
+    "balanced": Budget(40, 350_000, 600, 24, 0.3),
 }
-_GROUPS_IN_A_CELL = 128
 _LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
 _TOO_LARGE = 256  # the distances within a pool would fill the memory
 
 
-def _steps(budget: _Budget, n_groups: int, k: int) -> float:
+def _steps(budget: Budget, n_groups: int, k: int) -> float:
     """Steps for each group in one pass."""
     wanted = min(budget.each + budget.table / k / n_groups, budget.most)
     return wanted * min(1.0, (_LARGE / k) ** 2) / budget.passes
@@ -64,27 +62,6 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
         labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
         fresh += int(parts.max())
     return canonical_labels(labels)
-
-
-def _cells(centroids: Floats, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Split groups into cells of at most so many, in two about equal parts again and again."""
-    done: list[NDArray[np.intp]] = []
-    todo = [np.arange(len(centroids))]
-    while todo:
-        groups = todo.pop()
-        if len(groups) <= _GROUPS_IN_A_CELL:
-            done.append(groups)
-            continue
-        direction = np.asarray(rng.normal(size=centroids.shape[1]))
-        # Not at the very middle, so that the cells of the next pass have other borders.
-        middle = int(len(groups) * rng.uniform(0.4, 0.6))
-        # Column by column: a matrix product is rounded otherwise on another machine.
-        along = np.zeros(len(groups))
-        for j in range(len(direction)):
-            along += centroids[groups, j] * direction[j]
-        order = np.argpartition(along, middle)
-        todo += [groups[order[:middle]], groups[order[middle:]]]
-    return done
 
 
 class _Heat(NamedTuple):
@@ -108,30 +85,46 @@ def _pass(
 
     The progress rises by ``done`` on the way.
     """
-    sizes = np.bincount(labels)
-    order = np.argsort(labels, kind="stable")
-    starts = np.cumsum(sizes) - sizes
+    labels = labels.copy()
     rng = np.random.default_rng(seed)
-    cells = _cells(np.add.reduceat(X[order], starts) / sizes[:, None], rng)
-    seeds = rng.integers(0, 2**63, size=len(cells), dtype=np.uint64)
-    found: list[tuple[NDArray[np.intp], Labels, int]] = [None] * len(cells)  # type: ignore[list-item]
+    random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
+    cells = split(X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
+    seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
+    share_out(
+        lambda begin, end, _: anneal_cells(
+            X, labels, k, cells, begin, end, steps, heat, seeds, state
+        ),
+        len(seeds),
+        state,
+        done,
+        at_once=1,
+    )
+    return canonical_labels(labels)
 
-    def work(begin: int, end: int, _: int) -> None:
-        for c in range(begin, end):
-            rows = np.sort(np.concatenate([order[starts[g] :][: sizes[g]] for g in cells[c]]))
-            own = canonical_labels(labels[rows])
-            turns = int(np.ceil(steps * len(cells[c])))
-            n_groups = anneal(X[rows], own, k, turns, heat.hot, heat.cold, seeds[c], state)
-            found[c] = rows, own, n_groups
 
-    share_out(work, len(cells), state, done, at_once=1)
-    if None in found:  # stopped before all cells were begun
-        return labels
-    new, count = np.empty_like(labels), 0
-    for rows, own, n_groups in found:
-        new[rows] = own + count
-        count += n_groups
-    return canonical_labels(new)
+def anneal_table(
+    X: Floats, labels: Labels, k: int, budget: Budget, seed: list[int], state: State, done: int
+) -> tuple[Labels, Labels]:
+    """Anneal the labels 0, 1, … of groups of k to 2k−1 in passes: the best found, and the last.
+
+    The progress rises by ``done`` on the way.
+    """
+    best, least = labels, sum_of_squares(X, labels)
+    current, n_groups = labels, int(labels.max()) + 1
+    steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
+    for turn in range(budget.passes):
+        if state[STOP] or n_groups == 1 or least == 0:
+            break
+        heat = _Heat(
+            unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
+        )
+        share = done * (turn + 1) // budget.passes - done * turn // budget.passes
+        current = _pass(X, current, k, steps, heat, [*seed, turn], state, share)
+        sse = sum_of_squares(X, current)
+        if sse < least:
+            best, least = current, sse
+            tell_best(state, least)
+    return best, current
 
 
 def refine(
@@ -164,24 +157,18 @@ def refine(
     >>> refine(X, np.array([0, 1, 0, 1, 0, 1]), 3).tolist()
     [0, 0, 0, 1, 1, 1]
     """
+    from microagg.methods.refine.best import search_best  # which is made of this module's passes
+
     state = new_state() if progress is None else progress
-    ends = np.inf if time_limit is None else time.monotonic() + time_limit
     current = _without_oversized(X, labels, k)
-    best, least = current, sum_of_squares(X, current)
-    n_groups = int(current.max()) + 1
+    tell_best(state, sum_of_squares(X, current))
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    budget = _BUDGETS[effort]
-    steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
-    for turn in range(budget.passes):
-        if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0 or k > _TOO_LARGE:
-            break
-        heat = _Heat(
-            unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
-        )
-        done = len(X) * (turn + 1) // budget.passes - len(X) * turn // budget.passes
-        current = _pass(X, current, k, steps, heat, [seed, turn], state, done)
-        sse = sum_of_squares(X, current)
-        if sse < least:
-            best, least = current, sse
+    with stop_after(state, time_limit, len(X)):
+        if k > _TOO_LARGE:
+            best = current
+        elif effort == "best":
+            best = search_best(X, current, k, seed, time_limit is not None, state)
+        else:
+            best, _ = anneal_table(X, current, k, _BUDGETS[effort], [seed], state, len(X))
     state[DONE] = len(X)
     return best

@@ -1,0 +1,356 @@
+"""Choosing the best groups of many partitions.
+
+Problem   Given some partitions of a table, find one of lower SSE that may take its groups from
+          all of them, and from groups that are nearly in them.
+Idea      A partition is a choice of groups that hold each record exactly once: an integer program with a
+          column for each candidate group. Its linear relaxation puts a price on each record. A
+          group that costs less than its records pay would help; such groups are looked for
+          among those one record away from the present ones (variants.py), until there are none.
+          Then cells are solved as integer programs, starting from what there is: some groups that
+          the relaxed solution mixes, with the candidates inside that cost least in relation
+          to what their records pay. Cells grow when nothing is gained any more.
+Cost      Depends on the data: seconds for a thousand records and small k. Larger tables are cut
+          into blocks first (best.py). A heuristic: each program is solved for some groups only.
+Paper     None: our own.
+Here      HiGHS solves the programs, each in one thread. Their work is limited by numbers of branches
+          and not of seconds, so that without a time limit the result is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels.threads import share_out
+from microagg.methods.refine.variants import (
+    Columns,
+    measure_columns,
+    new_columns,
+    reduced_costs,
+    variants,
+)
+from microagg.progress import STOP, State
+
+_NEAR = 20  # nearest neighbours of each member that a group's variants may take in
+_SOURCES = 6  # columns whose variants are looked at in a round, for each group of the partition
+_ROUNDS = 60  # of pricing at most; a dozen is usual for small k
+_PATIENCE = 8  # rounds of pricing that must gain a little together
+_NEW = 3_000  # columns added in a round of pricing at most
+_ROOM = 2_000_000  # numbers that the variants of a round may take
+_TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
+_SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
+_SPREAD = 2.0  # the most that a candidate may cost beyond what is paid, in relation to that
+
+
+class Limits(NamedTuple):
+    """How much work a recombination may be."""
+
+    columns: int  # candidates for each group of the partition
+    groups: int  # in a cell, to begin with
+    largest: int  # the same at last
+    nodes: int  # branches of an integer program
+
+
+class _Table(NamedTuple):
+    """What is known of the records."""
+
+    distance: Floats  # (n, n) squared, in units of a group's mean SSE
+    near: NDArray[np.int32]  # (n, _NEAR) other records, nearest first
+    word: NDArray[np.uint64]  # (n,) random
+    k: int
+
+
+class _Relaxed(NamedTuple):
+    """Solution of the linear relaxation."""
+
+    columns: Columns
+    weight: Floats  # (columns,)
+    price: Floats  # (n,)
+    value: float
+
+
+def _table(X: Floats, k: int, unit: float) -> _Table:
+    n = len(X)
+    distance = np.zeros((n, n))
+    for column in X.T:
+        distance += (column[:, None] - column) ** 2
+    distance /= unit
+    np.fill_diagonal(distance, np.inf)
+    near = np.argsort(distance, axis=1, kind="stable")[:, : min(_NEAR, n - 1)].astype(np.int32)
+    np.fill_diagonal(distance, 0.0)
+    word = np.random.default_rng(0).integers(0, 2**64, size=n, dtype=np.uint64)
+    return _Table(distance, near, word, k)
+
+
+def _groups_of(table: _Table, labels: Labels) -> Columns:
+    """Make columns of the groups of labels 0, 1, …; records of label −1 are left out."""
+    rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+    sizes = np.bincount(labels[rows])
+    columns = new_columns(len(sizes), table.k)
+    columns.size[:] = sizes
+    starts = np.cumsum(sizes) - sizes
+    columns.members[labels[rows], np.arange(len(rows)) - starts[labels[rows]]] = rows
+    measure_columns(table.distance, table.word, columns)
+    return columns
+
+
+def _labels_of(columns: Columns, n: int) -> Labels:
+    """Number the records by column; −1 for those that no column holds."""
+    labels = np.full(n, -1)
+    for c in range(len(columns.size)):
+        labels[columns.members[c, : columns.size[c]]] = c
+    return labels
+
+
+def _take(columns: Columns, which: Any) -> Columns:
+    return Columns(*(field[which] for field in columns))
+
+
+def _together(parts: Sequence[Columns]) -> Columns:
+    """Join columns, the first of equal ones."""
+    columns = Columns(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+    return _take(columns, np.sort(np.unique(columns.key, return_index=True)[1]))
+
+
+class _Program:
+    """Each record in exactly one of the chosen columns, at the least total SSE."""
+
+    def __init__(self, n: int, state: State, **options: Any) -> None:
+        from highspy import Highs
+
+        self._highs: Any = Highs()  # type: ignore[no-untyped-call]
+        settings = {"output_flag": False, "parallel": "off", "threads": 1, **options}
+        for name, value in settings.items():
+            self._highs.setOptionValue(name, value)
+        ones, none = np.ones(n), np.zeros(0, np.int32)
+        self._highs.addRows(n, ones, ones, 0, none, none, np.zeros(0))
+        self._state = state
+        for asks in (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt):
+            asks.subscribe(self._answer)
+
+    def _answer(self, event: Any) -> None:
+        if self._state[STOP]:
+            event.interrupt()
+
+    def add(self, columns: Columns) -> None:
+        """Add columns to choose from."""
+        count = len(columns.size)
+        used = np.arange(columns.members.shape[1]) < columns.size[:, None]
+        index = columns.members[used]
+        starts = (np.cumsum(columns.size) - columns.size).astype(np.int32)
+        zeros, ones, units = np.zeros(count), np.ones(count), np.ones(len(index))
+        self._highs.addCols(count, columns.sse, zeros, ones, len(index), starts, index, units)
+
+    def relax(self) -> tuple[float, Floats, Floats] | None:
+        """Solve the relaxation: its value, the records' prices, the columns' weights; None if stopped."""
+        from highspy import HighsModelStatus
+
+        self._highs.run()
+        if self._highs.getModelStatus() != HighsModelStatus.kOptimal:
+            return None
+        # Columns that come later leave the solution feasible: go on from it by the primal method.
+        self._highs.setOptionValue("simplex_strategy", 4)
+        self._highs.setOptionValue("presolve", "off")
+        solution = self._highs.getSolution()
+        value = float(self._highs.getInfo().objective_function_value)
+        return value, np.array(solution.row_dual), np.array(solution.col_value)
+
+    def choose(self, first: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Solve the integer program from a first choice; the columns chosen, none if stopped."""
+        count = len(first)
+        every = np.arange(count, dtype=np.int32)
+        self._highs.changeColsIntegrality(count, every, np.ones(count, np.uint8))
+        self._highs.setSolution(count, every, first.astype(float))
+        self._highs.run()
+        return np.flatnonzero(np.array(self._highs.getSolution().col_value) > 0.5)
+
+
+def _relaxed(table: _Table, first: Columns, others: Columns, state: State) -> _Relaxed | None:
+    """Add columns until none costs less than its records pay, or it hardly matters."""
+    columns, n_groups = _together([first, others]), len(first.size)
+    program = _Program(len(table.word), state)
+    program.add(columns)
+    found = new_columns(_ROOM // (2 * table.k - 1), table.k)
+    values: list[float] = []
+    while True:
+        solved = program.relax()
+        if solved is None:
+            return None
+        value, price, weight = solved
+        values.append(value)
+        lately = values[-_PATIENCE] - value if len(values) > _PATIENCE else np.inf
+        if len(values) == _ROUNDS or _TINY < lately < 0.02 * (n_groups - value):
+            break
+        order = np.argsort(reduced_costs(columns, price), kind="stable")
+        new = _variants(table, price, columns, order[: _SOURCES * n_groups], -_TINY, 0.0, found)
+        if not len(new.size):
+            break
+        new = _take(new, np.argsort(reduced_costs(new, price), kind="stable")[:_NEW])
+        program.add(new)
+        columns = _together([columns, new])
+    return _Relaxed(columns, weight, price, value)
+
+
+def _variants(
+    table: _Table,
+    price: Floats,
+    columns: Columns,
+    chosen: NDArray[np.intp],
+    below: float,
+    slope: float,
+    found: Columns,
+) -> Columns:
+    """Find the variants of the chosen columns that are not among the columns yet."""
+    distance, near, word, k = table
+    count = variants(distance, near, word, price, columns, chosen, k, below, slope, found)
+    new = _take(found, slice(0, count))
+    first = np.unique(new.key, return_index=True)[1]
+    return _take(new, first[~np.isin(new.key[first], columns.key)])
+
+
+def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Columns:
+    """Find about so many columns that cost least in relation to what their records pay.
+
+    In relation, since outliers pay a hundred times what others do, and the cheapest would
+    all be in the crowd. Columns that cost ``room`` more than paid for are of no use.
+    """
+    columns, price = relaxed.columns, relaxed.price
+
+    def excess(of: Columns) -> Floats:
+        reduced = reduced_costs(of, price)
+        relative = reduced / (np.abs(of.sse - reduced) + _SMALL)
+        return np.where(reduced < room, relative, np.inf)
+
+    found = new_columns(_ROOM // (2 * table.k - 1), table.k)
+    spread, score = 0.02, excess(columns)
+    while np.count_nonzero(score < np.inf) < wanted and spread < _SPREAD:
+        chosen = np.flatnonzero(score < spread)
+        new = _variants(table, price, columns, chosen, spread * _SMALL, spread, found)
+        columns = _together([columns, new])
+        score = excess(columns)
+        spread *= 1.5
+    best = np.argsort(score, kind="stable")[:wanted]
+    return _take(columns, best[score[best] < np.inf])
+
+
+def _linked_cells(
+    relaxed: _Relaxed, group: Labels, most: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Put groups that the relaxed solution mixes into one cell, of at most so many."""
+    columns, n_groups = relaxed.columns, int(group.max()) + 1
+    links: list[set[int]] = [set() for _ in range(n_groups)]
+    for c in np.flatnonzero(relaxed.weight > _TINY):
+        met = set(group[columns.members[c, : columns.size[c]]].tolist())
+        for g in met:
+            links[g] |= met
+    free = np.ones(n_groups, bool)
+    cells: list[NDArray[np.intp]] = []
+    cell: list[int] = []
+    for start in rng.permutation(n_groups).tolist():
+        if not free[start]:
+            continue
+        if len(cell) > most // 2:
+            cells.append(np.array(cell))
+            cell = []
+        at, free[start] = len(cell), False
+        cell.append(start)
+        while at < len(cell) and len(cell) < most:
+            near = [g for g in sorted(links[cell[at]]) if free[g]][: most - len(cell)]
+            free[near] = False
+            cell += near
+            at += 1
+    return [*cells, np.array(cell)]
+
+
+class _Candidates(NamedTuple):
+    """Columns to choose from."""
+
+    columns: Columns
+    used: NDArray[np.bool_]  # (columns, 2k − 1) places that hold a member
+    reduced: Floats  # (columns,) what they cost beyond what their records pay
+
+
+def _best_choice(
+    candidates: _Candidates, price: Floats, now: Columns, nodes: int, state: State
+) -> Columns:
+    """Choose the best columns for the records that the present ones hold."""
+    inside = _labels_of(now, len(price)) >= 0
+    # What costs more beyond its price than all present groups together cannot help.
+    room = now.sse.sum() - price[inside].sum()
+    fits = (inside[candidates.columns.members] | ~candidates.used).all(axis=1)
+    columns = _together([now, _take(candidates.columns, fits & (candidates.reduced < room))])
+    if len(columns.size) == len(now.size):
+        return now
+    n = int(np.count_nonzero(inside))
+    place = np.cumsum(inside, dtype=np.int32) - 1
+    program = _Program(n, state, mip_rel_gap=0.0, mip_max_nodes=nodes)
+    program.add(columns._replace(members=place[columns.members]))
+    best = _take(columns, program.choose(np.isin(columns.key, now.key)))
+    held = np.count_nonzero(_labels_of(best, len(price)) >= 0)
+    covers = best.size.sum() == n == held
+    return best if covers and best.sse.sum() < now.sse.sum() else now
+
+
+def recombine(
+    X: Floats,
+    pool: Sequence[Labels],
+    k: int,
+    limits: Limits,
+    seed: Sequence[int],
+    state: State,
+    *,
+    alone: bool = True,
+) -> Labels:
+    """Choose groups for a table of some hundred records from partitions and their variants.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d)
+    pool : partitions into groups of k to 2k−1; the first covers all records, in the others −1
+        stands for records whose groups are not wholly in this table
+    k : int
+    limits : how much work it may be
+    seed : of the random choice of cells
+    state : shared state of a watched run; when asked to stop, the best so far is returned
+    alone : whether no other thread is at work, so that cells are shared out
+
+    Returns
+    -------
+    Labels, never of higher SSE than those of the first partition.
+    """
+    given, sse = pool[0], sum_of_squares(X, pool[0])
+    n_groups = int(given.max()) + 1
+    if sse == 0 or n_groups == 1:
+        return given
+    table = _table(X, k, sse / n_groups)
+    now = _groups_of(table, given)
+    others = [_groups_of(table, labels) for labels in pool]
+    relaxed = _relaxed(table, now, _together(others), state)
+    if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
+        return given
+    room = n_groups - relaxed.value
+    columns = _promising(table, relaxed, room, limits.columns * n_groups)
+    used = np.arange(2 * k - 1) < columns.size[:, None]
+    candidates = _Candidates(columns, used, reduced_costs(columns, relaxed.price))
+    rng, most = np.random.default_rng(seed), limits.groups
+    while most <= limits.largest and not state[STOP]:
+        cells = _linked_cells(relaxed, _labels_of(now, len(X)), most, rng)
+        parts = [_take(now, cell) for cell in cells]
+
+        def work(begin: int, end: int, _: int, parts: list[Columns] = parts) -> None:
+            for c in range(begin, end):
+                parts[c] = _best_choice(candidates, relaxed.price, parts[c], limits.nodes, state)
+
+        if alone:
+            share_out(work, len(cells), state, at_once=1)
+        else:
+            work(0, len(cells), 0)
+        before, now = now.sse.sum(), _together(parts)
+        if now.sse.sum() > before - _TINY * n_groups:
+            most *= 2
+    labels = canonical_labels(_labels_of(now, len(X)))
+    return labels if sum_of_squares(X, labels) < sse else given

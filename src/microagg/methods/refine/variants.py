@@ -1,0 +1,150 @@
+"""Groups that differ from given ones by one record: the candidates of a recombination.
+
+The SSE of a group of s records is the sum of the squared distances over its pairs, divided by s; so
+what a group costs with a record added, dropped or exchanged follows from a few sums. Groups
+are rows of an array, the first ``size`` places in use. A group's key is the sum of its
+records' random words, so that equal groups are told by a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.kernels.jit import inner, kernel
+
+
+class Columns(NamedTuple):
+    """Candidate groups, one a row."""
+
+    members: Any  # (columns, 2k − 1) int32
+    size: Any  # (columns,) int32
+    sse: Any  # (columns,)
+    key: Any  # (columns,) uint64
+
+
+def new_columns(count: int, k: int) -> Columns:
+    """Allocate so many columns."""
+    return Columns(
+        np.zeros((count, 2 * k - 1), np.int32),
+        np.zeros(count, np.int32),
+        np.empty(count),
+        np.empty(count, np.uint64),
+    )
+
+
+@kernel
+def measure_columns(distance, word, columns):  # type: ignore[no-untyped-def]
+    """Compute SSE and key of the groups from their members."""
+    for c in range(columns.size.size):
+        total, key = 0.0, np.uint64(0)
+        for a in range(columns.size[c]):
+            x = columns.members[c, a]
+            key += word[x]
+            for b in range(a):
+                total += distance[x, columns.members[c, b]]
+        columns.sse[c] = total / columns.size[c]
+        columns.key[c] = key
+
+
+@kernel
+def reduced_costs(columns, price):  # type: ignore[no-untyped-def]
+    """SSE of each group less what its records pay."""
+    reduced = np.empty(columns.size.size)
+    for c in range(columns.size.size):
+        paid = 0.0
+        for a in range(columns.size[c]):
+            paid += price[columns.members[c, a]]
+        reduced[c] = columns.sse[c] - paid
+    return reduced
+
+
+class Around(NamedTuple):
+    """A group and the records near to it; of ``others`` and ``to_group`` the first are in use."""
+
+    others: Any  # (records,)
+    to_group: Any  # (records,) sum of the squared distances to the members
+    own: Any  # (2k − 1,) the same of the members themselves
+    mark: Any  # (records,) the last group that met the record
+
+
+@inner
+def _look_around(distance, near, columns, c, around):  # type: ignore[no-untyped-def]
+    """Collect the records near to a group, and all sums of distances; return their number."""
+    size, members, m = columns.size[c], columns.members[c], 0
+    for a in range(size):
+        around.mark[members[a]] = c
+    for a in range(size):
+        x = members[a]
+        around.own[a] = 0.0
+        for b in range(size):
+            around.own[a] += distance[x, members[b]]
+        for t in range(near.shape[1]):
+            y = near[x, t]
+            if around.mark[y] != c:
+                around.mark[y] = c
+                around.others[m], around.to_group[m] = y, 0.0
+                for b in range(size):
+                    around.to_group[m] += distance[y, members[b]]
+                m += 1
+    return m
+
+
+@inner
+def _note(found, count, columns, c, without, extra, sse, key):  # type: ignore[no-untyped-def]
+    """Note the group less the member at ``without``, plus ``extra``; −1 stands for none."""
+    m = 0
+    for a in range(columns.size[c]):
+        if a != without:
+            found.members[count, m] = columns.members[c, a]
+            m += 1
+    if extra >= 0:
+        found.members[count, m] = extra
+        m += 1
+    found.size[count], found.sse[count], found.key[count] = m, sse, key
+    return count + 1
+
+
+@kernel
+def variants(distance, near, word, price, columns, chosen, k, below, slope, found):  # type: ignore[no-untyped-def]
+    """Fill ``found`` with groups one record away from the chosen ones; return their number.
+
+    Noted are groups whose SSE less the prices of their records is under ``below`` plus ``slope``
+    times those prices; without a slope, for each member only the best exchange. Other records
+    come from the lists of those ``near`` to the members. Ends early when there is no room left
+    for the next group's variants.
+    """
+    n = distance.shape[0]
+    around = Around(np.empty(n, np.intp), np.empty(n), np.empty(2 * k - 1), np.full(n, -1))
+    others, to_group, own, count = around.others, around.to_group, around.own, 0
+    for c in chosen:
+        m = _look_around(distance, near, columns, c, around)
+        size, members, key = columns.size[c], columns.members[c], columns.key[c]
+        if count + (size + 1) * (m + 1) > found.size.size:
+            break
+        within, paid = columns.sse[c] * size, 0.0
+        for a in range(size):
+            paid += price[members[a]]
+        for b in range(m if size < 2 * k - 1 else 0):
+            y = others[b]
+            sse, pays = (within + to_group[b]) / (size + 1), paid + price[y]
+            if sse - pays < below + slope * abs(pays):
+                count = _note(found, count, columns, c, -1, y, sse, key + word[y])
+        for a in range(size):
+            x = members[a]
+            if size > k:
+                sse, pays = (within - own[a]) / (size - 1), paid - price[x]
+                if sse - pays < below + slope * abs(pays):
+                    count = _note(found, count, columns, c, a, -1, sse, key - word[x])
+            before, least = count, below
+            for b in range(m):
+                y = others[b]
+                sse = (within - own[a] + to_group[b] - distance[x, y]) / size
+                pays = paid - price[x] + price[y]
+                if slope > 0 and sse - pays < below + slope * abs(pays):
+                    count = _note(found, count, columns, c, a, y, sse, key - word[x] + word[y])
+                elif slope == 0 and sse - pays < least:
+                    least = sse - pays
+                    count = _note(found, before, columns, c, a, y, sse, key - word[x] + word[y])
+    return count

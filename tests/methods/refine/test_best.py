@@ -1,0 +1,215 @@
+"""The search for the lowest loss: recombination of partitions, and the turns around it."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import microagg
+import naive
+import oracles
+from microagg.groups import canonical_labels, sum_of_squares
+from microagg.methods.refine.recombine import Limits, recombine
+from microagg.methods.refine.variants import (
+    measure_columns,
+    new_columns,
+    reduced_costs,
+    variants,
+)
+from microagg.progress import STOP, new_state
+
+search = importlib.import_module("microagg.methods.refine.refine")
+best = importlib.import_module("microagg.methods.refine.best")
+
+LIMITS = Limits(columns=30, groups=8, largest=32, nodes=100)
+
+
+def shuffled_groups(rng, n, k):
+    """Labels of groups of k to 2k−1 drawn without a look at the data."""
+    sizes = []
+    while n - sum(sizes) >= 2 * k:
+        sizes.append(int(rng.integers(k, min(2 * k - 1, n - sum(sizes) - k) + 1)))
+    sizes.append(n - sum(sizes))
+    return canonical_labels(rng.permutation(np.repeat(np.arange(len(sizes)), sizes)))
+
+
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans())
+def test_variants_are_the_groups_one_record_away(seed, k, ties):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2 * k, 2 * k + 6))
+    X = rng.integers(0, 3, (n, 2)).astype(float) if ties else rng.normal(size=(n, 2))
+    distance = ((X[:, None] - X) ** 2).sum(axis=2)
+    near = np.array([[y for y in range(n) if y != x] for x in range(n)], dtype=np.int32)
+    word = rng.integers(0, 2**64, size=n, dtype=np.uint64)
+    price = rng.normal(size=n)
+    size = int(rng.integers(k, 2 * k))
+    source = new_columns(1, k)
+    source.size[0] = size
+    source.members[0, :size] = rng.permutation(n)[:size]
+    measure_columns(distance, word, source)
+    own = set(source.members[0, :size].tolist())
+    others = set(range(n)) - own
+    expected = {frozenset(own - {x} | {y}) for x in own for y in others}
+    expected |= {frozenset(own | {y}) for y in others} if size < 2 * k - 1 else set()
+    expected |= {frozenset(own - {x}) for x in own} if size > k else set()
+
+    def reduced(group):
+        rows = sorted(group)
+        return sum_of_squares(X[rows], np.zeros(len(rows), np.int64)) - price[rows].sum()
+
+    found = new_columns(500, k)
+    every = np.arange(1)
+    count = variants(distance, near, word, price, source, every, k, 1e9, 1.0, found)
+    groups = [frozenset(found.members[c, : found.size[c]].tolist()) for c in range(count)]
+    assert len(groups) == len(expected)
+    assert set(groups) == expected
+    again = new_columns(count, k)
+    again.members[:], again.size[:] = found.members[:count], found.size[:count]
+    measure_columns(distance, word, again)
+    assert np.array_equal(again.key, found.key[:count])
+    assert again.sse == pytest.approx(found.sse[:count], abs=1e-9)
+    assert reduced_costs(again, price) == pytest.approx([reduced(g) for g in groups], abs=1e-9)
+
+    below = float(np.median([reduced(g) for g in groups]))
+    count = variants(distance, near, word, price, source, every, k, below, 0.0, found)
+    cheap = {g for g in expected if reduced(g) < below - 1e-9}
+    few = {frozenset(found.members[c, : found.size[c]].tolist()) for c in range(count)}
+    assert few <= {g for g in expected if reduced(g) < below + 1e-9}
+    assert {g for g in cheap if len(g) != size} <= few
+    for x in own:  # the best exchange of each member
+        swaps = [own - {x} | {y} for y in others]
+        least = min(map(reduced, swaps), default=np.inf)
+        if least < below - 1e-9:
+            assert any(g in few for g in map(frozenset, swaps) if reduced(g) < least + 1e-9)
+
+
+def test_variants_stop_when_there_is_no_room():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    distance = ((X[:, None] - X) ** 2).sum(axis=2)
+    near = np.array([[y for y in range(12) if y != x] for x in range(12)], dtype=np.int32)
+    word = np.arange(12, dtype=np.uint64)
+    source = new_columns(2, 2)
+    source.size[:] = 3
+    source.members[0], source.members[1] = [0, 1, 2], [3, 4, 5]
+    measure_columns(distance, word, source)
+    found = new_columns(45, 2)  # 4 · 10 places are set aside for a group of three
+    count = variants(distance, near, word, np.zeros(12), source, np.arange(2), 2, 1e9, 1.0, found)
+    assert 0 < count <= 40
+    assert {0, 1, 2} & set(found.members[0].tolist())
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans())
+def test_recombination_is_never_worse(seed, k, ties):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2 * k, 40))
+    X = rng.integers(0, 4, (n, 2)).astype(float) if ties else rng.normal(size=(n, 2))
+    pool = [shuffled_groups(rng, n, k) for _ in range(3)]
+    pool.sort(key=lambda labels: sum_of_squares(X, labels))
+    part = np.where(pool[2] < 1, pool[2], -1)  # a partition of which the rest is elsewhere
+    labels = recombine(X, [*pool, part], k, LIMITS, [seed], new_state())
+    sizes = np.bincount(labels)
+    assert sizes.min() >= k
+    assert sizes.max() <= 2 * k - 1
+    assert sum_of_squares(X, labels) <= sum_of_squares(X, pool[0])
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 3), n=st.integers(6, 10))
+def test_recombination_finds_the_optimum_among_all_groups(seed, k, n):
+    # With so few records every group is in some partition, or one record away from one.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    pool = [shuffled_groups(rng, n, k) for _ in range(400)]
+    pool.sort(key=lambda labels: sum_of_squares(X, labels))
+    labels = recombine(X, pool[::-1], k, Limits(10_000, 64, 64, 10_000), [0], new_state())
+    assert sum_of_squares(X, labels) == pytest.approx(naive.least_sse(X.tolist(), k), rel=1e-6)
+
+
+def test_recombination_takes_the_best_groups_of_two_partitions():
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 50])
+    half = search.refine(X[:30], np.arange(30) // 3, 3)
+    other = search.refine(X[30:], np.arange(30) // 3, 3)
+    bad = np.arange(30) % 10
+    first = np.concatenate([half, bad + 20])
+    second = np.concatenate([bad, other + 20])
+    labels = recombine(
+        X, [canonical_labels(first), canonical_labels(second)], 3, LIMITS, [0], new_state()
+    )
+    both = canonical_labels(np.concatenate([half, other + 20]))
+    assert sum_of_squares(X, labels) <= sum_of_squares(X, both) * (1 + 1e-9)
+
+
+def test_recombination_returns_at_once_when_asked_to_stop():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    given_labels = shuffled_groups(rng, 60, 3)
+    state = new_state()
+    state[STOP] = 1
+    assert recombine(X, [given_labels], 3, LIMITS, [0], state) is given_labels
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A search of few turns, for tests."""
+    monkeypatch.setattr(best, "_TURNS", 2)
+    monkeypatch.setattr(best, "_ANNEAL", best._ANNEAL._replace(each=5, table=1_000, passes=4))
+
+
+@pytest.mark.parametrize("records", [300, 4_000])  # one block, several blocks
+def test_best_is_the_same_for_any_number_of_threads(records, short, monkeypatch):
+    monkeypatch.setattr(best, "_RECORDS_IN_A_BLOCK", records)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda t=threads: t)
+        found.append(microagg.partition(X, 3, effort="best"))
+    assert np.array_equal(found[0].labels, found[1].labels)
+    oracles.check_partition(found[0], X, 3)
+    assert found[0].sse < microagg.partition(X, 3, effort="fast").sse
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_best_of_odd_tables(k, short):
+    X = np.random.default_rng(0).integers(0, 3, size=(90, 2)).astype(float)
+    oracles.check_partition(microagg.partition(X, k, effort="best"), X, k)
+    same = np.ones((50, 2))
+    assert microagg.partition(same, min(k, 25), effort="best").sse == 0
+
+
+def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypatch):
+    # The clock is one of turns: after the fifth anneal somebody says that time is over.
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    turns = []
+    anneal_table = best.anneal_table
+
+    def counted(*arguments):
+        turns.append(1)
+        if len(turns) == 5:
+            state[STOP] = 1
+        return anneal_table(*arguments)
+
+    monkeypatch.setattr(best, "anneal_table", counted)
+    state = new_state()
+    labels = search.refine(X, np.arange(120) // 3, 3, effort="best", time_limit=600, progress=state)
+    assert len(turns) == 5
+    assert np.bincount(labels).min() >= 3
+
+
+def test_best_with_no_time_at_all_gives_what_was_given():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    labels = canonical_labels(np.arange(50) % 10)
+    p = microagg.refine(X, labels, 5, effort="best", time_limit=0)
+    assert oracles.same_groups(p.labels.tolist(), labels.tolist())
+    assert not p.stopped
+
+
+def test_one_turn_goes_where_local_moves_do_not(reference, monkeypatch):
+    monkeypatch.setattr(best, "_TURNS", 1)
+    p = microagg.partition(reference("census"), 3, effort="best")
+    assert p.information_loss < 4.70  # balanced stays above 4.74
