@@ -13,7 +13,7 @@ from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
 from microagg.progress import STOP, Report, State, new_state, run_watched
 from microagg.registry import Method, find
-from microagg.results import Partition
+from microagg.results import Partition, Proved
 from microagg.tables.matrix import as_matrix, check_k
 
 __all__ = ["check_options", "partition", "settings_of"]
@@ -96,7 +96,9 @@ def partition(
 
     state = new_state()
     found = run_watched(work, progress, state=state, sst=sst)
-    labels = found.labels if raw else canonical_labels(found)
+    least = found.lower_bound if isinstance(found, Proved) else None
+    labels = found.labels if raw or isinstance(found, Proved) else found
+    labels = labels if raw else canonical_labels(labels)
     result = Partition(
         labels=labels,
         k=k,
@@ -106,15 +108,18 @@ def partition(
         sse=found.lost * sst if raw else sum_of_squares(data, labels),
         sst=sst,
         seconds=time.perf_counter() - started,
+        lower_bound=least,
         stopped=bool(state[STOP]),
     )
     if effort and not raw:  # what the exact methods found cannot be improved
         search = {"effort": effort, "time_limit": None, "random_state": random_state}
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
-    if bound:
-        proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
-        least = result.sse if proved else lower_bound(matrix, k, scale=scale)
+    if bound or chosen.proves:
+        if raw and settings.get("cost", "sse") == "sse":
+            least = result.sse  # no partition is better
+        elif least is None:
+            least = lower_bound(matrix, k, scale=scale)
         result = replace(result, lower_bound=min(least, result.sse))
     return result
 

@@ -45,6 +45,7 @@ class Method:
     order: str = ""  # module:function for an order; the optimal cut makes it a method
     order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
+    proves: bool = False  # whether every partition comes with a proved lower bound
 
     @property
     def exact(self) -> bool:
@@ -67,8 +68,8 @@ class Method:
     def function(self, n_columns: int) -> Callable[..., Any]:
         """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
 
-        It returns labels; one that takes raw values numbers them by first appearance and also
-        returns SSE/SST.
+        It returns labels, or labels with a proved bound (results.Proved); one that takes raw
+        values numbers them by first appearance and also returns SSE/SST.
         """
         if self.takes_raw(n_columns):
             return _load(self.univariate)
@@ -208,6 +209,25 @@ METHODS: dict[str, Method] = {
                 Option("time_limit", None, "seconds after which the best found so far is given"),
                 _SEED,
             ),
+        ),
+        Method(
+            name="optimal",
+            family="our own",
+            paper="",
+            guarantee="approximation",
+            cost="O(2ⁿ) at worst; some 1,000 records for k up to 5, fewer for larger k",
+            summary="searches among all groups for the least loss and proves how near it is: column "
+            "generation, cuts, branch and bound; a gap of 0 means proved optimal",
+            implementation="microagg.methods.optimal.optimal:optimal",
+            univariate="microagg.methods.univariate.sorted_cut:fastest",
+            options=(
+                Option("time_limit", None, "seconds after which the best found so far is given"),
+                Option(
+                    "nodes", 10_000, "most parts into which branch and bound splits the problem"
+                ),
+                _SEED,
+            ),
+            proves=True,
         ),
         Method(
             name="mdav",

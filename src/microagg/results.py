@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from microagg.groups import Labels, group_sizes
 
-__all__ = ["Partition"]
+__all__ = ["PROOF", "Partition", "Proved"]
+
+# A bound within this share of the SSE proves a partition optimal: rounding allows no more.
+PROOF = 1e-9
+
+
+class Proved(NamedTuple):
+    """What a method returns that also proves how little any partition can lose."""
+
+    labels: Labels
+    lower_bound: float  # on the SSE of any partition, in the scaled space
 
 
 def _plain(value: object) -> object:
@@ -58,10 +69,15 @@ class Partition:
 
     @property
     def gap(self) -> float | None:
-        """By what share of its SSE the partition could still improve at most; None without a bound."""
+        """By what share of its SSE the partition could still improve at most; None without a bound.
+
+        0 when the bound is within a part in 10⁹ of the SSE, which is as near as rounding lets a proof
+        come: then the partition is proved optimal.
+        """
         if self.lower_bound is None:
             return None
-        return 1 - self.lower_bound / self.sse if self.sse > 0 else 0.0
+        gap = 1 - self.lower_bound / self.sse if self.sse > 0 else 0.0
+        return gap if gap > PROOF else 0.0
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON, without the labels."""

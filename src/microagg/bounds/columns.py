@@ -1,0 +1,139 @@
+"""The column-generation bound: the best that prices of records can prove.
+
+Bound     Give each record a price (dual). When no group costs less than its records pay together, no
+          partition costs less than the sum of all prices. When some do, by at most
+          −floor(i) for the groups whose member of highest price is i, a partition with its
+          n // k groups at most loses no more than the n // k lowest floors: so
+              SSE ≥ Σ prices − Σ penalties of cuts + (sum of the n // k lowest of min(0, floor)).
+          This holds for any prices whatever (Lagrange), so every round gives a valid bound.
+Idea      The best prices are the duals of the linear program over all groups of k to 2k−1 records
+          (larger ones can be split, which never raises the SSE). It is solved with few groups;
+          pricing (pricing.py) finds groups that are worth adding, until there are none.
+          First a quick pricing among few candidates, then the exact one. Prices are
+          smoothed with the best so far, and held in boxes (master.py).
+Cuts      Any three records: at most one group can hold two or more of them (subset-row cuts,
+          Jepsen et al. 2008). The linear program may hold three halves of such groups.
+Rounding  Floors are lowered by what pricing may be wrong (pricing.allowance), prices are taken as the
+          floats that they are, sums are correctly rounded (math.fsum) and then lowered by a part in
+          2⁵⁰ of their terms. The linear program itself proves nothing: a wrong price gives low floors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from microagg.bounds.master import Master, Members, Solved
+from microagg.bounds.pricing import NO_CUTS, Cuts, Pricer, allowance, in_order
+from microagg.groups import Floats, Labels
+from microagg.progress import STOP
+
+_CLOSE = 1e-7  # the bound is this near to the linear program's value when the search ends
+_NEAR = 24  # candidates of a seed in quick pricing
+
+
+class Prices(NamedTuple):
+    """Prices of records and penalties of cuts, with the bound that they prove."""
+
+    duals: Floats
+    cuts: Cuts
+    bound: float
+
+
+def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
+    """The lower bound on the SSE that prices prove, given the floors of all seeds."""
+    n, d = pricer.X.shape
+    low = np.sort(np.minimum(floors - allowance(d, pricer.k, duals, cuts), 0.0))[: n // pricer.k]
+    terms = [*duals.tolist(), *(-cuts.penalties).tolist(), *low.tolist()]
+    if not np.isfinite(terms).all():
+        return -math.inf
+    return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
+
+
+def groups_of(labels: Labels, k: int) -> Members:
+    """The groups of a partition as rows of record numbers; sizes are k to 2k−1.
+
+    >>> groups_of(np.array([0, 1, 0, 1, 1]), 2).tolist()
+    [[0, 2, -1], [1, 3, 4]]
+    """
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    members = np.full((len(sizes), 2 * k - 1), -1)
+    place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    members[labels[order], place] = order
+    return in_order(members)
+
+
+def shares(X: Floats, groups: Members) -> Floats:
+    """What each record adds to its group's SSE: half of its squared distances, over the size."""
+    share = np.zeros(len(X))
+    for row in groups:
+        members = row[row >= 0]
+        values = X[members]
+        squares = ((values[:, None] - values[None]) ** 2).sum(axis=2)
+        share[members] = squares.sum(axis=1) / (2 * len(members))
+    return share
+
+
+class Generation:
+    """The column generation of one table, which can be gone on with after cuts are added."""
+
+    def __init__(self, pricer: Pricer, partitions: list[Labels]) -> None:
+        self.pricer = pricer
+        k = pricer.k
+        groups = [groups_of(labels, k) for labels in partitions]
+        typical = shares(pricer.X, groups[0])
+        floor = pricer.near[:, k - 1] / (2 * k)  # the neighbour bound's prices
+        high = 2 * np.maximum(typical, 0.1 * typical.mean())
+        self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high)
+        for each in groups:
+            self.master.add(each)
+        self.best = Prices(floor, NO_CUTS, proved(pricer, floor, NO_CUTS, np.zeros(len(floor))))
+        self.centre = typical
+        self.solved: Solved | None = None
+        self.finished = False
+        self.master.add(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
+
+    def run(self, deadline: float, nodes: int = 10**7) -> None:
+        """Go on until the bound is that of the linear program, or the time is up."""
+        n, k = len(self.pricer.X), self.pricer.k
+        weight = 0.3  # of the best prices so far
+        self.finished = False
+        while not self.pricer.state[STOP]:
+            solved = self.master.solve(deadline)
+            if solved is None:
+                return
+            self.solved = solved
+            duals, cuts = self._smoothed(solved, weight)
+            limit = -1e-10 * max(float(np.abs(duals).mean()), 1e-300)
+            new = self.master.add(
+                self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)[
+                    0
+                ].members
+            )
+            if new > n // 20:
+                continue
+            found, floors = self.pricer.price(duals, cuts, limit=limit, width=n, nodes=nodes)
+            new += self.master.add(found.members)
+            bound = proved(self.pricer, duals, cuts, floors)
+            if bound > self.best.bound:
+                self.best = Prices(duals, cuts, bound)
+                self.centre = duals
+            if solved.boxed.any():
+                self.master.widen(solved.boxed)
+            elif solved.value - self.best.bound <= _CLOSE * solved.value:
+                self.finished = True
+                return
+            elif weight == 0 and new == 0:
+                return  # floors stay low, since pricing was cut short
+            elif new < n // 10:
+                weight = weight / 3 if weight > 0.05 else 0.0
+
+    def _smoothed(self, solved: Solved, weight: float) -> tuple[Floats, Cuts]:
+        """Prices between the best so far and those of the linear program."""
+        duals = weight * self.centre + (1 - weight) * solved.duals
+        penalties = (1 - weight) * solved.penalties
+        penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
+        return duals, Cuts(self.master.cuts.triples, penalties)

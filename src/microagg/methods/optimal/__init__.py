@@ -1,0 +1,1 @@
+"""Partitions that are proved to be the best, or near it."""

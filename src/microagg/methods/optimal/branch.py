@@ -1,0 +1,268 @@
+"""Branch and bound over a list of groups, of which a partition is to be chosen.
+
+Problem   Of the groups given, choose those that hold each record once and cost least.
+Idea      The linear program bounds from below; broken triples (cuts.py) sharpen it. Two records that
+          share a group by a fraction are put together in one branch and kept apart in the other
+          (Ryan & Foster 1981), which only takes groups off the list. The branch of lowest bound goes first.
+Safe      A node is closed by what its duals prove, not by the solver's word: reduced costs of
+          all groups of the node are recomputed from the duals, and what falls below 0 is subtracted for
+          as many groups as a partition can have, with an allowance for rounding.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
+
+from microagg.bounds.master import Members, new_program, touches
+from microagg.bounds.pricing import Cuts
+from microagg.groups import Floats
+from microagg.methods.optimal.cuts import broken_triples
+from microagg.progress import STOP, State
+from microagg.results import PROOF
+
+_ROUNDS_OF_CUTS = 12
+_CUTS_AT_ONCE = 100
+_WORTH = 1e-3  # a round of cuts must close this part of a node's gap, or branching goes on
+
+
+class _Node(NamedTuple):
+    """A part of the choices, by pairs of records that share a group or do not."""
+
+    bound: float
+    number: int
+    pairs: tuple[tuple[int, int, bool], ...]  # (record, record, together?)
+
+
+class _Look(NamedTuple):
+    """What the linear program of a node says."""
+
+    bound: float  # proved
+    x: Floats
+    reduced: Floats
+
+
+class Choice:
+    """The integer program over a list of groups of k or more of the records of a table.
+
+    ``upper`` is what a partition at hand costs; ``lower`` is proved for choices from the list;
+    ``best`` has the columns of a better partition, if one was found.
+    """
+
+    def __init__(self, X: Floats, k: int, members: Members, costs: Floats, upper: float) -> None:
+        self.n, self.d = X.shape
+        self.groups, self.upper, self.lower = self.n // k, upper, 0.0
+        self.best: Members = members[:0]
+        self.nodes = 0
+        self._load(members, costs, np.empty((0, 3), np.int32))
+
+    def solve(self, deadline: float, state: State, most_nodes: int, heuristic_nodes: int) -> None:
+        """Search until the best choice is proved, or time or nodes are used up."""
+        self._deadline, self._state = deadline, state
+        heap = [_Node(0.0, 0, ())]
+        closed = math.inf  # the lowest bound of the nodes that are closed
+        while heap and heap[0].bound < self._goal():
+            node = heapq.heappop(heap)
+            look = self._look(node) if self.nodes < most_nodes else None
+            if look is None:
+                heapq.heappush(heap, node)
+                break
+            self.nodes += 1
+            bound = max(node.bound, look.bound)
+            if not node.pairs:
+                self.lower = bound
+                look = self._at_the_root(look, heuristic_nodes)
+                if look is None:
+                    heap.append(node._replace(bound=bound))
+                    break
+            pair = None if bound >= self._goal() else self._pair(look.x)
+            if pair is None:
+                closed = min(closed, bound)
+                continue
+            for together in (True, False):
+                number = 2 * self.nodes + together
+                heapq.heappush(heap, _Node(bound, number, (*node.pairs, (*pair, together))))
+            self.lower = max(self.lower, min(heap[0].bound, closed, self.upper))
+        lowest = heap[0].bound if heap else math.inf
+        self.lower = max(self.lower, min(closed, lowest, self.upper))
+
+    def _goal(self) -> float:
+        """A node with this bound holds nothing better."""
+        return self.upper * (1 - PROOF / 4)
+
+    def _load(self, members: Members, costs: Floats, triples: Members) -> None:
+        """Give the solver the groups and cuts as they are now."""
+        self.members, self.costs = members, costs
+        self._lp = new_program(presolve="off")
+        n, m = self.n, len(costs)
+        ones, rows = np.ones(n), np.arange(n, dtype=np.int32)
+        self._lp.addRows(n, ones, ones, 0, np.zeros(n, np.int32), rows[:0], ones[:0])
+        self._column, place = np.nonzero(members >= 0)
+        self._row = members[self._column, place]
+        sizes = np.bincount(self._column, minlength=m)
+        starts = (np.cumsum(sizes) - sizes).astype(np.int32)
+        self._lp.addCols(
+            m,
+            costs,
+            np.zeros(m),
+            np.full(m, np.inf),
+            len(self._row),
+            starts,
+            self._row,
+            np.ones(len(self._row)),
+        )
+        # A record may stay out for more than all are worth: so there is always a solution.
+        dear = np.full(n, self.upper)
+        self._lp.addCols(n, dear, np.zeros(n), np.full(n, np.inf), n, rows, rows, ones)
+        self.triples = np.empty((0, 3), np.int32)
+        self._held = csr_matrix((m, 0))
+        self._add_cuts(triples)
+
+    def _add_cuts(self, triples: Members) -> None:
+        if not len(triples):
+            return
+        held = touches(self.members, Cuts(triples, np.zeros(len(triples))))
+        cut, column = np.nonzero(held.T)
+        starts = np.searchsorted(cut, np.arange(len(triples))).astype(np.int32)
+        self._lp.addRows(
+            len(triples),
+            np.full(len(triples), -np.inf),
+            np.ones(len(triples)),
+            len(cut),
+            starts,
+            column.astype(np.int32),
+            np.ones(len(cut)),
+        )
+        self.triples = np.concatenate([self.triples, triples])
+        self._held = hstack([self._held, csr_matrix(held, dtype=float)], format="csr")
+
+    def _allowed(self, pairs: tuple[tuple[int, int, bool], ...]) -> NDArray[np.bool_]:
+        """Which groups a node may use."""
+        allowed = np.ones(len(self.costs), dtype=bool)
+        for i, j, together in pairs:
+            first, second = (self.members == i).any(axis=1), (self.members == j).any(axis=1)
+            allowed &= (first == second) if together else ~(first & second)
+        return allowed
+
+    def _look(self, node: _Node) -> _Look | None:
+        """Solve a node's linear program, with cuts while they help; None when time is up."""
+        allowed = self._allowed(node.pairs)
+        m = len(allowed)
+        ends = np.where(allowed, np.inf, 0.0)
+        self._lp.changeColsBounds(m, np.arange(m, dtype=np.int32), np.zeros(m), ends)
+        best: _Look | None = None
+        for turn in range(_ROUNDS_OF_CUTS if node.pairs else 5 * _ROUNDS_OF_CUTS):
+            if not self._run():
+                return best
+            solution = self._lp.getSolution()
+            duals, x = np.array(solution.row_dual), np.array(solution.col_value)[:m]
+            penalties = np.maximum(-duals[self.n :], 0.0)
+            reduced = self._reduced(duals[: self.n], penalties)
+            bound = self._proved(duals[: self.n], penalties, reduced[allowed])
+            before = -math.inf if best is None else best.bound
+            if best is None or bound >= before:
+                best = _Look(bound, x, reduced)
+            self._try(x)
+            gap = self.upper - before
+            if bound >= self._goal() or (turn > 0 and bound - before < _WORTH * gap):
+                break
+            triples = broken_triples(self.n, self.members, x, _CUTS_AT_ONCE)
+            if not len(triples):
+                break
+            self._add_cuts(triples)
+        return best
+
+    def _run(self) -> bool:
+        left = self._deadline - time.monotonic()
+        if left <= 0 or self._state[STOP]:
+            return False
+        if np.isfinite(left):
+            self._lp.setOptionValue("time_limit", self._lp.getRunTime() + left)
+        self._lp.run()
+        status = self._lp.getModelStatus()
+        return bool(status == type(status).kOptimal)
+
+    def _reduced(self, duals: Floats, penalties: Floats) -> Floats:
+        paid = np.bincount(self._column, weights=duals[self._row], minlength=len(self.costs))
+        reduced: Floats = self.costs - paid + self._held @ penalties
+        return reduced
+
+    def _proved(self, duals: Floats, penalties: Floats, reduced: Floats) -> float:
+        """The bound that duals prove for a node, from the reduced costs of its groups."""
+        width = self.members.shape[1]
+        size = width * float(np.abs(duals).max()) + float(penalties.sum())
+        size += float(self.costs.max(initial=0.0))
+        terms_of_one = width * (self.d + 2) + len(penalties) + 8
+        error = 4 * terms_of_one * 2.0**-53 * size
+        low = np.sort(np.minimum(reduced - error, 0.0))[: self.groups]
+        terms = [*duals.tolist(), *(-penalties).tolist(), *low.tolist()]
+        return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
+
+    def _try(self, x: Floats) -> None:
+        """Take a solution in whole numbers as the new best, if it is one and better."""
+        chosen = np.flatnonzero(x > 0.5)
+        rows = self.members[chosen]
+        cover = np.bincount(rows[rows >= 0], minlength=self.n)
+        cost = math.fsum(self.costs[chosen])
+        if (cover == 1).all() and cost < self.upper:
+            self.upper, self.best = cost, rows
+
+    def _at_the_root(self, look: _Look, heuristic_nodes: int) -> _Look | None:
+        """Search for a better partition, then drop the groups that are in none."""
+        self._drop(look)
+        self._heuristic(heuristic_nodes)
+        if look.bound < self._goal() and len(self.costs):
+            again = self._look(_Node(0.0, 0, ()))
+            if again is None:
+                return None
+            self.lower = max(self.lower, min(again.bound, self.upper))
+            self._drop(again)
+            return self._look(_Node(0.0, 0, ()))
+        return look
+
+    def _drop(self, look: _Look) -> None:
+        """Take off the list the groups whose reduced cost alone exceeds the gap."""
+        keep = look.reduced <= (self.upper - look.bound) * (1 + 1e-9) + 1e-9 * self.upper
+        if not keep.all():
+            self._load(self.members[keep], self.costs[keep], self.triples)
+
+    def _heuristic(self, nodes: int) -> None:
+        """Let the solver's own integer search look for a better partition; it proves nothing."""
+        import highspy
+
+        left = self._deadline - time.monotonic()
+        if left <= 0 or not len(self.costs) or nodes == 0:
+            return
+        program = new_program(mip_max_nodes=nodes)
+        program.passModel(self._lp.getModel())
+        m = len(self.costs)
+        columns = np.arange(m, dtype=np.int32)
+        program.changeColsIntegrality(
+            m, columns, np.full(m, highspy.HighsVarType.kInteger, dtype=object)
+        )
+        if np.isfinite(left):
+            program.setOptionValue("time_limit", 0.5 * left)
+        program.setOptionValue("objective_bound", self.upper)
+        program.run()
+        x = np.array(program.getSolution().col_value)
+        if len(x):
+            self._try(x[:m])
+
+    def _pair(self, x: Floats) -> tuple[int, int] | None:
+        """The pair of records that is shared by about half a group; None without fractions."""
+        weights: dict[tuple[int, int], float] = {}
+        for column in np.flatnonzero((x > 1e-7) & (x < 1 - 1e-7)):
+            rows = [int(row) for row in self.members[column] if row >= 0]
+            for a, i in enumerate(rows):
+                for j in rows[a + 1 :]:
+                    weights[i, j] = weights.get((i, j), 0.0) + float(x[column])
+        split = {pair: weight for pair, weight in weights.items() if 1e-6 < weight < 1 - 1e-6}
+        if not split:
+            return None
+        return min(split, key=lambda pair: (round(abs(split[pair] - 0.5), 9), pair))

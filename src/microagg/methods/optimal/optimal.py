@@ -1,0 +1,200 @@
+"""optimal: a partition with the least SSE, proved, or as near to it as time allows.
+
+Problem   Partition n records into groups of at least k, with the least possible SSE.
+Idea      Choose, of all groups of k to 2k−1 records, those that hold each record once and cost least:
+          set partitioning. A search from auto gives an upper bound. Column generation
+          (bounds/columns.py) gives a lower one, subset-row cuts raise it. A group whose reduced cost
+          exceeds the gap between the two is in no better partition: all others are listed, and a branch
+          and bound over the list (branch.py) finds the best partition or proves that there is none better.
+          When the list would be too long, the best of the groups seen so far is chosen instead,
+          and the gap that stays open is reported.
+Cost      Not polynomial: the problem is NP-hard for two or more columns.
+Paper     Our own. Column generation for this problem: Aloise, Hansen, Rocha & Santi 2014; the cuts are
+          those of Jepsen et al. 2008, the branching that of Ryan & Foster 1981.
+Proof     The bound is proved in exact arithmetic for the scaled values: neither the linear
+          nor the integer solver is believed (see columns.py, pricing.py and branch.py). A partition
+          counts as optimal when the bound is within a part in 10⁹ of its SSE.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+
+from microagg.bounds.columns import Generation, Prices
+from microagg.bounds.master import Members, costs_of
+from microagg.bounds.pricing import Pricer
+from microagg.errors import InputError, check_time_limit
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.methods.auto import auto
+from microagg.methods.optimal.branch import Choice
+from microagg.methods.optimal.cuts import broken_triples
+from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import PROOF, Proved
+
+_GROUPS_LISTED = 150_000
+_CUTS_AT_ONCE = 150
+_ROUNDS_OF_CUTS = 60
+_WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
+
+# Records that are within reach for a k: from measurements on tables of 11 to 13 columns.
+_REACH = {2: 5000, 3: 5000, 4: 2000, 5: 1500, 6: 400, 7: 200, 8: 100}
+_REACH_BEYOND = 60
+
+
+def check_reach(n: int, k: int) -> None:
+    """Refuse a problem that is out of reach."""
+    reach = _REACH.get(k, _REACH_BEYOND)
+    if n > reach and n >= 2 * k and k > 1:
+        raise InputError(
+            f"method 'optimal' with k={k} takes up to {reach:,} records of several columns; the data "
+            f"have {n:,}. Use method 'auto' with effort 'best', and microagg.lower_bound with effort "
+            "'balanced' or 'best' for a proof of how near the optimum it is."
+        )
+
+
+def optimal(
+    X: Floats,
+    k: int,
+    *,
+    time_limit: float | None = None,
+    random_state: int | None = 0,
+    nodes: int = 10_000,
+    progress: State | None = None,
+) -> Proved:
+    """Find a partition of least SSE, and prove how near the optimum it is.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d), C-contiguous, centred and scaled
+    k : int, at least 1
+    time_limit : seconds after which the best so far is returned
+    random_state : seed of the search that comes first
+    nodes : parts into which branch and bound may split the problem; 0 for the bound at its root
+    progress : shared state of a watched run, see :mod:`microagg.progress`
+
+    Returns
+    -------
+    Proved: labels, an int64 array of shape (n,), and a proved lower bound on the SSE.
+
+    >>> X = np.array([[0.0, 0], [9, 9], [0, 1], [1, 0], [9, 8], [8, 9]])
+    >>> optimal(X, 3).labels.tolist()
+    [0, 1, 0, 0, 1, 1]
+    """
+    check_time_limit(time_limit)
+    check_reach(len(X), k)
+    state = new_state() if progress is None else progress
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    if len(X) < 2 * k or k == 1:
+        labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
+        found = Proved(labels, sum_of_squares(X, labels))
+    else:
+        alarm = threading.Timer(max(deadline - time.monotonic(), 0), state.__setitem__, (STOP, 1))
+        alarm.daemon = True
+        if time_limit is not None:
+            alarm.start()
+        try:
+            found = _Search(X, k, deadline, random_state, state).run(nodes)
+        finally:
+            alarm.cancel()
+    state[DONE] = len(X)
+    return found
+
+
+class _Search:
+    """The best partition and the best bound so far."""
+
+    def __init__(
+        self, X: Floats, k: int, deadline: float, random_state: int | None, state: State
+    ) -> None:
+        self.X, self.k, self.deadline, self.state = X, k, deadline, state
+        seed = int(np.random.default_rng(random_state).integers(2**31))
+        partitions = [self._start("balanced", seed)]
+        while len(partitions) < 4 and time.monotonic() < deadline:
+            partitions.append(self._start("fast", seed + len(partitions)))
+        partitions.sort(key=lambda labels: sum_of_squares(X, labels))
+        self.labels = partitions[0]
+        self.upper = sum_of_squares(X, self.labels)
+        self.lower = 0.0
+        self.partitions = partitions
+
+    def _start(self, effort: str, seed: int) -> Labels:
+        left = None if np.isinf(self.deadline) else max(self.deadline - time.monotonic(), 0.0) / 4
+        labels = auto(self.X, self.k, effort=effort, time_limit=left, random_state=seed)
+        return canonical_labels(labels)
+
+    def run(self, nodes: int) -> Proved:
+        """Bound, cut, list, branch: until nothing is open or time is up."""
+        n = len(self.X)
+        generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
+        generation.run(self.deadline)
+        self._learn(generation.best)
+        self.state[DONE] = n // 2
+        listed_at = np.inf
+        for turn in range(_ROUNDS_OF_CUTS + 1):
+            if self._over():
+                break
+            if turn % 4 == 0:
+                self._choose(generation.master.members, 1, 200)
+            gap = self.upper - self.lower
+            if gap < 0.8 * listed_at:
+                listed_at = gap
+                if self._settle(generation, nodes):
+                    break
+            if not self._cut(generation):
+                if listed_at > gap:
+                    self._settle(generation, nodes)
+                break
+            self.state[DONE] = n // 2 + (n // 2) * turn // (_ROUNDS_OF_CUTS + 1)
+        if not self._over():
+            self._choose(generation.master.members, 1, 1000)
+        return Proved(self.labels, max(min(self.lower, self.upper), 0.0))
+
+    def _over(self) -> bool:
+        closed = self.upper - self.lower <= PROOF / 2 * self.upper
+        return bool(closed or self.state[STOP] or time.monotonic() > self.deadline)
+
+    def _learn(self, prices: Prices) -> None:
+        self.lower = max(self.lower, prices.bound)
+
+    def _cut(self, generation: Generation) -> bool:
+        """Add cuts that the linear program breaks; whether that was worth it."""
+        if generation.solved is None or not generation.finished:
+            return False
+        members, x = generation.master.members, generation.solved.x
+        triples = broken_triples(len(self.X), members[: len(x)], x, _CUTS_AT_ONCE)
+        if not len(triples):
+            return False
+        before = generation.best.bound
+        generation.master.add_cuts(triples)
+        generation.run(self.deadline)
+        self._learn(generation.best)
+        return generation.best.bound - before > _WORTH * (self.upper - before)
+
+    def _settle(self, generation: Generation, nodes: int) -> bool:
+        """List all groups that a better partition can have, and choose; False if there are too many."""
+        best = generation.best
+        slack = (self.upper - best.bound) * (1 + 1e-9) + 1e-12 * self.upper
+        found = generation.pricer.within(best.duals, slack, _GROUPS_LISTED, best.cuts)
+        if found is None:
+            return False
+        choice = self._choose(found.members, nodes, 1000)
+        self.lower = max(self.lower, min(choice.lower, self.upper))
+        return True
+
+    def _choose(self, members: Members, nodes: int, heuristic_nodes: int) -> Choice:
+        """Choose the best partition from a list of groups; keep it if it is better."""
+        costs = costs_of(self.X, members)
+        choice = Choice(self.X, self.k, members, costs, self.upper)
+        choice.solve(self.deadline, self.state, max(nodes, 1), heuristic_nodes)
+        if len(choice.best):
+            labels = np.empty(len(self.X), np.int64)
+            for number, group in enumerate(choice.best):
+                labels[group[group >= 0]] = number
+            labels = canonical_labels(labels)
+            sse = sum_of_squares(self.X, labels)
+            if sse < self.upper:
+                self.labels, self.upper = labels, sse
+        return choice
