@@ -77,7 +77,7 @@ def panel(name: str) -> tuple[str, dict[str, dict[int, Floats]]]:
         spread = np.array([r.std() for r in by_k.values()])
         axes.fill_between(SIZES, means - spread, means + spread, color=line.get_color(), alpha=0.2)
     axes.set(xlabel="least group size k", ylabel="SSE, columns of variance 1", ylim=(0, None))
-    axes.legend(ncols=2, fontsize=8)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     text = table(["SSE, k =", *map(str, SIZES)], rows)
     return text + "\n" + save(figure, f"stamm_schaub_figure_6_{name}"), found
 
