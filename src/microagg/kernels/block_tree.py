@@ -131,9 +131,12 @@ def to_box(block, low, high, out):  # type: ignore[no-untyped-def]
     for q in range(out.size):
         out[q] = 0.0
     for j in range(low.size):
-        values = block[j]
+        values, least, most = block[j], low[j], high[j]
         for q in range(out.size):
-            gap = max(low[j] - values[q], values[q] - high[j], 0.0)
+            # Not max(…), which is no vector code.
+            below, above = least - values[q], values[q] - most
+            gap = below if below > above else above
+            gap = gap if gap > 0.0 else 0.0
             out[q] += gap * gap
 
 

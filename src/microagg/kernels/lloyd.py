@@ -24,18 +24,24 @@ _SAMPLE = 8192
 @kernel
 def _assign(X, centres, labels, distance):  # type: ignore[no-untyped-def]
     """Give each record the label of its nearest centre, the lowest of equals; count changes."""
+    n, d = X.shape
     changed = 0
-    for i in range(X.shape[0]):
+    for i in range(n):
         for c in range(distance.size):
             distance[c] = 0.0
-        for j in range(X.shape[1]):
-            x, column = X[i, j], centres[j]
+        for j in range(0, d - 1, 2):  # two columns at a time: half as often is the sum stored
+            x, y, one, two = X[i, j], X[i, j + 1], centres[j], centres[j + 1]
             for c in range(distance.size):
-                distance[c] += (column[c] - x) * (column[c] - x)
-        best = 0
+                part = distance[c] + (one[c] - x) * (one[c] - x)
+                distance[c] = part + (two[c] - y) * (two[c] - y)
+        if d % 2 == 1:
+            x, one = X[i, d - 1], centres[d - 1]
+            for c in range(distance.size):
+                distance[c] += (one[c] - x) * (one[c] - x)
+        best, least = 0, distance[0]
         for c in range(1, distance.size):
-            if distance[c] < distance[best]:
-                best = c
+            if distance[c] < least:
+                best, least = c, distance[c]
         if labels[i] != best:
             labels[i] = best
             changed += 1

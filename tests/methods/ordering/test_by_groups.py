@@ -11,6 +11,8 @@ import microagg
 import naive
 from microagg.groups import canonical_labels
 from microagg.methods.ordering.by_groups import visit_groups
+from microagg.methods.ordering.imhm import imhm_order
+from microagg.progress import DONE, STOP, new_state
 from published import MDAV_MHM
 from strategies import tables
 
@@ -20,6 +22,37 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
     X = table[0] + np.random.default_rng(0).normal(size=table[0].shape)  # no ties of centroids
     labels = canonical_labels(np.random.default_rng(seed).integers(0, n_groups, len(X)))
     assert visit_groups(X, labels).tolist() == naive.visit_groups(X.tolist(), labels.tolist())
+
+
+def test_a_hint_has_no_influence():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 2))
+    labels = canonical_labels(rng.integers(0, 300, 900))
+    order = visit_groups(X, labels)
+    assert order.tolist() == naive.visit_groups(X.tolist(), labels.tolist())
+    followers = np.full(900, -1)
+    followers[order[:-1]] = order[1:]
+    for hint in (followers, rng.integers(-1, 900, 900)):
+        assert visit_groups(X, labels, hint).tolist() == order.tolist()
+
+
+def test_imhm_reports_its_iterations_and_stops():
+    X = np.random.default_rng(2).normal(size=(3000, 8))
+    seen: list[int] = []
+
+    class Watched(np.ndarray):
+        def __setitem__(self, key, value):
+            seen.append(int(value))
+            super().__setitem__(key, value)
+
+    imhm_order(X, 3, progress=new_state().view(Watched))
+    assert seen == sorted(seen)
+    assert seen[-1] == 3000
+    assert len([done for done in seen if 375 <= done < 3000]) > 5
+    state = new_state()
+    state[STOP] = 1
+    assert imhm_order(X, 3, progress=state).tolist() == list(range(3000))
+    assert state[DONE] < 3000
 
 
 @pytest.mark.parametrize(("method", "groups"), [("mdav-mhm", "mdav"), ("cbfs-mhm", "centroid")])

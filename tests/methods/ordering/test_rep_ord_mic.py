@@ -43,6 +43,23 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())
 
 
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
+    # Groups that stay the same are not gone through anew, and searches begin with what they last found.
+    monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
+    monkeypatch.setattr(rep_ord_mic, "_FEW", 20)
+    monkeypatch.setattr(rep_ord_mic, "_SEARCHES", 4)
+    X = np.round(np.random.default_rng(k).normal(size=(240, 2)), 1)
+    room = room_for(X)
+    for start in (np.arange(240) % 7, np.arange(240) % 5):
+        labels, count = start, 0
+        for found in iterations(X, k, labels, room, new_state()):
+            expected = naive.order_by_groups(X.tolist(), canonical_labels(labels).tolist())
+            assert found.order.tolist() == expected
+            labels, count = found.labels, count + 1
+        assert count > 2
+
+
 @pytest.mark.parametrize("n_groups", [12, 900])
 def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monkeypatch):
     # A record knows few of its neighbours, which often are seen before: a list, then trees are asked.

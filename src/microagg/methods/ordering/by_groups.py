@@ -21,12 +21,14 @@ import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import build, nearest, remove
+from microagg.kernels.kd_tree import NO_ROW, build, nearest_one, remove
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.ordering.cut import Order
 from microagg.methods.ordering.npn import farthest_from_centroid
 from microagg.progress import STOP, State, new_state
+
+_FEW = 64  # groups for which no new tree is built
 
 
 @kernel
@@ -45,22 +47,38 @@ def _place(X, group, point, distance, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _visit(X, tree, centroids, members, start, g, point, distance, order, found, rows):  # type: ignore[no-untyped-def]
-    placed = 0
-    while True:
+def _visit(X, tree, centroids, members, start, labels, hint, at, many, visited, distance, order):  # type: ignore[no-untyped-def]
+    """Visit so many groups. The tree holds those not yet visited.
+
+    ``at`` says which is next, which was the one before (−1: none) and how many records are placed.
+    """
+    g, before, placed = at
+    point = X[order[0]] if before < 0 else centroids[before]
+    for _ in range(many):
         group = members[start[g] : start[g + 1]]
         _place(X, group, point, distance, order[placed : placed + group.size])
         placed += group.size
+        visited[g] = True
         remove(tree, g)
         if placed == order.size:
             return
-        point = centroids[g]
-        nearest(tree, X[order[placed - 1]], 1, found, rows)
-        g = rows[0]
+        last, before, point = order[placed - 1], g, centroids[g]
+        square, near = np.inf, NO_ROW
+        if hint[last] >= 0 and not visited[labels[hint[last]]]:
+            square, near = 0.0, labels[hint[last]]
+            for j in range(X.shape[1]):
+                gap = centroids[near, j] - X[last, j]
+                square += gap * gap
+        g = nearest_one(tree, X[last], NO_ROW, square, near, -1.0)[1]
+    at[0], at[1], at[2] = g, before, placed
 
 
-def visit_groups(X: Floats, labels: Labels) -> Order:
-    """Order records group by group, see above."""
+def visit_groups(X: Floats, labels: Labels, hint: Order | None = None) -> Order:
+    """Order records group by group, see above.
+
+    ``hint`` may give for each record one that may come next, −1 if none is known: the search for
+    the next group begins with its group. It has no influence on the result.
+    """
     labels = canonical_labels(labels)
     members = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
@@ -69,21 +87,16 @@ def visit_groups(X: Floats, labels: Labels) -> Order:
         [group_means(np.ascontiguousarray(X[:, j]), labels) for j in range(X.shape[1])]
     )
     centroids = np.ascontiguousarray(centroids)
-    first = farthest_from_centroid(X)
-    order = np.zeros(len(X), dtype=np.int64)
-    _visit(
-        X,
-        build(centroids, np.arange(len(sizes))),
-        centroids,
-        members,
-        start,
-        labels[first],
-        X[first],
-        np.empty(sizes.max()),
-        order,
-        np.empty(1),
-        np.empty(1, np.intp),
-    )
+    order = np.full(len(X), farthest_from_centroid(X))
+    hint = np.full(len(X), -1) if hint is None else hint
+    at, distance = np.array([labels[order[0]], -1, 0]), np.empty(sizes.max())
+    visited = np.zeros(len(sizes), dtype=bool)
+    groups = centroids, members, start, labels, hint, at
+    while not visited.all():
+        left = np.flatnonzero(~visited)
+        # A tree that is half empty has loose boxes: a new one for each half of what is left.
+        many = len(left) if len(left) < _FEW else (len(left) + 1) // 2
+        _visit(X, build(centroids, left), *groups, many, visited, distance, order)
     return order
 
 

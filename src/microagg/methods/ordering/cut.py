@@ -4,18 +4,20 @@ Problem   The records stand in a given order. Cut it into runs of at least k, le
 Idea      Shortest path: f[j], the least SSE of the first j records, is the least f[i] + C(i, j)
           over the starts i of the last run, C being the SSE of a run. Cutting a run of 2k or
           more in two never raises its SSE, so that runs of k to 2k−1 records are enough. The
-          SSE of the runs that end at j are found one from the other, each with one record more.
-Cost      O(kn·d) time, O(n·d) memory. Exact for the order given.
+          SSE of a run is the sum of its squared distances, each pair once, over its size, and
+          these sums are found one from the other, each with one record more.
+Cost      O(kn·d) time, nearly all of it loops over neighbouring numbers; O(n·d) memory. Exact for
+          the order given.
 Paper     MHM along an order: Domingo-Ferrer et al. 2006, as in section 3 of Mortazavi 2020. The
           incremental weights are the idea of IMHM, Mortazavi, Jalili & Gohargazi 2013, given as
           Algorithm 2 in the appendix of Mortazavi 2020.
 Here      Along an arbitrary order the cost of a run is not concave (Stamm & Schaub 2024,
           section 6): the best start can move back, and none of the faster algorithms
           for sorted values is right. Only trying all k starts is.
-          Algorithm 2 slides its sums along the whole table. Ours begin anew at every record,
-          around that record, and f is taken relative to a recent value: neither an
-          offset nor an outlier far away nor a long table costs accuracy. Of equal costs the lower
-          start wins, that is the larger last run.
+          Algorithm 2 slides sums of values along the whole table. Ours are sums of squared
+          distances within the run, without a difference of large numbers, and f is taken relative
+          to a recent value: neither an offset nor an outlier far away nor a long table costs
+          accuracy. Of equal costs the lower start wins, that is the larger last run.
 """
 
 from __future__ import annotations
@@ -31,53 +33,76 @@ from numpy.typing import ArrayLike, NDArray
 from microagg.encode.scale import check_scale, fit_scale
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import inner, kernel
 from microagg.progress import DONE, STOP, Report, State, new_state, run_watched
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
 Order = NDArray[np.int64]
 
-# Records between two looks at the watcher.
-_LOOK = 256
+# Records whose distances are found together: at most so many, and so many distances.
+_RECORDS, _DISTANCES = 256, 1 << 15
+
+
+@inner
+def _distances_back(Y, begin, end, back_to):  # type: ignore[no-untyped-def]
+    """Squared distances of the records begin..end−1 to those before: ``back_to[o − 1]`` to the o-th.
+
+    Two columns at a time: half as often are the sums so far read and written.
+    """
+    d = len(Y)
+    for o in range(1, len(back_to) + 1):
+        first = max(begin, o)
+        out = back_to[o - 1, first - begin : end - begin]
+        out[:] = 0.0
+        for c in range(0, d - 1, 2):
+            here, there = Y[c, first:end], Y[c, first - o : end - o]
+            also, other = Y[c + 1, first:end], Y[c + 1, first - o : end - o]
+            for t in range(out.size):
+                one, two = here[t] - there[t], also[t] - other[t]
+                out[t] += one * one + two * two
+        if d % 2 == 1:
+            here, there = Y[d - 1, first:end], Y[d - 1, first - o : end - o]
+            for t in range(out.size):
+                out[t] += (here[t] - there[t]) * (here[t] - there[t])
 
 
 @kernel
-def fill_back(Y, k, f, total, back, state):  # type: ignore[no-untyped-def]
-    """Find where the last run of the first j rows of Y begins, for each j: ``back[j]``.
+def fill_back(Y, k, back, state):  # type: ignore[no-untyped-def]
+    """Find where the last run of the first j records begins, for each j: ``back[j]``.
 
-    ``f`` is room for 2k numbers, one for each of the last prefixes, ``total`` for d.
+    Y holds the records in their order, one in each column.
     """
-    n, d = Y.shape
-    ring = 2 * k
-    f[:] = np.inf
+    n = Y.shape[1]
+    longest = 2 * k - 1
+    f = np.full(n + 1, np.inf)
     f[0] = 0.0
+    pairs = np.zeros(longest)  # by size less 1: sum over the pairs of the run that ends here
+    room = np.empty((longest - 1, max(32, min(_RECORDS, _DISTANCES // longest))))
     back[:] = 0
-    for j in range(1, n + 1):
-        if j % _LOOK == 0:
-            if state[STOP]:
-                return
-            state[DONE] = max(state[DONE], j)
-        best = np.inf
-        squares = 0.0
-        total[:] = 0.0
-        for i in range(j - 1, max(j - ring, -1), -1):
-            for c in range(d):
-                y = Y[i, c] - Y[j - 1, c]
-                total[c] += y
-                squares += y * y
-            if j - i < k or f[i % ring] == np.inf:
-                continue
-            mean = 0.0
-            for c in range(d):
-                mean += total[c] * total[c]
-            value = f[i % ring] + max(squares - mean / (j - i), 0.0)
-            if value <= best:
-                best = value
-                back[j] = i
-        f[j % ring] = best
-        if j % ring == 0:
-            f -= best
+    for begin in range(0, n, room.shape[1]):
+        if state[STOP]:
+            return
+        state[DONE] = max(state[DONE], begin)
+        end = min(begin + room.shape[1], n)
+        _distances_back(Y, begin, end, room)
+        for j in range(begin + 1, end + 1):
+            best = f[j - 1] if k == 1 else np.inf
+            back[j] = j - 1
+            to_last, shorter = 0.0, 0.0
+            for more in range(1, min(longest, j)):
+                to_last += room[more - 1, j - 1 - begin]
+                before = pairs[more]
+                pairs[more] = shorter + to_last
+                shorter = before
+                if more + 1 >= k:
+                    value = f[j - 1 - more] + pairs[more] / (more + 1)
+                    if value <= best:
+                        best, back[j] = value, j - 1 - more
+            f[j] = best
+            if j % (2 * k) == 0:
+                for i in range(max(j - longest, 0), j + 1):
+                    f[i] -= best
     state[DONE] = n
 
 
@@ -100,10 +125,9 @@ def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
     >>> labels_along(X, np.array([0, 2, 1, 3, 4]), 2, new_state()).tolist()
     [1, 0, 1, 0, 0]
     """
-    n, d = X.shape
-    back = np.empty(n + 1, dtype=np.int64)
-    fill_back(X[order], k, np.empty(2 * k), np.empty(d), back, state)
-    labels = np.empty(n, dtype=np.int64)
+    back = np.empty(len(X) + 1, dtype=np.int64)
+    fill_back(np.ascontiguousarray(X[order].T), k, back, state)
+    labels = np.empty(len(X), dtype=np.int64)
     label_runs(back, order, labels)
     return labels
 

@@ -8,8 +8,9 @@ Idea      Any clustering gives a sequence: visit its groups one by one, each alo
           Many clusterings by k-means are tried as a start, the best result is kept.
 Cost      An iteration takes O(n·k·d) for cut and paths, and n/k searches for the nearest unseen
           record. Nearly all end in lists of 32 neighbours, found once for all starts; the others
-          ask a tree of the records left, or a list of these while such searches are few. The
-          first ordering of a start with c clusters takes O(n²/c · d), k-means O(n·c·d).
+          ask a tree of the records left, or a list of these while such searches are few. A group
+          that is the same as in the last iteration, entered at the same record, has the same
+          path. The first ordering of a start with c clusters takes O(n²/c · d), k-means O(n·c·d).
 Paper     Mortazavi 2020, Algorithm 1.
 Here      Step 12-1 goes to step 13, not 14, or the last sequence would not be cut. The text
           inserts the record nearest to the path at its best place, Algorithm 1 the record
@@ -31,7 +32,7 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import Tree, build, drop, nearest
+from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop, nearest_one
 from microagg.kernels.lloyd import k_means
 from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.best import best_of
@@ -225,7 +226,33 @@ def _scan(X, last, left, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _walk(X, near, search, members, start, labels, path, seen, order, at, state):  # type: ignore[no-untyped-def]
+def _members(labels, start, rows):  # type: ignore[no-untyped-def]
+    """Rows group by group, ascending in each; group g begins at ``start[g]``."""
+    start[:] = 0
+    for g in labels:
+        start[g] += 1
+    for g in range(1, start.size):
+        start[g] += start[g - 1]
+    for row in range(labels.size - 1, -1, -1):
+        start[labels[row]] -= 1
+        rows[start[labels[row]]] = row
+
+
+@inner
+def _path_known(labels, group, first, order, place, size, seq):  # type: ignore[no-untyped-def]
+    """Copy the path through a group to ``seq`` if the last walk took it from the same record on."""
+    at = place[first]
+    if size[at] != group.size:
+        return False
+    for t in range(group.size):
+        if labels[order[at + t]] != labels[first]:
+            return False
+        seq[t] = order[at + t]
+    return True
+
+
+@kernel
+def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, order, at, state):  # type: ignore[no-untyped-def]
     """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
 
     ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
@@ -233,12 +260,16 @@ def _walk(X, near, search, members, start, labels, path, seen, order, at, state)
     :class:`_Search` is needed to go on.
     """
     n = order.size
+    before, place, size_before = last_walk.order, last_walk.place, last_walk.size
     current, placed, taken, asked = at
     while not state[STOP]:
         if current >= 0:
             g = labels[current]
             group = members[start[g] : start[g + 1]]
-            _path_through(X, group, current, path, order[placed : placed + group.size])
+            seq = order[placed : placed + group.size]
+            if not _path_known(labels, group, current, before, place, size_before, seq):
+                _path_through(X, group, current, path, seq)
+            size[placed] = group.size
             placed += group.size
             if placed == n:
                 return False
@@ -257,11 +288,28 @@ def _walk(X, near, search, members, start, labels, path, seen, order, at, state)
         asked += 1
         if search.left.size > 0:
             current = _scan(X, last, search.left, seen)
+            continue
+        drop(search.tree, order[taken:placed])
+        taken = placed
+        # What came next when this record was last asked for is a start, if it is unseen again.
+        known, square = last_walk.next[last], np.inf
+        if known >= 0 and not seen[known]:
+            square = 0.0
+            for j in range(X.shape[1]):
+                square += (X[known, j] - X[last, j]) * (X[known, j] - X[last, j])
         else:
-            drop(search.tree, order[taken:placed])
-            nearest(search.tree, X[last], 1, search.distance, search.row)
-            current, taken = search.row[0], placed
+            known = NO_ROW
+        current = nearest_one(search.tree, X[last], NO_ROW, square, known, -1.0)[1]
+        last_walk.next[last] = current
     return False
+
+
+@kernel
+def _keep_walk(order, size, last_walk):  # type: ignore[no-untyped-def]
+    last_walk.order[:] = order
+    last_walk.size[:] = size
+    for at in range(order.size):
+        last_walk.place[order[at]] = at
 
 
 class _Path(NamedTuple):
@@ -280,6 +328,15 @@ class _Path(NamedTuple):
     to_first: Any
 
 
+class _Walk(NamedTuple):
+    """The last sequence: a group that is the same again is passed through in the same way."""
+
+    order: Any
+    place: Any  # where in it a record is
+    size: Any  # of the group that begins at a place; 0 within a group
+    next: Any  # what was found by the last search from a record, −1 if there was none
+
+
 class _Search(NamedTuple):
     """Finds the nearest of the records that were unseen when it was made."""
 
@@ -287,8 +344,6 @@ class _Search(NamedTuple):
     most: int  # it is good for the searches up to this one
     tree: Tree
     left: Any  # the records themselves, if there is no tree worth asking
-    distance: Any
-    row: Any
 
 
 def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
@@ -298,11 +353,10 @@ def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
     one is made of the rest: all of them together take no longer than the first.
     """
     left = np.flatnonzero(~seen)
-    room = np.empty(1), np.empty(1, np.intp)
     if len(left) <= _FEW or asked < _SEARCHES:
         most = len(X) if len(left) <= _FEW else _SEARCHES
-        return _Search(0, most, build(X, left[:1]), left, *room)
-    return _Search(len(left) // 4, len(X), build(X, left), left[:0], *room)
+        return _Search(0, most, build(X, left[:1]), left)
+    return _Search(len(left) // 4, len(X), build(X, left), left[:0])
 
 
 class Room(NamedTuple):
@@ -311,6 +365,7 @@ class Room(NamedTuple):
     near: Any  # (n, up to 32) the records nearest to each, never changed
     none: _Search  # good for no search at all
     path: _Path
+    last_walk: _Walk
 
 
 def new_room(near: Any, X: Floats) -> Room:
@@ -321,7 +376,10 @@ def new_room(near: Any, X: Floats) -> Room:
     path = _Path(
         values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
     )
-    return Room(near, _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0), path)
+    none = _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0)
+    order, place, size = (np.zeros(n, np.int64) for _ in range(3))
+    walk = _Walk(order, place, size, next=np.full(n, NO_ROW))
+    return Room(near, none, path, walk)
 
 
 def neighbour_lists(X: Floats, state: State) -> Any:
@@ -331,12 +389,16 @@ def neighbour_lists(X: Floats, state: State) -> Any:
 
 def order_by_groups(X: Floats, labels: Labels, first: int, room: Room, state: State) -> Order:
     """One pass of steps 2 to 12: the sequence of all records, group by group."""
-    members = np.argsort(labels, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(labels))])
-    order, seen = np.zeros(len(X), dtype=np.int64), np.zeros(len(X), dtype=bool)
+    n = len(X)
+    start, members = np.empty(labels.max() + 2, np.int64), np.empty(n, np.int64)
+    _members(labels, start, members)
+    order, size, seen = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
     at, search = np.array([first, 0, 0, 0]), room.none
-    while _walk(X, room.near, search, members, start, labels, room.path, seen, order, at, state):
+    groups = members, start, labels, room.path, room.last_walk
+    while _walk(X, room.near, search, *groups, size, seen, order, at, state):
         search = _new_search(X, seen, at[3])
+    if not state[STOP]:
+        _keep_walk(order, size, room.last_walk)
     return order
 
 
