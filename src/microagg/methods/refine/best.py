@@ -54,9 +54,11 @@ def _recombined(
             rows = np.sort(blocks.rows[first : blocks.first[b + 1]])
             inside = [canonical_labels(labels[rows])]
             for other, size in zip(pool[1:], of_partition[1:], strict=True):
-                whole = np.bincount(other[rows], minlength=len(size)) == size
-                numbers = np.where(whole, np.cumsum(whole) - 1, -1)
-                inside.append(numbers[other[rows]])
+                groups, place, count = np.unique(
+                    other[rows], return_inverse=True, return_counts=True
+                )
+                whole = count == size[groups]
+                inside.append(np.where(whole, np.cumsum(whole) - 1, -1)[place])
             alone = n_blocks == 1
             new = recombine(X[rows], inside, k, limits, [*seed, b], state, alone=alone)
             labels[rows] = first + new  # unlike those of other blocks
