@@ -221,9 +221,7 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
             for g in range(q):
                 toll[g] = to_group[g, x] / size[g]
             toll[a] = np.inf
-            y = _best_swap(
-                a, x, m, part, share, own, toll, distance, to_group, change, bound
-            )
+            y = _best_swap(a, x, m, part, share, own, toll, distance, to_group, change, bound)
             if y >= 0:
                 b = part[y]
                 _move(part, within, size, to_group, distance, m, y, a)

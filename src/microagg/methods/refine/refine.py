@@ -2,11 +2,11 @@
 
 Problem   Given a partition of n records into groups of at least k, find one of lower SSE.
 Idea      Split the groups into cells of about a hundred, by halving the table again and again
-          across random directions. Anneal each cell by itself (anneal.py), then split anew
-          across other directions, so that no border lasts. The temperature falls
+          across random directions (cells.py). Anneal each cell by itself (anneal.py), then split
+          anew across other directions, so that no border lasts. The temperature falls
           from pass to pass. The best partition seen is returned, never one worse than given.
-Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic. Groups of more than 256
-          records are only split, since the distances within a pool are held in memory.
+          Groups of more than 32 are parted anew two by two instead (pairs.py).
+Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
 Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
           the same however many threads there are.
@@ -15,6 +15,7 @@ Threads   A cell's random numbers depend on the seed, the pass and the cell alon
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.cells import anneal_cells, split
+from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state
 
 
@@ -30,23 +32,25 @@ class _Budget(NamedTuple):
     each: int  # steps for each group
     table: int  # steps for the whole table, times k: a step costs about as much as k
     most: int  # steps for each group at most, so that a small table is done at once
-    passes: int
+    passes: int  # at most
     hot: float  # temperature to begin with, in units of the mean SSE of a group
+    sweeps: int  # over pairs of large groups
 
 
 _BUDGETS = {
-    "fast": _Budget(6, 40_000, 100, 5, 0.05),
-    "balanced": _Budget(40, 350_000, 600, 24, 0.3),
-    "best": _Budget(400, 10_000_000, 20_000, 96, 0.6),
+    "fast": _Budget(6, 40_000, 100, 5, 0.05, 2),
+    "balanced": _Budget(40, 500_000, 900, 48, 0.5, 12),
+    "best": _Budget(400, 10_000_000, 20_000, 96, 0.6, 100),
 }
-_LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
-_TOO_LARGE = 256  # the distances within a pool would fill the memory
+_STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
+_LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
 
-def _steps(budget: _Budget, n_groups: int, k: int) -> float:
-    """Steps for each group in one pass."""
-    wanted = min(budget.each + budget.table / k / n_groups, budget.most)
-    return wanted * min(1.0, (_LARGE / k) ** 2) / budget.passes
+def _plan(budget: _Budget, n_groups: int, k: int) -> tuple[int, float]:
+    """Number of passes, and steps for each group in one of them."""
+    steps = min(budget.each + budget.table / k / n_groups, budget.most)
+    passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
+    return passes, steps / passes
 
 
 def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
@@ -71,35 +75,53 @@ class _Heat(NamedTuple):
     cold: float
 
 
-def _pass(
-    X: Floats,
-    labels: Labels,
-    k: int,
-    steps: float,
-    heat: _Heat,
-    seed: list[int],
-    state: State,
-    done: int,
+class _Run(NamedTuple):
+    """What stays the same from pass to pass."""
+
+    X: Floats
+    k: int
+    seed: int
+    state: State
+    over: Callable[[], bool]  # whether to stop
+
+
+def _anneal_all(
+    run: _Run, labels: Labels, turn: int, steps: float, heat: _Heat, done: int
 ) -> Labels:
     """Anneal every cell once, so many steps for each group; return new labels.
 
     The progress rises by ``done`` on the way.
     """
     labels = labels.copy()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    cells = split(X, labels, int(labels.max()) + 1, random)
+    cells = split(run.X, labels, int(labels.max()) + 1, random)
     seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
-    share_out(
-        lambda begin, end, _: anneal_cells(
-            X, labels, k, cells, begin, end, steps, heat, seeds, state
-        ),
-        len(seeds),
-        state,
-        done,
-        at_once=1,
-    )
+
+    def work(begin: int, end: int, _: int) -> None:
+        if not run.over():  # a cell that is left out stays as it is
+            anneal_cells(run.X, labels, run.k, cells, begin, end, steps, heat, seeds, run.state)
+
+    share_out(work, len(seeds), run.state, done, at_once=1)
     return canonical_labels(labels)
+
+
+def _anneal(run: _Run, labels: Labels, budget: _Budget) -> Labels:
+    """Anneal in passes; return the best partition seen."""
+    best, least = labels, sum_of_squares(run.X, labels)
+    n_groups, n = int(labels.max()) + 1, len(labels)
+    passes, steps = _plan(budget, n_groups, run.k)
+    unit = budget.hot * least / n_groups
+    for turn in range(passes):
+        if run.over() or least == 0:
+            break
+        heat = _Heat(unit * (1 - turn / passes) ** 2, unit * (1 - (turn + 1) / passes) ** 2)
+        done = n * (turn + 1) // passes - n * turn // passes
+        labels = _anneal_all(run, labels, turn, steps, heat, done)
+        sse = sum_of_squares(run.X, labels)
+        if sse < least:
+            best, least = labels, sse
+    return best
 
 
 def refine(
@@ -134,22 +156,15 @@ def refine(
     """
     state = new_state() if progress is None else progress
     ends = np.inf if time_limit is None else time.monotonic() + time_limit
-    current = _without_oversized(X, labels, k)
-    best, least = current, sum_of_squares(X, current)
-    n_groups = int(current.max()) + 1
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    budget = _BUDGETS[effort]
-    steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
-    for turn in range(budget.passes):
-        if state[STOP] or time.monotonic() > ends or n_groups == 1 or least == 0 or k > _TOO_LARGE:
-            break
-        heat = _Heat(
-            unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
-        )
-        done = len(X) * (turn + 1) // budget.passes - len(X) * turn // budget.passes
-        current = _pass(X, current, k, steps, heat, [seed, turn], state, done)
-        sse = sum_of_squares(X, current)
-        if sse < least:
-            best, least = current, sse
+    run = _Run(X, k, seed, state, lambda: bool(state[STOP]) or time.monotonic() > ends)
+    best = _without_oversized(X, labels, k)
+    if best.max() > 0 and not run.over():
+        if k > _LARGE:
+            found = part_pairs(X, best, k, _BUDGETS[effort].sweeps, seed, state, run.over)
+        else:
+            found = _anneal(run, best, _BUDGETS[effort])
+        if sum_of_squares(X, found) < sum_of_squares(X, best):
+            best = found
     state[DONE] = len(X)
     return best
