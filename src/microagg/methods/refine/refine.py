@@ -33,15 +33,16 @@ class _Budget(NamedTuple):
     table: int  # steps for the whole table, times k: a step costs about as much as k
     most: int  # steps for each group at most, so that a small table is done at once
     passes: int  # at most
-    hot: float  # temperature to begin with, in units of the mean SSE of a group
+    hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
     sweeps: int  # over pairs of large groups
 
 
 _BUDGETS = {
-    "fast": _Budget(6, 40_000, 100, 5, 0.05, 2),
-    "balanced": _Budget(40, 500_000, 900, 48, 0.5, 12),
-    "best": _Budget(400, 10_000_000, 20_000, 96, 0.6, 100),
+    "fast": _Budget(6, 40_000, 100, 5, 0.02, 2),
+    "balanced": _Budget(40, 500_000, 900, 48, 0.05, 12),
+    "best": _Budget(400, 10_000_000, 20_000, 96, 0.05, 100),
 }
+_HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
 _LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
@@ -111,7 +112,8 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget) -> Labels:
     best, least = labels, sum_of_squares(run.X, labels)
     n_groups, n = int(labels.max()) + 1, len(labels)
     passes, steps = _plan(budget, n_groups, run.k)
-    unit = budget.hot * least / n_groups
+    # The more steps there are, the slower it cools, and the more of its order it may lose at first.
+    unit = min(budget.hot * np.sqrt(steps * passes), _HOTTEST) * least / n_groups
     for turn in range(passes):
         if run.over() or least == 0:
             break
