@@ -9,6 +9,7 @@ BENCHMARKS = (
     "startup",
     "tables",
     "mdav",
+    "refine",
     "outside_in",
     "mst",
     "nearest",

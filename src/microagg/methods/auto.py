@@ -1,8 +1,8 @@
 """auto: the method for whoever does not want to choose one.
 
-One column goes to the exact univariate methods (see the registry). Several get a start and are
-refined (methods/refine): MDAV is the better start but takes more than linear time, so that
-large tables are cut into groups of k along their widest columns instead.
+One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
+start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
+tables in blocks: the groups along their borders are worse at first, which refinement mends.
 """
 
 from __future__ import annotations
@@ -15,31 +15,52 @@ from microagg.errors import InputError, check_effort, check_time_limit, shown
 from microagg.groups import Floats, Labels
 from microagg.kernels.halve import halve
 from microagg.kernels.jit import kernel
+from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import refine
-from microagg.progress import State
+from microagg.progress import State, new_state
 
-_LARGE = 60_000  # records from which on MDAV would take longer than refining
+_BLOCK = 131_072  # records at most; smaller ones take less time but give worse groups
+_SMALL = 4_096  # the same when time is short: when there are more records than
+_RECORDS_A_SECOND = 20_000
 
 
 @kernel
-def _halves(X, k, labels):  # type: ignore[no-untyped-def]
-    """Halve the table along its widest column, by multiples of k, until no half has 2k records."""
+def _blocks(X, k, most):  # type: ignore[no-untyped-def]
+    """Halve the table along its widest column, by multiples of k, down to blocks of so many records.
+
+    Returns the rows block by block, and where each begins and the last ends.
+    """
     n, d = X.shape
     rows, keys, low, high = np.arange(n), np.empty(n), np.empty(d), np.empty(d)
+    first, count = np.zeros(n // k + 1, np.intp), 0
     ends = np.empty(64, np.intp)  # of what is still to be halved, the nearest on top
-    ends[0], top, start, group = n, 1, 0, 0
+    ends[0], top = n, 1
     while top > 0:
-        stop = ends[top - 1]
-        if stop - start >= 2 * k:
+        start, stop = first[count], ends[top - 1]
+        if stop - start > max(most, 4 * k):
             middle = start + k * ((stop - start) // (2 * k))
             halve(X, rows, start, stop, middle, low, high, keys)
             ends[top] = middle
             top += 1
         else:
-            for a in range(start, stop):
-                labels[rows[a]] = group
-            group, start, top = group + 1, stop, top - 1
+            count, top = count + 1, top - 1
+            first[count] = stop
+    return rows, first[: count + 1]
+
+
+def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
+    """Partition by MDAV in blocks of neighbouring records: O(n log n) time."""
+    rows, first = _blocks(X, k, most)
+    labels = np.empty(len(X), dtype=np.int64)
+
+    def work(begin: int, end: int, _: int) -> None:
+        for b in range(begin, end):
+            own = np.sort(rows[first[b] : first[b + 1]])
+            labels[own] = first[b] + mdav(np.ascontiguousarray(X[own]), k)
+
+    share_out(work, len(first) - 1, state, at_once=1)
+    return labels
 
 
 def auto(
@@ -64,12 +85,10 @@ def auto(
         )
     check_effort(effort)
     check_time_limit(time_limit)
+    state = new_state() if progress is None else progress
     started = time.monotonic()
-    if len(X) < _LARGE:
-        labels = mdav(X, k)
-    else:
-        labels = np.empty(len(X), dtype=np.int64)
-        _halves(X, k, labels)
+    short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
+    labels = mdav_in_blocks(X, k, state, _SMALL if short else _BLOCK)
     if time_limit is not None:
         time_limit = max(0.0, time_limit - (time.monotonic() - started))
     return refine(
@@ -79,5 +98,5 @@ def auto(
         effort=effort,
         time_limit=time_limit,
         random_state=random_state,
-        progress=progress,
+        progress=state,
     )

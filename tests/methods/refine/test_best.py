@@ -158,7 +158,8 @@ def test_recombination_returns_at_once_when_asked_to_stop():
 def short(monkeypatch):
     """A search of few turns, for tests."""
     monkeypatch.setattr(best, "_TURNS", 2)
-    monkeypatch.setattr(best, "_ANNEAL", best._ANNEAL._replace(each=5, table=1_000, passes=4))
+    few = search._BUDGETS["best"]._replace(each=5, table=1_000, passes=4)
+    monkeypatch.setitem(search._BUDGETS, "best", few)
 
 
 @pytest.mark.parametrize("records", [300, 4_000])  # one block, several blocks

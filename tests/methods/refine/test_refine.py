@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,6 @@ import oracles
 import published
 from microagg.encode.scale import fit_scale
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.methods.refine.anneal import anneal
 from microagg.methods.refine.pool import (
     cost,
     descend,
@@ -57,19 +57,63 @@ def test_never_worse_than_given(table, seed):
     assert np.array_equal(labels, before)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_every_step_of_annealing_keeps_the_sizes(k):
-    # One step at a time, hot, so that worse groups are taken too.
+def test_never_worse_in_ten_thousand_cases(monkeypatch):
+    # A few steps each, hot and cold, on tables so small that every shape and tie comes up.
+    rng = np.random.default_rng(0)
+    for case in range(10_000):
+        k = int(rng.integers(1, 7))
+        n, d = int(rng.integers(k, 8 * k + 2)), int(rng.integers(1, 4))
+        X = rng.normal(size=(n, d)) if case % 2 else rng.integers(0, 4, size=(n, d)).astype(float)
+        labels = random_partition(rng, n, k)
+        few = search._BUDGETS["fast"]._replace(most=6, passes=2, hot=float(rng.choice([0, 0.2])))
+        monkeypatch.setitem(search._BUDGETS, "fast", few)
+        found = search.refine(X, labels, k, effort="fast", random_state=case)
+        assert np.bincount(found).min() >= k
+        assert loss(X, found) <= loss(X, labels) * (1 + 1e-12)
+
+
+def loss(X, labels):
+    """SSE by its definition, of few records."""
+    groups = (X[labels == g] for g in np.unique(labels))
+    return sum(((group - group.mean(axis=0)) ** 2).sum() for group in groups)
+
+
+@pytest.fixture(scope="module")
+def checked_anneal():
+    """Compile the kernel from the same source with its checks: they raise after a wrong step."""
+    module = importlib.import_module("microagg.methods.refine.anneal")
+    assert not module.CHECKED
+    module.CHECKED = True
+    try:
+        function = numba.njit(module.anneal.py_func)
+        function(
+            np.zeros((4, 1)), np.array([0, 0, 1, 1]), 2, 1, 1.0, 1.0, np.uint64(0), new_state()
+        )
+    finally:
+        module.CHECKED = False
+    return function
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 12])
+def test_every_step_keeps_sizes_and_books(checked_anneal, k):
+    # Hot, so that worse groups are taken too.
     rng = np.random.default_rng(k)
-    X = rng.normal(size=(60, 2))
-    labels = np.arange(60) // k if k > 1 else np.arange(60)
-    labels = np.minimum(labels, 60 // k - 1)
-    for seed in range(400):
-        count = anneal(X, labels, k, 1, 5.0, 5.0, np.uint64(seed), new_state())
+    for seed in range(60):
+        n = 11 * k + seed % k
+        X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
+        labels = np.minimum(rng.permutation(n) // k, 10)
+        count = checked_anneal(X, labels, k, 300, 5.0, 0.0, np.uint64(seed), new_state())
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
         assert sizes.max() <= 2 * k - 1
+
+
+def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
+    # Records that are all equal: no step gains, so that the groups stay as they are given.
+    labels = np.array([0, 0, 0, 1])
+    with pytest.raises(AssertionError, match="size of a group"):
+        checked_anneal(np.ones((4, 1)), labels, 2, 1, 0.0, 0.0, np.uint64(0), new_state())
 
 
 @given(
@@ -79,7 +123,7 @@ def test_a_pool_keeps_its_books(seed, k, q, d):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(q * k, q * (2 * k - 1) + 1))
     X = rng.integers(0, 5, size=(m, d)).astype(float)
-    pool = new_pool(m, q + 1)
+    pool = new_pool(m, q + 1, d)
     pool.rows[:m] = rng.permutation(m)
     measure(X, pool, m)
     random = np.array([seed], np.uint64)
@@ -240,9 +284,62 @@ def test_bad_effort_in_partition_is_refused():
         microagg.partition([[1.0, 2], [2, 3]], 1, method="mdav", refine="heroic")
 
 
-def test_very_large_groups_are_only_split():
-    X = np.random.default_rng(0).normal(size=(2_000, 2))
-    halves = canonical_labels((X[:, 0] > np.median(X[:, 0])).astype(np.int64))
-    p = microagg.refine(X, halves, 1_000)
-    assert np.array_equal(p.labels, halves)
-    assert microagg.refine(X, np.zeros(2_000, dtype=int), 300).sizes.min() >= 300
+@pytest.mark.parametrize("k", [33, 100, 1_000])
+def test_large_groups_are_parted_two_by_two(k):
+    X = np.random.default_rng(0).normal(size=(5_000, 2))
+    plain = microagg.partition(X, k, method="mdav")
+    p = microagg.refine(X, plain.labels, k, effort="fast")
+    oracles.check_partition(p, X, k)
+    assert p.sizes.max() <= 2 * k - 1
+    assert p.sse < 0.97 * plain.sse
+    assert microagg.refine(X, plain.labels, k, time_limit=0).sse == plain.sse
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_two_large_groups_on_a_line_are_cut_at_the_best_place(seed):
+    rng = np.random.default_rng(seed)
+    k, n = 40, int(rng.integers(80, 119))
+    x = np.sort(rng.choice([rng.normal(size=n), rng.exponential(size=n), rng.integers(0, 9, n)]))
+    X = x.reshape(-1, 1) * 1.0
+    labels = canonical_labels(rng.permutation(n) >= n // 2)
+    found = search.refine(X, labels, k)
+    cuts = [loss(X, np.arange(n) >= cut) for cut in range(k, n - k + 1)]
+    # 2-means ends where no cut at the middle of two centroids is better: here, near the best.
+    assert loss(X, found) <= loss(X, labels)
+    assert loss(X, found) <= min(cuts) * 1.05 + 1e-9
+
+
+def test_large_groups_do_not_depend_on_the_number_of_threads(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(6_000, 3))
+    labels = canonical_labels(np.arange(6_000) // 60)
+    answers = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda t=threads: t)
+        answers.append(search.refine(X, labels, 60, effort="fast").tolist())
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("k", [3, 50])
+def test_an_offset_changes_nothing(k):
+    X = np.random.default_rng(0).integers(0, 1_000, size=(700, 3)).astype(float)
+    labels = np.arange(700) // k
+    labels = np.minimum(labels, 700 // k - 1)
+    near, far = (microagg.refine(Y, labels, k, effort="fast") for Y in (X, X + 1e9))
+    assert np.array_equal(near.labels, far.labels)
+
+
+def test_auto_starts_large_tables_in_blocks():
+    auto = importlib.import_module("microagg.methods.auto")
+    X = np.random.default_rng(0).normal(size=(3_003, 3))
+    for k in (3, 7, 400, 2_000):
+        labels = auto.mdav_in_blocks(X, k, new_state(), 500)
+        assert np.unique(labels, return_counts=True)[1].min() >= k
+    whole = loss(X, auto.mdav(X, 7))
+    assert loss(X, auto.mdav_in_blocks(X, 7, new_state(), 500)) < 1.5 * whole
+
+
+def test_stopping_in_a_pass_leaves_a_whole_partition():
+    X = np.random.default_rng(0).normal(size=(4_000, 3))
+    labels = canonical_labels(np.arange(4_000) // 3 % 1_333)
+    p = microagg.refine(X, labels, 3, effort="best", time_limit=0.3)
+    oracles.check_partition(p, X, 3)

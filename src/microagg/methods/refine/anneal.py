@@ -24,6 +24,7 @@ from microagg.methods.refine.pool import (
 from microagg.progress import STOP
 
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
+_GROUPS_IN_A_POOL = 7
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
 
 
@@ -177,7 +178,7 @@ def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-unty
     ``hot`` to ``cold`` in the unit of SSE.
     """
     groups, count = _form(X, labels, k)
-    most = max(2, min(7, _RECORDS_IN_A_POOL // k))
+    most = max(2, min(_GROUPS_IN_A_POOL, _RECORDS_IN_A_POOL // k))
     pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
     chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     random = np.array([seed], np.uint64)

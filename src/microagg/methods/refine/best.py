@@ -18,15 +18,13 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.refine.cells import split
 from microagg.methods.refine.recombine import Limits, recombine
-from microagg.methods.refine.refine import Budget, anneal_table
-from microagg.progress import STOP, State, tell_best
+from microagg.methods.refine.refine import Budget, Run, anneal_table
+from microagg.progress import State, tell_best
 
-_ANNEAL = Budget(60, 500_000, 900, 24, 0.3)
 _HEATS = (1.0, 0.3, 0.6, 0.15)  # of that, turn by turn
 _LIMITS = (Limits(20, 30, 120, 100), Limits(40, 60, 240, 500), Limits(80, 120, 480, 5_000))
 _POOL = 6  # partitions to recombine
 _RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
-_LARGE = 30  # from this k on, recombination finds little
 _GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit
 _TURNS = 4  # the most without a time limit
 
@@ -54,9 +52,11 @@ def _recombined(
             rows = np.sort(blocks.rows[first : blocks.first[b + 1]])
             inside = [canonical_labels(labels[rows])]
             for other, size in zip(pool[1:], of_partition[1:], strict=True):
-                whole = np.bincount(other[rows], minlength=len(size)) == size
-                numbers = np.where(whole, np.cumsum(whole) - 1, -1)
-                inside.append(numbers[other[rows]])
+                groups, place, count = np.unique(
+                    other[rows], return_inverse=True, return_counts=True
+                )
+                whole = count == size[groups]
+                inside.append(np.where(whole, np.cumsum(whole) - 1, -1)[place])
             alone = n_blocks == 1
             new = recombine(X[rows], inside, k, limits, [*seed, b], state, alone=alone)
             labels[rows] = first + new  # unlike those of other blocks
@@ -65,30 +65,27 @@ def _recombined(
     return canonical_labels(labels)
 
 
-def search_best(
-    X: Floats, labels: Labels, k: int, seed: int, endless: bool, state: State
-) -> Labels:
+def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labels:
     """Improve labels 0, 1, … of groups of k to 2k−1 by turns; never worse than given.
 
     Endless searches go on until they are asked to stop.
     """
+    X, k, seed, state = run
     best, least = labels, sum_of_squares(X, labels)
-    n_groups = int(labels.max()) + 1
-    number = min(_TURNS, 1 + _GROUPS // n_groups)
+    number = min(_TURNS, 1 + _GROUPS // (int(labels.max()) + 1))
     done = 0 if endless else len(X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
     turn = 0
-    while not state[STOP] and least > 0 and n_groups > 1 and (endless or turn < number):
-        budget = _ANNEAL._replace(hot=_ANNEAL.hot * _HEATS[turn % len(_HEATS)])
-        found, last = anneal_table(X, best, k, budget, [seed, turn], state, done)
+    while not run.over() and least > 0 and (endless or turn < number):
+        warm = budget._replace(hot=budget.hot * _HEATS[turn % len(_HEATS)])
+        found, last = anneal_table(run._replace(seed=seed + turn), best, warm, done)
         pool = [last, *pool][:_POOL]
         sse = sum_of_squares(X, found)
         if sse < least:
             best, least = found, sse
-        if k < _LARGE:
-            limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
-            best = _recombined(X, [best, *pool], k, limits, [seed, turn, 1], state, done)
-            least = sum_of_squares(X, best)
-            tell_best(state, least)
+        limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
+        best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
+        least = sum_of_squares(X, best)
+        tell_best(state, least)
         turn += 1
     return best

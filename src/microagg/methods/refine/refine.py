@@ -2,11 +2,11 @@
 
 Problem   Given a partition of n records into groups of at least k, find one of lower SSE.
 Idea      Split the groups into cells of about a hundred, by halving the table again and again
-          across random directions. Anneal each cell by itself (anneal.py), then split anew
-          across other directions, so that no border lasts. The temperature falls
+          across random directions (cells.py). Anneal each cell by itself (anneal.py), then split
+          anew across other directions, so that no border lasts. The temperature falls
           from pass to pass. The best partition seen is returned, never one worse than given.
-Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic. Groups of more than 256
-          records are only split, since the distances within a pool are held in memory.
+          Groups of more than 32 are parted anew two by two instead (pairs.py).
+Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
 Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
           the same however many threads there are.
@@ -22,6 +22,7 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.cells import GROUPS_IN_A_CELL, anneal_cells, split
+from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
 
@@ -31,22 +32,26 @@ class Budget(NamedTuple):
     each: int  # steps for each group
     table: int  # steps for the whole table, times k: a step costs about as much as k
     most: int  # steps for each group at most, so that a small table is done at once
-    passes: int
-    hot: float  # temperature to begin with, in units of the mean SSE of a group
+    passes: int  # at most
+    hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
+    sweeps: int  # over pairs of large groups
 
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.05),
-    "balanced": Budget(40, 350_000, 600, 24, 0.3),
+    "fast": Budget(6, 40_000, 100, 5, 0.02, 2),
+    "balanced": Budget(40, 500_000, 900, 48, 0.05, 12),
+    "best": Budget(60, 700_000, 1_500, 48, 0.05, 100),  # a turn of many
 }
-_LARGE = 32  # from this k on a step costs as much as k², and there are fewer of them
-_TOO_LARGE = 256  # the distances within a pool would fill the memory
+_HOTTEST = 1.5
+_STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
+_LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
 
-def _steps(budget: Budget, n_groups: int, k: int) -> float:
-    """Steps for each group in one pass."""
-    wanted = min(budget.each + budget.table / k / n_groups, budget.most)
-    return wanted * min(1.0, (_LARGE / k) ** 2) / budget.passes
+def _plan(budget: Budget, n_groups: int, k: int) -> tuple[int, float]:
+    """Number of passes, and steps for each group in one of them."""
+    steps = min(budget.each + budget.table / k / n_groups, budget.most)
+    passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
+    return passes, steps / passes
 
 
 def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
@@ -71,60 +76,58 @@ class _Heat(NamedTuple):
     cold: float
 
 
-def _pass(
-    X: Floats,
-    labels: Labels,
-    k: int,
-    steps: float,
-    heat: _Heat,
-    seed: list[int],
-    state: State,
-    done: int,
+class Run(NamedTuple):
+    """What stays the same from pass to pass."""
+
+    X: Floats
+    k: int
+    seed: int
+    state: State
+
+    def over(self) -> bool:
+        """Whether to stop."""
+        return bool(self.state[STOP])
+
+
+def _anneal_all(
+    run: Run, labels: Labels, turn: int, steps: float, heat: _Heat, done: int
 ) -> Labels:
     """Anneal every cell once, so many steps for each group; return new labels.
 
     The progress rises by ``done`` on the way.
     """
     labels = labels.copy()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    cells = split(X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
+    cells = split(run.X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
     seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
-    share_out(
-        lambda begin, end, _: anneal_cells(
-            X, labels, k, cells, begin, end, steps, heat, seeds, state
-        ),
-        len(seeds),
-        state,
-        done,
-        at_once=1,
-    )
+
+    def work(begin: int, end: int, _: int) -> None:
+        if not run.over():  # a cell that is left out stays as it is
+            anneal_cells(run.X, labels, run.k, cells, begin, end, steps, heat, seeds, run.state)
+
+    share_out(work, len(seeds), run.state, done, at_once=1)
     return canonical_labels(labels)
 
 
-def anneal_table(
-    X: Floats, labels: Labels, k: int, budget: Budget, seed: list[int], state: State, done: int
-) -> tuple[Labels, Labels]:
-    """Anneal the labels 0, 1, … of groups of k to 2k−1 in passes: the best found, and the last.
-
-    The progress rises by ``done`` on the way.
-    """
-    best, least = labels, sum_of_squares(X, labels)
-    current, n_groups = labels, int(labels.max()) + 1
-    steps, unit = _steps(budget, n_groups, k), budget.hot * least / n_groups
-    for turn in range(budget.passes):
-        if state[STOP] or n_groups == 1 or least == 0:
+def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
+    """Anneal in passes: the best partition seen, and the last. The progress rises by ``records``."""
+    best, least = labels, sum_of_squares(run.X, labels)
+    n_groups = int(labels.max()) + 1
+    passes, steps = _plan(budget, n_groups, run.k)
+    # The more steps there are, the slower it cools, and the more of its order it may lose at first.
+    unit = min(budget.hot * np.sqrt(steps * passes), _HOTTEST) * least / n_groups
+    for turn in range(passes):
+        if run.over() or least == 0:
             break
-        heat = _Heat(
-            unit * (1 - turn / budget.passes) ** 2, unit * (1 - (turn + 1) / budget.passes) ** 2
-        )
-        share = done * (turn + 1) // budget.passes - done * turn // budget.passes
-        current = _pass(X, current, k, steps, heat, [*seed, turn], state, share)
-        sse = sum_of_squares(X, current)
+        heat = _Heat(unit * (1 - turn / passes) ** 2, unit * (1 - (turn + 1) / passes) ** 2)
+        done = records * (turn + 1) // passes - records * turn // passes
+        labels = _anneal_all(run, labels, turn, steps, heat, done)
+        sse = sum_of_squares(run.X, labels)
         if sse < least:
-            best, least = current, sse
-            tell_best(state, least)
-    return best, current
+            best, least = labels, sse
+            tell_best(run.state, least)
+    return best, labels
 
 
 def refine(
@@ -160,15 +163,21 @@ def refine(
     from microagg.methods.refine.best import search_best  # which is made of this module's passes
 
     state = new_state() if progress is None else progress
-    current = _without_oversized(X, labels, k)
-    tell_best(state, sum_of_squares(X, current))
     seed = int(np.random.default_rng(random_state).integers(2**62))
+    run, budget = Run(X, k, seed, state), _BUDGETS[effort]
+    best = _without_oversized(X, labels, k)
+    least = sum_of_squares(X, best)
+    tell_best(state, least)
     with stop_after(state, time_limit, len(X)):
-        if k > _TOO_LARGE:
-            best = current
+        if best.max() == 0 or run.over():
+            found = best
+        elif k > _LARGE:
+            found = part_pairs(X, best, k, budget.sweeps, seed, state, run.over)
         elif effort == "best":
-            best = search_best(X, current, k, seed, time_limit is not None, state)
+            found = search_best(run, best, budget, endless=time_limit is not None)
         else:
-            best, _ = anneal_table(X, current, k, _BUDGETS[effort], [seed], state, len(X))
+            found, _ = anneal_table(run, best, budget, len(X))
+    if sum_of_squares(X, found) < least:
+        best = found
     state[DONE] = len(X)
     return best

@@ -1,0 +1,124 @@
+"""auto and refine beside MDAV: loss, time, growth with the number of records, threads, memory."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+import microagg
+from benchmarks.harness import best_in_turns, growth_exponent, show
+from benchmarks.mdav import plain_mdav
+from microagg.encode.scale import fit_scale
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels import threads
+from microagg.methods.auto import auto
+from microagg.methods.fixed_size.mdav import mdav
+
+_KINDS = ("normal", "clustered")
+
+
+def records(kind: str, n: int, d: int = 10) -> Floats:
+    """Scaled records: one normal cloud, or Gaussian clusters of 10 to 100."""
+    if kind == "normal":
+        raw = np.random.default_rng(0).normal(size=(n, d))
+    else:
+        raw = microagg.simulate_clusters(n_clusters=n // 50, n_features=d)[0][:n]
+    return fit_scale(raw).apply(raw)
+
+
+def against_mdav() -> None:
+    rows = []
+    for kind in _KINDS:
+        X = records(kind, 20_000)
+        for k in (3, 10):
+            found: dict[str, Labels] = {}
+
+            def keep(name: str, method: Callable[[], Labels], to: dict[str, Labels]) -> None:
+                to[name] = canonical_labels(method())
+
+            plain, own, fast = best_in_turns(
+                lambda k=k, X=X, to=found: keep("plain", lambda: plain_mdav(X, k), to),
+                lambda k=k, X=X, to=found: keep("mdav", lambda: mdav(X, k), to),
+                lambda k=k, X=X, to=found: keep("fast", lambda: auto(X, k, effort="fast"), to),
+            )
+            (balanced,) = best_in_turns(
+                lambda k=k, X=X, to=found: keep("balanced", lambda: auto(X, k), to), rounds=1
+            )
+            loss = {name: sum_of_squares(X, labels) for name, labels in found.items()}
+            for effort, seconds in (("fast", fast), ("balanced", balanced)):
+                less = f"{100 * (loss[effort] / loss['mdav'] - 1):+.1f} %"
+                rows.append([kind, k, effort, seconds, plain / seconds, seconds / own, less])
+    show(
+        "auto, 20,000 records, d = 10, beside plain MDAV (numba, one core) and mdav",
+        ["data", "k", "effort", "seconds", "plain / auto", "auto / mdav", "SSE to MDAV's"],
+        rows,
+    )
+
+
+def on_threads() -> None:
+    X = records("normal", 20_000)
+    rows = []
+    for k in (3, 10, 100):
+        counted = threads.thread_count
+        times = {}
+        for count in (1, 2):
+            threads.thread_count = lambda c=count: c
+            times[count] = best_in_turns(lambda k=k: auto(X, k), rounds=2)[0]
+        threads.thread_count = counted
+        rows.append([k, times[1], times[2], times[1] / times[2]])
+    show(
+        "auto, balanced, 20,000 records, normal, d = 10, by threads",
+        ["k", "one", "two", "times faster"],
+        rows,
+    )
+
+
+def one(kind: str, n: int, k: int, effort: str) -> None:
+    """Print seconds, SSE per record and peak memory of one run, compiled before."""
+    auto(records("normal", 1_000), k, effort=effort)
+    X = records(kind, n)
+    found: list[Labels] = []
+    (seconds,) = best_in_turns(lambda: found.append(auto(X, k, effort=effort)), rounds=1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(seconds, sum_of_squares(X, canonical_labels(found[0])) / n, peak)
+
+
+def growth() -> None:
+    rows = []
+    for kind, k, effort in [
+        ("normal", 10, "fast"),
+        ("clustered", 10, "fast"),
+        ("normal", 3, "fast"),
+        ("normal", 10, "balanced"),
+    ]:
+        sizes, seconds, peak = [20_000, 200_000, 1_000_000], [], ""
+        for n in sizes:
+            call = f"from benchmarks.refine import one; one({kind!r}, {n}, {k}, {effort!r})"
+            done = subprocess.run(
+                [sys.executable, "-c", call], capture_output=True, text=True, check=True
+            )
+            took, _, peak = done.stdout.split()
+            seconds.append(float(took))
+        ends = growth_exponent([sizes[0], sizes[-1]], [seconds[0], seconds[-1]])
+        rows.append([kind, k, effort, *seconds, f"n^{ends:.2f}", f"{float(peak):.2f} GiB"])
+    show(
+        "auto, d = 10, seconds by records; peak memory of the whole process at the largest",
+        ["data", "k", "effort", "20,000", "200,000", "1,000,000", "growth", "memory"],
+        rows,
+    )
+
+
+def main() -> None:
+    auto(records("normal", 1_000), 3)  # compile
+    plain_mdav(records("normal", 1_000), 3)
+    against_mdav()
+    on_threads()
+    growth()
+
+
+if __name__ == "__main__":
+    main()
