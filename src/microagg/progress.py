@@ -6,7 +6,10 @@ with the caller's thread, which can so report progress and react to Ctrl-C at on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import TIMEOUT_MAX, Timer
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +28,20 @@ _SECONDS_BETWEEN_REPORTS = 0.1
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
     return np.zeros(2, dtype=np.int64)
+
+
+@contextmanager
+def alarm(state: State, deadline: float) -> Iterator[None]:
+    """Ask kernels to stop at a time of :func:`time.monotonic`, however long they still had."""
+    left = deadline - time.monotonic()
+    timer = Timer(max(left, 0.0), state.__setitem__, (STOP, 1))
+    timer.daemon = True
+    if left < TIMEOUT_MAX:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:

@@ -18,7 +18,6 @@ Proof     The bound is proved in exact arithmetic for the scaled values: neither
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
@@ -31,7 +30,7 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
-from microagg.progress import DONE, STOP, State, new_state
+from microagg.progress import DONE, STOP, State, alarm, new_state
 from microagg.results import PROOF, Proved
 
 _GROUPS_LISTED = 150_000
@@ -91,14 +90,8 @@ def optimal(
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
         found = Proved(labels, sum_of_squares(X, labels))
     else:
-        alarm = threading.Timer(max(deadline - time.monotonic(), 0), state.__setitem__, (STOP, 1))
-        alarm.daemon = True
-        if time_limit is not None:
-            alarm.start()
-        try:
+        with alarm(state, deadline):
             found = _Search(X, k, deadline, random_state, state).run(nodes)
-        finally:
-            alarm.cancel()
     state[DONE] = len(X)
     return found
 
