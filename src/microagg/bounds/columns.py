@@ -128,7 +128,7 @@ class Generation:
                 return
             elif weight == 0 and new == 0:
                 return  # floors stay low, since pricing was cut short
-            elif new < n // 10:
+            elif new <= n // 10:
                 weight = weight / 3 if weight > 0.05 else 0.0
 
     def _smoothed(self, solved: Solved, weight: float) -> tuple[Floats, Cuts]:

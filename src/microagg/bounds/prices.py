@@ -36,6 +36,9 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
     fast = neighbour_bound(X, k)
     with alarm(state, deadline):
         labels = canonical_labels(auto(X, k, effort="fast", time_limit=time_limit))
+        if sum_of_squares(X, labels) == 0:
+            state[DONE] = n
+            return 0.0
         pricer = Pricer(X, k, state)
         best = _ascent(pricer, shares(X, groups_of(labels, k)), sum_of_squares(X, labels), deadline)
         state[DONE] = n // 2

@@ -120,6 +120,8 @@ class _Search:
 
     def run(self, nodes: int) -> Proved:
         """Bound, cut, list, branch: until nothing is open or time is up."""
+        if self._over():  # nothing is lost, or there is no time
+            return Proved(self.labels, 0.0)
         n = len(self.X)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
         generation.run(self.deadline)
