@@ -335,6 +335,47 @@ def least_sse(rows, k):
     return least(list(range(len(rows))))
 
 
+def least_sse_of_subsets(rows, k):
+    """The same for up to a dozen rows: the best of each set of rows, by its group with the first."""
+    n = len(rows)
+
+    def cost(mask):
+        group = [rows[i] for i in range(n) if mask >> i & 1]
+        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
+        return math.fsum(squared_distance(row, means) for row in group)
+
+    costs = {mask: cost(mask) for mask in range(1, 1 << n) if mask.bit_count() >= k}
+    best = [0.0] + [math.inf] * ((1 << n) - 1)
+    for mask in range(1, 1 << n):
+        first, others = mask & -mask, mask & (mask - 1)
+        chosen = others
+        while True:  # all subsets of the others
+            left = best[others ^ chosen]
+            if left < best[mask] and (first | chosen) in costs:
+                best[mask] = min(best[mask], left + costs[first | chosen])
+            if chosen == 0:
+                break
+            chosen = (chosen - 1) & others
+    return best[-1]
+
+
+def groups_below(rows, k, duals, triples, penalties, limit):
+    """Groups of k to 2k−1 rows whose SSE, less their duals, with penalties, is below a limit."""
+    found = {}
+    for size in range(k, 2 * k):
+        for group in itertools.combinations(range(len(rows)), size):
+            members = [rows[i] for i in group]
+            means = [math.fsum(column) / size for column in zip(*members, strict=True)]
+            reduced = math.fsum(squared_distance(row, means) for row in members)
+            reduced -= math.fsum(duals[i] for i in group)
+            for triple, penalty in zip(triples, penalties, strict=True):
+                if len(set(group) & set(triple)) >= 2:
+                    reduced += penalty
+            if reduced < limit:
+                found[group] = reduced
+    return found
+
+
 def best_cut(rows, k):
     """Starts of the runs of the best cut of rows in their order; runs of any length from k on."""
 

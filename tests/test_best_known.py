@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from published import BEST_KNOWN
-
 from benchmarks.papers import best_known
+
+from published import BEST_KNOWN
 
 
 @pytest.mark.parametrize("k", best_known.SIZES)

@@ -18,7 +18,7 @@ import numpy as np
 import microagg
 from benchmarks.papers import best_known
 from benchmarks.papers.best_known import DATA, SIZES, Known
-from benchmarks.papers.pages import FOLDER, save, table, write
+from benchmarks.papers.pages import FOLDER, save, table
 from microagg.groups import Floats
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
@@ -37,6 +37,7 @@ class Cell(NamedTuple):
     default: microagg.Partition
     best: microagg.Partition
     known: Known
+
 
 TEXT = """# How near the optimum
 
@@ -68,8 +69,8 @@ in [best](best), one file for each row, with SSE and bound, for anyone to check.
 same unit, and the gap is how much of the best known loss could at most still be saved.
 
 {table}
-The default loses {least:.1f} to {most:.1f} % less than the best published heuristic. In {below} of {cells} rows
-the best known is below what the prototype had. The smallest gap is {smallest:.2f} %.
+The default loses {least:.1f} to {most:.1f} % less than the best published heuristic. In {below} of
+{cells} rows the best known is below what the prototype had. The smallest gap is {smallest:.2f} %.
 
 To check a row, with the data at hand:
 
@@ -97,9 +98,7 @@ def of_published(data: str, k: int) -> tuple[float, str]:
               "IMHM": published.IMHM, "IGD": published.IGD,
               "RepOrdMic": published.REP_ORD_MIC}  # fmt: skip
     return min(
-        (losses[data][k], name)
-        for name, losses in tables.items()
-        if k in losses.get(data, {})
+        (losses[data][k], name) for name, losses in tables.items() if k in losses.get(data, {})
     )
 
 

@@ -15,10 +15,9 @@ from microagg.errors import (
     check_effort,
     check_random_state,
     check_time_limit,
-    shown,
 )
 from microagg.groups import Floats, canonical_labels, sum_of_squares
-from microagg.progress import STOP, Report, new_state, run_watched
+from microagg.progress import STOP, Report, State, new_state, run_watched
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
@@ -137,6 +136,7 @@ def lower_bound(
     *,
     scale: str = "zscore",
     effort: str = "fast",
+    time_limit: float | None = None,
     progress: Report | None = None,
 ) -> float:
     """Prove how small the SSE of any partition into groups of at least k can be at best.
@@ -145,8 +145,13 @@ def lower_bound(
     ----------
     X, k, scale, progress
         As for :func:`microagg.partition`.
-    effort : {"fast"}
-        "fast" is the neighbour bound, see :mod:`microagg.bounds.neighbours`.
+    effort : {"fast", "balanced", "best"}
+        "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
+        "balanced" improves its prices (:mod:`microagg.bounds.ascent`), for some 10,000s. "best" is the
+        bound of column generation (:mod:`microagg.bounds.columns`), for some 1,000s; with k above 5
+        set a time limit.
+    time_limit : float, optional
+        Seconds after which the best bound so far is returned.
 
     Returns
     -------
@@ -154,17 +159,25 @@ def lower_bound(
         No partition has a lower SSE in the scaled space. Valid in exact arithmetic.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]]
-    >>> bound = lower_bound(X, 3)
+    >>> fast, best = lower_bound(X, 3), lower_bound(X, 3, effort="best")
     >>> from microagg import partition
-    >>> bool(bound <= partition(X, 3).sse)
+    >>> bool(fast <= best <= partition(X, 3).sse)
     True
     """
     check_scale(scale)
-    if effort != "fast":
-        raise InputError(f"effort of a lower bound is 'fast'; got {shown(effort)}.")
+    check_effort(effort)
+    check_time_limit(time_limit)
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
-    from microagg.bounds.neighbours import neighbour_bound
-
     scaled = fit_scale(matrix, scale).apply(matrix)
-    return run_watched(lambda state: neighbour_bound(scaled, k, progress=state), progress)
+
+    def work(state: State) -> float:
+        from microagg.bounds.neighbours import neighbour_bound
+
+        if effort == "fast" or k == 1:
+            return neighbour_bound(scaled, k, progress=state)
+        from microagg.bounds.prices import price_bound
+
+        return price_bound(scaled, k, effort, time_limit, state)
+
+    return run_watched(work, progress)

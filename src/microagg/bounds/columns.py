@@ -98,7 +98,7 @@ class Generation:
 
     def run(self, deadline: float, nodes: int = 10**7) -> None:
         """Go on until the bound is that of the linear program, or the time is up."""
-        n, k = len(self.pricer.X), self.pricer.k
+        n = len(self.pricer.X)
         weight = 0.3  # of the best prices so far
         self.finished = False
         while not self.pricer.state[STOP]:
@@ -128,7 +128,7 @@ class Generation:
                 return
             elif weight == 0 and new == 0:
                 return  # floors stay low, since pricing was cut short
-            elif new < n // 10:
+            elif new <= n // 10:
                 weight = weight / 3 if weight > 0.05 else 0.0
 
     def _smoothed(self, solved: Solved, weight: float) -> tuple[Floats, Cuts]:

@@ -79,7 +79,7 @@ class Master:
         self.cuts = NO_CUTS
         self._known: set[bytes] = set()
         self._low, self._high = low.copy(), high.copy()
-        self._step = np.maximum(high - low, high.max() * 1e-6)
+        self._step = np.maximum(high - low, 0.1 * high.mean()) / 2
         # Primal simplex: a basis stays feasible when columns are added.
         self._lp = new_program(presolve="off", simplex_strategy=4)
         none = np.empty(0, np.int32)
@@ -167,9 +167,10 @@ class Master:
         )
 
     def widen(self, boxed: NDArray[np.bool_]) -> None:
-        """Widen the boxes whose ends bind."""
+        """Widen the boxes whose ends bind, by more each time."""
         for i in np.flatnonzero(boxed):
             row = int(i) % self.n
+            self._step[row] *= 2
             if i < self.n:
                 self._high[row] += self._step[row]
                 self._lp.changeColCost(int(i), float(self._high[row]))

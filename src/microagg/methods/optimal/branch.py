@@ -81,6 +81,7 @@ class Choice:
                 if look is None:
                     heap.append(node._replace(bound=bound))
                     break
+                bound = max(bound, look.bound)
             pair = None if bound >= self._goal() else self._pair(look.x)
             if pair is None:
                 closed = min(closed, bound)

@@ -18,7 +18,6 @@ Proof     The bound is proved in exact arithmetic for the scaled values: neither
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
@@ -31,7 +30,7 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
-from microagg.progress import DONE, STOP, State, new_state
+from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 from microagg.results import PROOF, Proved
 
 _GROUPS_LISTED = 150_000
@@ -91,14 +90,8 @@ def optimal(
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
         found = Proved(labels, sum_of_squares(X, labels))
     else:
-        alarm = threading.Timer(max(deadline - time.monotonic(), 0), state.__setitem__, (STOP, 1))
-        alarm.daemon = True
-        if time_limit is not None:
-            alarm.start()
-        try:
+        with stop_after(state, time_limit):
             found = _Search(X, k, deadline, random_state, state).run(nodes)
-        finally:
-            alarm.cancel()
     state[DONE] = len(X)
     return found
 
@@ -119,6 +112,7 @@ class _Search:
         self.upper = sum_of_squares(X, self.labels)
         self.lower = 0.0
         self.partitions = partitions
+        tell_best(state, self.upper)
 
     def _start(self, effort: str, seed: int) -> Labels:
         left = None if np.isinf(self.deadline) else max(self.deadline - time.monotonic(), 0.0) / 4
@@ -127,6 +121,8 @@ class _Search:
 
     def run(self, nodes: int) -> Proved:
         """Bound, cut, list, branch: until nothing is open or time is up."""
+        if self._over():  # nothing is lost, or there is no time
+            return Proved(self.labels, 0.0)
         n = len(self.X)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
         generation.run(self.deadline)
@@ -158,6 +154,7 @@ class _Search:
 
     def _learn(self, prices: Prices) -> None:
         self.lower = max(self.lower, prices.bound)
+        tell_best(self.state, self.upper, self.lower)
 
     def _cut(self, generation: Generation) -> bool:
         """Add cuts that the linear program breaks; whether that was worth it."""
@@ -182,6 +179,7 @@ class _Search:
             return False
         choice = self._choose(found.members, nodes, 1000)
         self.lower = max(self.lower, min(choice.lower, self.upper))
+        tell_best(self.state, self.upper, self.lower)
         return True
 
     def _choose(self, members: Members, nodes: int, heuristic_nodes: int) -> Choice:
@@ -197,4 +195,5 @@ class _Search:
             sse = sum_of_squares(self.X, labels)
             if sse < self.upper:
                 self.labels, self.upper = labels, sse
+                tell_best(self.state, self.upper, self.lower)
         return choice

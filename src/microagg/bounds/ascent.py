@@ -1,0 +1,65 @@
+"""Subgradient ascent: prices for large tables, without a linear program.
+
+Bound     As in columns.py: any prices prove a bound, once the floors of all seeds are known.
+Idea      Start between the prices of the neighbour bound and the shares of a partition. Charge records
+          that the cheapest groups do not hold more, those that several hold less; the step is Polyak's
+          towards the partition's SSE, and is halved when the bound does not rise (Held & Karp
+          1971). Pricing looks at few candidates, so that a round takes about n² steps at worst.
+Cost      The given number of rounds of quick pricing.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from microagg.bounds.columns import Prices, proved
+from microagg.bounds.pricing import NO_CUTS, Pricer
+from microagg.groups import Floats
+from microagg.progress import STOP
+
+_PATIENCE = 4  # rounds without a better bound, after which steps are halved
+_MEMORY = 0.6  # how much of the direction before is kept
+
+
+def ascend(
+    pricer: Pricer,
+    start: Floats,
+    upper: float,
+    *,
+    rounds: int,
+    deadline: float,
+    width: int = 32,
+    nodes: int = 300,
+) -> Prices:
+    """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition.
+
+    ``rounds`` 0 only proves what the first prices do.
+    """
+    n, k = len(pricer.X), pricer.k
+    duals, direction = start.copy(), np.zeros(n)
+    unit = np.maximum(start, 0.1 * start.mean())  # outliers have high prices, and need large steps
+    best = Prices(start, NO_CUTS, -np.inf)
+    step, idle = 1.0, 0
+    for _ in range(rounds + 1):
+        found, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
+        if pricer.state[STOP] or time.monotonic() > deadline:
+            break
+        bound = proved(pricer, duals, NO_CUTS, floors)
+        if bound > best.bound:
+            best, idle = Prices(duals, NO_CUTS, bound), 0
+        else:
+            idle += 1
+            if idle == _PATIENCE:
+                step, idle, duals, direction = step / 2, 0, best.duals, np.zeros(n)
+                continue
+        cheapest = np.argsort(found.reduced, kind="stable")[: n // k]
+        rows = found.members[cheapest]
+        cover = np.bincount(rows[rows >= 0], minlength=n)
+        direction = _MEMORY * direction + (1.0 - cover)
+        length = float(direction @ (unit * direction))
+        if length == 0:
+            break
+        duals = duals + step * (upper - bound) / length * unit * direction
+    return best

@@ -1,0 +1,74 @@
+"""The bounds from prices, by effort: ascent, then column generation."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from microagg.bounds.ascent import ascend
+from microagg.bounds.columns import Generation, Prices, groups_of, shares
+from microagg.bounds.neighbours import neighbour_bound
+from microagg.bounds.pricing import Pricer
+from microagg.groups import Floats, canonical_labels, sum_of_squares
+from microagg.progress import DONE, STOP, State, stop_after
+
+_ROUNDS = 60
+_SMALL = 5  # up to this k pricing is exact, or nearly so
+_MIXES = (0.03, 0.06, 0.1, 0.15)  # of a partition's shares into the neighbour bound's, for larger k
+_CANDIDATES = 200  # for larger k
+
+
+def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state: State) -> float:
+    """Bound the SSE of any partition from below: the best of all bounds that the effort covers.
+
+    >>> from microagg.progress import new_state
+    >>> round(price_bound(np.array([[0.0], [1.0], [5.0], [7.0]]), 2, "best", None, new_state()), 6)
+    2.5
+    """
+    from microagg.methods.auto import auto  # bounds are below methods, which use them
+
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    n = len(X)
+    if n < 2 * k:  # one group: its SSE, but for the rounding of n·d terms
+        state[DONE] = n
+        return sum_of_squares(X, np.zeros(n, np.int64)) * (1 - 4 * (X.size + 9) * 2.0**-53)
+    fast = neighbour_bound(X, k)
+    with stop_after(state, time_limit):
+        labels = canonical_labels(auto(X, k, effort="fast", time_limit=time_limit))
+        if sum_of_squares(X, labels) == 0:
+            state[DONE] = n
+            return 0.0
+        pricer = Pricer(X, k, state)
+        best = _ascent(pricer, shares(X, groups_of(labels, k)), sum_of_squares(X, labels), deadline)
+        state[DONE] = n // 2
+        bound = max(fast, best.bound)
+        if effort == "best" and not state[STOP]:
+            generation = Generation(pricer, [labels])
+            generation.centre = best.duals
+            generation.run(deadline, nodes=10**7 if k <= _SMALL else 1000)
+            bound = max(bound, generation.best.bound)
+    state[DONE] = n
+    return bound
+
+
+def _ascent(pricer: Pricer, share: Floats, upper: float, deadline: float) -> Prices:
+    """Prices by ascent; for large k, where pricing is cut short, the best of a few mixtures."""
+    floor = pricer.near[:, pricer.k - 1] / (2 * pricer.k)
+    if pricer.k <= _SMALL:
+        width = 32 if pricer.k <= 3 else 64
+        start = 0.7 * floor + 0.3 * share
+        return ascend(pricer, start, upper, rounds=_ROUNDS, deadline=deadline, width=width)
+    tried = [
+        ascend(
+            pricer,
+            (1 - mix) * floor + mix * share,
+            upper,
+            rounds=0,
+            deadline=deadline,
+            width=_CANDIDATES,
+            nodes=100,
+        )
+        for mix in _MIXES
+    ]
+    return max(tried, key=lambda prices: prices.bound)

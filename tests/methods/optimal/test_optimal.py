@@ -1,0 +1,129 @@
+"""The optimal partition: what trying everything finds, and no more said than proved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import microagg
+import naive
+import oracles
+from microagg.methods.optimal.branch import Choice
+from microagg.methods.optimal.cuts import broken_triples
+from microagg.methods.optimal.optimal import optimal
+from microagg.progress import STOP, new_state
+
+
+def test_equals_exhaustive_search():
+    rng = np.random.default_rng(0)
+    for case in range(500):
+        k = int(rng.integers(2, 5))
+        n, d = int(rng.integers(k, 13 if case % 10 == 0 else 10)), int(rng.integers(2, 4))
+        X = rng.normal(size=(n, d))
+        if case % 3 == 1:
+            X = rng.integers(0, 3, size=(n, d)).astype(float)
+        elif case % 3 == 2:
+            X = X[rng.integers(0, n // 2 + 1, size=n)]
+        p = microagg.partition(X, k, method="optimal", scale="none")
+        oracles.check_partition(p, X, k)
+        optimum = naive.least_sse_of_subsets(X.tolist(), k)
+        assert p.sse == pytest.approx(optimum, rel=1e-9, abs=1e-12)
+        assert p.lower_bound <= optimum * (1 + 1e-12)
+        assert p.gap == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sixty_records_are_solved(seed):
+    X = np.random.default_rng(seed).normal(size=(60, 3))
+    p = microagg.partition(X, 3, method="optimal")
+    assert p.gap == 0
+    assert p.sse <= microagg.partition(X, 3, effort="balanced").sse * (1 + 1e-12)
+    assert microagg.lower_bound(X, 3, effort="best") <= p.sse
+
+
+def test_an_offset_changes_nothing():
+    X = np.random.default_rng(1).integers(0, 50, size=(40, 3)).astype(float)
+    plain = microagg.partition(X, 3, method="optimal")
+    moved = microagg.partition(X + 1e9, 3, method="optimal")
+    assert moved.labels.tolist() == plain.labels.tolist()
+    assert plain.gap == 0
+
+
+def test_one_column_is_exact_at_once():
+    x = np.random.default_rng(2).normal(size=10_000)
+    p = microagg.partition(x, 3, method="optimal")
+    assert p.gap == 0
+    assert p.sse == microagg.partition(x, 3, method="simple").sse
+
+
+def test_says_beforehand_what_is_out_of_reach():
+    with pytest.raises(microagg.InputError, match="lower_bound"):
+        microagg.partition(np.zeros((6000, 2)), 3, method="optimal")
+    with pytest.raises(microagg.InputError, match="takes up to"):
+        microagg.partition(np.zeros((1000, 2)), 10, method="optimal")
+
+
+def test_stopped_at_once_it_still_gives_a_valid_partition():
+    X = np.random.default_rng(3).normal(size=(200, 4))
+    p = microagg.partition(X, 4, method="optimal", time_limit=0)
+    oracles.check_partition(p, X, 4)
+    assert 0 <= p.lower_bound <= p.sse
+    assert p.gap > 0
+    state = new_state()
+    state[STOP] = 1
+    found = optimal(np.ascontiguousarray(X), 4, progress=state)
+    assert np.bincount(found.labels).min() >= 4
+
+
+@pytest.mark.parametrize("data", ["census"])
+def test_reference_data(data, reference):
+    p = microagg.partition(reference(data), 3, method="optimal", nodes=0)
+    assert p.gap < 0.005
+    assert p.information_loss < 4.6680
+
+
+def test_triples_that_are_held_too_often():
+    # Three groups that share records pairwise, half of each: any two of three records.
+    members = np.array([[0, 1, 3, -1, -1], [1, 2, 4, -1, -1], [0, 2, 5, -1, -1]], dtype=np.int32)
+    found = broken_triples(6, members, np.full(3, 0.5), 10)
+    assert found.tolist() == [[0, 1, 2]]
+    assert broken_triples(6, members, np.ones(3), 10).shape == (0, 3)
+
+
+def all_groups(X, k):
+    groups = naive.groups_below(X.tolist(), k, [0.0] * len(X), [], [], np.inf)
+    members = np.full((len(groups), 2 * k - 1), -1, dtype=np.int32)
+    for row, group in zip(members, groups, strict=True):
+        row[: len(group)] = group
+    return members, np.array(list(groups.values()))
+
+
+def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
+    # Without cuts there is something to branch on; the bound at the root alone is too low.
+    monkeypatch.setattr(
+        "microagg.methods.optimal.branch.broken_triples", lambda *_: np.empty((0, 3))
+    )
+    branched = 0
+    for seed in range(12):
+        X = np.random.default_rng(seed).normal(size=(10, 2))
+        members, costs = all_groups(X, 3)
+        optimum = naive.least_sse_of_subsets(X.tolist(), 3)
+        choice = Choice(X, 3, members, costs, 2 * optimum)
+        choice.solve(np.inf, new_state(), 10**4, 0)
+        assert choice.upper == pytest.approx(optimum, rel=1e-12)
+        assert optimum * (1 - 1e-9) <= choice.lower <= optimum * (1 + 1e-12)
+        branched += choice.nodes > 1
+    assert branched > 0
+
+
+def test_the_solvers_word_is_not_believed(monkeypatch):
+    # Duals that are too high would close nodes too early; the bound they prove stays low.
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    members, costs = all_groups(X, 3)
+    optimum = naive.least_sse_of_subsets(X.tolist(), 3)
+    choice = Choice(X, 3, members, costs, optimum)
+    duals = np.full(9, optimum / 4)
+    none = np.empty(0)
+    assert duals.sum() > optimum
+    assert choice._proved(duals, none, choice._reduced(duals, none)) <= optimum
+    assert choice._proved(duals, none, np.zeros(len(costs))) > optimum, "this test can fail"
