@@ -108,7 +108,8 @@ def partition(
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if bound:
-        proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
+        # Without other costs no partition is better than the exact one.
+        proved = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
         least = result.sse if proved else lower_bound(matrix, k, scale=scale)
         result = replace(result, lower_bound=min(least, result.sse))
     return result
@@ -126,6 +127,9 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
+        if name in method.refuses:
+            why = method.refuses[name]
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
         if name not in known:
             has = f"it takes {listed(known)}" if known else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")

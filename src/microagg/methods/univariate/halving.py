@@ -15,25 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.methods.univariate.compiled import entry, inner, scan
-from microagg.methods.univariate.costs import (
-    COST,
-    INVERSE,
-    LO,
-    P1,
-    PLACE,
-    SSE,
-    H,
-    K,
-    Line,
-    best_of_close,
-    next_window,
-    run,
-    settle,
-    tolerance,
-    value,
-    window_done,
-)
+from microagg.methods.univariate.costs import best_of_close, settle, tolerance, value
+from microagg.methods.univariate.exact import SSE
+from microagg.methods.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, Line
 from microagg.methods.univariate.simple import least_two_sse
+from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 # Up to so many starts, one pass over them is faster than two with wide instructions.
@@ -97,13 +83,13 @@ def _halving(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
                     slack = tolerance(x, w, q, j)
                     if sse and last - first < _SHORT:
                         best, least, second = least_two_sse(
-                            p1, h, inverse, 2 * k - j, first, last, p1[j]
+                            p1, h, inverse, h.size - j, first, last, p1[j]
                         )
                         limit, clear = least + slack, second > least + slack
                     else:
                         if sse:
                             limit, count, total = _near_least_sse(
-                                p1, h, inverse, 2 * k - j, first, last, p1[j], slack
+                                p1, h, inverse, h.size - j, first, last, p1[j], slack
                             )
                         else:
                             limit, count, total = _near_least(x, w, q, first, last, j, slack)

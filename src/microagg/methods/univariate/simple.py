@@ -17,25 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.methods.univariate.compiled import entry, inner
-from microagg.methods.univariate.costs import (
-    COST,
-    INVERSE,
-    KNOWN,
-    LO,
-    ORIGIN,
-    P1,
-    PLACE,
-    SSE,
-    H,
-    K,
-    Line,
-    best_of_close,
-    next_window,
-    run,
-    tolerance,
-    value,
-    window_done,
-)
+from microagg.methods.univariate.costs import best_of_close, tolerance, value
+from microagg.methods.univariate.exact import SSE
+from microagg.methods.univariate.line import COST, INVERSE, KNOWN, LO, ORIGIN, P1, PLACE, H, K, Line
+from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 
@@ -85,7 +70,7 @@ def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def
             if alike <= first and raw[lo + first] == raw[lo + j - 1]:
                 last = first
             if sse:
-                best, least, second = least_two_sse(p1, h, inverse, 2 * k - j, first, last, p1[j])
+                best, least, second = least_two_sse(p1, h, inverse, h.size - j, first, last, p1[j])
             else:
                 best, least, second = least_two(x, w, q, first, last, j)
             limit = least + tolerance(x, w, q, j)
