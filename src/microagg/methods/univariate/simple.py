@@ -3,8 +3,8 @@
 Problem   Cut n sorted values into groups of at least k at the least cost.
 Idea      The best partition of the first j values ends with a group that begins at some
           i with k ≤ j − i ≤ 2k − 1, since splitting a larger group is beneficial. simple tries
-          all k starts; simple+ begins at the best start of j − 1, which for concave costs the
-          best start of j is never before.
+          all k starts; simple+ begins at the best start of a column before, which for concave costs
+          the best start of j is never before.
 Cost      O(kn) time, O(n) memory; simple+ tries far fewer starts in practice.
 Paper     Stamm & Schaub 2024, Algorithm 2 (the printed bound j−2k+2 forbids groups of 2k−1 and is
           a misprint for j−2k+1).
@@ -22,6 +22,10 @@ from microagg.methods.univariate.exact import SSE
 from microagg.methods.univariate.line import COST, INVERSE, KNOWN, LO, ORIGIN, P1, PLACE, H, K, Line
 from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
+
+# simple+ begins at the best start so many columns before: to wait for that of the last one takes
+# longer than to try the few starts between.
+_LAG = 2
 
 
 @inner
@@ -58,12 +62,13 @@ def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def
         if begin > end:
             return
         lo = q[PLACE, LO]
-        before = max(back[lo + begin - 1] - lo, 0) if lo + begin > k else 0
         alike = max(begin - k - 1, 0)  # from here on the starts have equal f for sure
         while alike > 0 and origin[alike - 1] == origin[alike]:
             alike -= 1
         for j in range(begin, end + 1):
-            first = max(j - 2 * k + 1, before, 0)
+            first = max(j - 2 * k + 1, 0)
+            if monotone and lo + j - _LAG >= k:
+                first = max(first, back[lo + j - _LAG] - lo)
             last = j - k
             if last > 0 and origin[last] != origin[last - 1]:
                 alike = last
@@ -80,8 +85,6 @@ def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def
             back[lo + j] = lo + best
             origin[j] = origin[best] if raw[lo + best] == raw[lo + j - 1] else lo + j
             known[j] = 0
-            if monotone:
-                before = best
         if not window_done(q, state, end):
             return
 
@@ -92,5 +95,5 @@ def simple(line: Line, state: State) -> None:
 
 
 def simple_plus(line: Line, state: State) -> None:
-    """Fill the line by trying the starts from the last best one on."""
+    """Fill the line by trying the starts from a last best one on."""
     run(lambda *arrays: _simple(*arrays, True), line, state)

@@ -219,26 +219,29 @@ def _partition(
     state = new_state() if progress is None else progress
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
     ends = _cut(values, k, method, cost, state, group_cost)
-    near, _ = near_one(values)
-    total = _squares(near, ends[-1:])
-    lost = _squares(near, ends) / total if total > 0 else 0.0
-    del values, near
+    lost = _lost(near_one(values)[0], ends)
+    del values
     return Cut(labels_of(order, ends), lost)
 
 
 @entry
-def _squares(x, ends):  # type: ignore[no-untyped-def]
-    """Sum of squared distances to the means of the groups."""
-    total, start = 0.0, 0
+def _lost(x, ends):  # type: ignore[no-untyped-def]
+    """Squared distances to the means of the groups over those to the mean of all (0 if none)."""
+    within, sum_all, squares_all, start, middle = 0.0, 0.0, 0.0, 0, x[x.size // 2]
     for end in ends:
         base, s1, s2 = x[(start + end) // 2], 0.0, 0.0
         for t in range(start, end):
             y = x[t] - base
             s1 += y
             s2 += y * y
-        total += max(s2 - s1 * s1 / (end - start), 0.0)
+        within += max(s2 - s1 * s1 / (end - start), 0.0)
+        # The group's sums around the middle of all, with which those of all are made up.
+        d = base - middle
+        sum_all += s1 + (end - start) * d
+        squares_all += s2 + d * (2.0 * s1 + (end - start) * d)
         start = end
-    return total
+    total = squares_all - sum_all * sum_all / x.size
+    return within / total if total > 0.0 else 0.0
 
 
 def _cut(
