@@ -54,7 +54,7 @@ ALGORITHMS = {
 ANY_SIZE = ("wilber", "galil-park")
 
 # Measured on uniform data: simple+ is faster than halving for k up to this and up to 2√n.
-_SIMPLE_PLUS_UP_TO = 1000
+_SIMPLE_PLUS_UP_TO = 600
 
 
 def cut_sorted(
