@@ -29,7 +29,7 @@ from microagg.methods.univariate.exact import (
     times,
 )
 
-__all__ = ["COSTS", "NOTHING", "Extra", "Line", "near_one", "new_line", "wider"]
+__all__ = ["COSTS", "NOTHING", "Extra", "Line", "narrower", "near_one", "new_line", "wider"]
 
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
 
@@ -124,6 +124,12 @@ def wider(line: Line) -> Line:
     longer = line._replace(w=w, q=q)
     _fill_by_size(longer)
     return longer
+
+
+def narrower(line: Line, given: Line) -> None:
+    """Bring the state back to a line that had to be made wider, as far as there is room."""
+    given.w[:], given.q[:] = line.w[:, : given.w.shape[1]], line.q[:, : given.q.shape[1]]
+    _fill_by_size(given)
 
 
 def near_one(x: Floats) -> tuple[Floats, int]:

@@ -63,6 +63,7 @@ from microagg.methods.univariate.line import (
     H,
     K,
     Line,
+    narrower,
     wider,
 )
 from microagg.progress import BESIDE, DONE, State
@@ -94,7 +95,8 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
             q[PLACE, ANSWERS] += 1
             if at + 1 == q.shape[1]:
                 line = wider(line)
-    given.q[PLACE, SETTLED] = line.q[PLACE, SETTLED]
+    if line is not given:
+        narrower(line, given)
 
 
 @inner
