@@ -124,7 +124,7 @@ def growth() -> None:
     tables = [np.random.default_rng(0).random(n) for n in sizes]
     rows = []
     for k in SIZES:
-        seconds = best_in_turns(*(lambda x=x, k=k: ours(x, k) for x in tables), rounds=3)
+        seconds = best_in_turns(*(lambda x=x, k=k: ours(x, k) for x in tables), rounds=5)
         exponent = f"n^{growth_exponent(sizes, seconds):.2f}"
         rows.append([k, *seconds, exponent, "0.95 to 1.1"])
     show("Growth", ["k", *(f"{n:,}" for n in sizes), "exponent", "goal"], rows)

@@ -45,7 +45,8 @@ class Method:
     order: str = ""  # module:function for an order; the optimal cut makes it a method
     order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
-    refuses: Mapping[str, str] = field(default_factory=dict)  # options of its kin, and why not here
+    # Options of its kin that it does not take, and why.
+    refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def exact(self) -> bool:
