@@ -9,7 +9,7 @@ import microagg
 from benchmarks.harness import best_in_turns
 from benchmarks.papers.pages import save, table, write
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
+from microagg.methods.univariate.compiled import entry, inner
 
 N = 1_000_000
 SIZES = [2, 5, 10, 30, 100, 300, 1000, 3000, 10000]
@@ -18,7 +18,7 @@ METHODS = ["simple", "simple-plus", "galil-park", "wilber", "staggered", "hansen
 LARGEST_K = {"simple": 300, "hansen-mukherjee": 300, "simple-plus": 1000}
 
 
-@kernel
+@entry
 def _prefix_sums(x, restart, s, q, ends, ends2):  # type: ignore[no-untyped-def]
     """Sums of values and squares that begin anew every ``restart`` values; those of whole cells."""
     for t in range(x.size):
@@ -29,7 +29,7 @@ def _prefix_sums(x, restart, s, q, ends, ends2):  # type: ignore[no-untyped-def]
         q[t + 1] = (0.0 if start else q[t]) + x[t] * x[t]
 
 
-@kernel
+@inner
 def _value(f, s, q, ends, ends2, restart, way, i, j):  # type: ignore[no-untyped-def]
     """f[i] and the cost of the group i..j−1 in plain doubles, as in sections 4, 4.1 and 4.3."""
     s1, s2 = s[j], q[j]
@@ -47,8 +47,8 @@ def _value(f, s, q, ends, ends2, restart, way, i, j):  # type: ignore[no-untyped
     return v + s2 if way < 2 else v
 
 
-@kernel
-def _simple_plus(k, way, restart, f, s, q, ends, ends2, back):  # type: ignore[no-untyped-def]
+@entry
+def _simple_plus(k, way, restart, f, s, q, ends, ends2, back, rows, counts):  # type: ignore[no-untyped-def]
     for j in range(k, f.size):
         for i in range(max(back[j - 1], j - 2 * k + 1), j - k + 1):
             v = _value(f, s, q, ends, ends2, restart, way, i, j)
@@ -56,7 +56,7 @@ def _simple_plus(k, way, restart, f, s, q, ends, ends2, back):  # type: ignore[n
                 f[j], back[j] = v, i
 
 
-@kernel
+@inner
 def _later_wins(k, way, restart, f, s, q, ends, ends2, low, high, j):  # type: ignore[no-untyped-def]
     if high > j - k:
         return False
@@ -67,11 +67,10 @@ def _later_wins(k, way, restart, f, s, q, ends, ends2, low, high, j):  # type: i
     )
 
 
-@kernel
-def _staggered(k, way, restart, f, s, q, ends, ends2, back):  # type: ignore[no-untyped-def]
+@entry
+def _staggered(k, way, restart, f, s, q, ends, ends2, back, rows, counts):  # type: ignore[no-untyped-def]
     """SMAWK on blocks of k columns; of level l, every 2^l-th column, the rows lie in rows[l]."""
     n = f.size - 1
-    rows, counts = np.empty((64, 3 * k + 1), dtype=np.int64), np.empty(64, dtype=np.int64)
     for first in range(k, n + 1, k):
         last = min(first + k - 1, n)
         low = max(first - 2 * k + 1, 0)
@@ -117,7 +116,8 @@ def plain(x: Floats, k: int, algorithm: str, way: int) -> Labels:
     f[0] = 0.0
     _prefix_sums(x, restart, s, q, ends, ends2)
     fill = _simple_plus if algorithm == "simple-plus" else _staggered
-    fill(k, way, restart, f, s, q, ends, ends2, back)
+    rows, counts = np.empty((64, 3 * k + 1), dtype=np.int64), np.empty(64, dtype=np.int64)
+    fill(k, way, restart, f, s, q, ends, ends2, back, rows, counts)
     marks = np.zeros(n, dtype=np.int64)
     j = int(back[n])
     while j > 0:
@@ -168,7 +168,8 @@ def figure_5(x: Floats) -> str:
             best = microagg.partition(column, k, method=algorithm, scale="none").sse
             cells = []
             for (name, way), value in zip(WAYS.items(), seconds, strict=False):
-                excess = 100 * (_sse(ordered, plain(ordered, k, algorithm, way)) / best - 1)
+                sse = _sse(ordered, plain(ordered, k, algorithm, way))
+                excess = max(100 * (sse / best - 1), 0.0)  # the sums themselves are rounded
                 cells.append(f"{value:.3f} s, +{excess:.2g} %")
                 curves.setdefault((algorithm, name), []).append((k, value))
             curves.setdefault((algorithm, OURS), []).append((k, seconds[-1]))
