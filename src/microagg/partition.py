@@ -11,12 +11,15 @@ from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import InputError, check_effort, check_random_state, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
-from microagg.progress import Report, State, run_watched
+from microagg.progress import Report, State, new_state, run_watched
 from microagg.registry import Method, find
 from microagg.results import Partition
 from microagg.tables.matrix import as_matrix, check_k
 
 __all__ = ["check_options", "partition", "settings_of"]
+
+# Up to so many values the slowest algorithm for one column takes a fraction of a second.
+_QUICK = 20_000
 
 
 def partition(
@@ -91,7 +94,9 @@ def partition(
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
-    found = run_watched(work, report=progress)
+    # A thread of its own takes longer to start than so few values to cut.
+    quick = raw and progress is None and len(matrix) <= _QUICK
+    found = work(new_state()) if quick else run_watched(work, report=progress)
     labels = found.labels if raw else canonical_labels(found)
     result = Partition(
         labels=labels,
@@ -108,7 +113,8 @@ def partition(
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if bound:
-        proved = raw and settings.get("cost", "sse") == "sse"  # no partition is better
+        # Without other costs no partition is better than the exact one.
+        proved = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
         least = result.sse if proved else lower_bound(matrix, k, scale=scale)
         result = replace(result, lower_bound=min(least, result.sse))
     return result
@@ -126,6 +132,9 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
+        if name in method.refuses:
+            why = method.refuses[name]
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
         if name not in known:
             has = f"it takes {listed(known)}" if known else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")

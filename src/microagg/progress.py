@@ -16,15 +16,16 @@ T = TypeVar("T")
 State = NDArray[np.int64]
 Report = Callable[[int], None]
 
-# Places in the shared array: records done so far; not 0 when the kernel shall return.
-DONE, STOP = 0, 1
+# Places in the shared array: records done so far; not 0 when the kernel shall return; of the
+# records done, those by a second thread (which only the first adds to DONE, so that it never falls).
+DONE, STOP, BESIDE = range(3)
 
 _SECONDS_BETWEEN_REPORTS = 0.1
 
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    return np.zeros(2, dtype=np.int64)
+    return np.zeros(3, dtype=np.int64)
 
 
 def run_watched(work: Callable[[State], T], report: Report | None = None) -> T:
