@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks startup tables``."""
+"""Run all benchmarks, or those named: ``python -m benchmarks startup tables``.
+
+Words that begin with -- are for the benchmarks themselves, such as --large for univariate.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    for name in sys.argv[1:] or BENCHMARKS:
+    names = [word for word in sys.argv[1:] if not word.startswith("--")]
+    for name in names or BENCHMARKS:
         import_module(f"benchmarks.{name}").main()
 
 

@@ -18,6 +18,9 @@ from microagg.tables.matrix import as_matrix, check_k
 
 __all__ = ["check_options", "partition", "settings_of"]
 
+# Up to so many values the slowest algorithm for one column takes a fraction of a second.
+_QUICK = 20_000
+
 
 def partition(
     X: Any,
@@ -94,8 +97,10 @@ def partition(
         function = chosen.function(matrix.shape[1])
         return function(data, k, progress=state, **settings)
 
+    # A thread of its own takes longer to start than so few values to cut.
+    quick = raw and progress is None and len(matrix) <= _QUICK
     state = new_state()
-    found = run_watched(work, progress, state=state, sst=sst)
+    found = work(state) if quick else run_watched(work, progress, state=state, sst=sst)
     least = found.lower_bound if isinstance(found, Proved) else None
     labels = found.labels if raw or isinstance(found, Proved) else found
     labels = labels if raw else canonical_labels(labels)
@@ -116,8 +121,8 @@ def partition(
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if bound or chosen.proves:
-        if raw and settings.get("cost", "sse") == "sse":
-            least = result.sse  # no partition is better
+        if raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost"):
+            least = result.sse  # without other costs no partition is better than the exact one
         elif least is None:
             least = lower_bound(matrix, k, scale=scale)
         result = replace(result, lower_bound=min(least, result.sse))
@@ -136,6 +141,9 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
+        if name in method.refuses:
+            why = method.refuses[name]
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
         if name not in known:
             has = f"it takes {listed(known)}" if known else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")

@@ -19,9 +19,11 @@ from microagg.errors import StopSearch
 T = TypeVar("T")
 State = NDArray[np.int64]
 
-# Places in the shared array: records done so far; not 0 when the kernel shall return; not 0 as soon as
-# what is returned then is a valid partition; its SSE and a proved bound, as the bits of doubles.
-DONE, STOP, VALID, SSE, BOUND = 0, 1, 2, 3, 4
+# Places in the shared array: records done so far; not 0 when the kernel shall return; of the
+# records done, those by a second thread (which only the first adds to DONE, so that it never falls);
+# not 0 as soon as what is returned when stopped is a valid partition; its SSE and a proved bound, as the
+# bits of doubles.
+DONE, STOP, BESIDE, VALID, SSE, BOUND = range(6)
 _ASKED, _LATE = 1, 2  # why to stop
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -54,7 +56,7 @@ Report = Callable[[Progress], object]
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    return np.zeros(5, dtype=np.int64)
+    return np.zeros(6, dtype=np.int64)
 
 
 def tell_best(state: State, sse: float, bound: float | None = None) -> None:

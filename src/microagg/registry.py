@@ -7,8 +7,8 @@ To add one: a file under ``methods/`` with a function ``name(X, k, *, progress=N
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
@@ -46,6 +46,8 @@ class Method:
     order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
     proves: bool = False  # whether every partition comes with a proved lower bound
+    # Options of its kin that it does not take, and why.
+    refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def exact(self) -> bool:
@@ -133,7 +135,21 @@ def _mst(letter: str, summary: str) -> Method:
     )
 
 
-def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
+_GROUP_COST = Option(
+    "group_cost",
+    0.0,
+    "what each group costs beside, in the unit of the cost of the values as they are: fewer and "
+    "larger groups",
+)
+_NO_GROUP_COST = (
+    "it tries only groups of k to 2k−1 records, and with a cost per group larger ones may be "
+    "cheaper. Use method 'wilber' or 'galil-park'"
+)
+
+
+def _univariate(
+    name: str, paper: str, cost: str, summary: str, *, any_size: bool = False
+) -> Method:
     return Method(
         name=name,
         family="univariate",
@@ -142,7 +158,8 @@ def _univariate(name: str, paper: str, cost: str, summary: str) -> Method:
         cost=cost,
         summary=summary,
         univariate=f"microagg.methods.univariate.sorted_cut:{name.replace('-', '_')}",
-        options=(_COST,),
+        options=(_COST, _GROUP_COST) if any_size else (_COST,),
+        refuses={} if any_size else {_GROUP_COST.name: _NO_GROUP_COST},
     )
 
 
@@ -209,6 +226,7 @@ METHODS: dict[str, Method] = {
                 Option("time_limit", None, "seconds after which the best found so far is given"),
                 _SEED,
             ),
+            refuses={_GROUP_COST.name: _NO_GROUP_COST},
         ),
         Method(
             name="optimal",
@@ -326,12 +344,14 @@ METHODS: dict[str, Method] = {
             "Wilber 1988; Stamm & Schaub 2024",
             "O(n)",
             "guesses starts ahead by matrix searching, then checks them",
+            any_size=True,
         ),
         _univariate(
             "galil-park",
             "Galil & Park 1990; Stamm & Schaub 2024",
             "O(n)",
             "looks ahead in squares by matrix searching",
+            any_size=True,
         ),
         _univariate(
             "staggered",

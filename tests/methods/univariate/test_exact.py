@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from methods.univariate.rational import COSTS, best_ends, exhaustive
-from microagg.methods.univariate import costs
+from microagg.methods.univariate import windows
 from microagg.methods.univariate.sorted_cut import ALGORITHMS, cut_sorted
 
 EACH = ("auto", *ALGORITHMS)
@@ -140,13 +140,13 @@ def test_all_algorithms_agree_on_a_hundred_thousand():
 
 def test_what_doubled_precision_cannot_decide_is_asked_in_rational_numbers(monkeypatch):
     asked = []
-    answer = costs.prefers_rationally
+    answer = windows.prefers_rationally
 
     def watched(*question):
         asked.append(question)
         return answer(*question)
 
-    monkeypatch.setattr(costs, "prefers_rationally", watched)
+    monkeypatch.setattr(windows, "prefers_rationally", watched)
     rng = np.random.default_rng(10)
     x = np.sort(DATA["huge and denormal"](rng, 300))
     for method in EACH:

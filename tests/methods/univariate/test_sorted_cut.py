@@ -7,7 +7,8 @@ import pytest
 
 from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
-from microagg.methods.univariate import ends, sorted_cut
+from microagg.methods.univariate import ends, line, sorted_cut
+from microagg.methods.univariate.halving import halving
 from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
@@ -166,6 +167,36 @@ def test_a_second_thread_that_never_meets_the_first_is_not_believed(monkeypatch)
         sizes = np.diff(cut_sorted(np.arange(m) * 1.0, 3), prepend=0)
         assert sizes.min() == 3
         assert sizes.sum() == m
+
+
+def test_progress_counts_both_threads(monkeypatch):
+    n, seen = ends.WORTH_TWO_THREADS, []
+    state = new_state()
+
+    def second_first(first, second):
+        second()
+        seen.append(int(state[DONE]))
+        first()
+        seen.append(int(state[DONE]))
+
+    monkeypatch.setattr(ends, "in_two_threads", second_first)
+    sorted_cut.simple_plus(np.random.default_rng(3).random((n, 1)), 3, progress=state)
+    assert seen == [0, n]
+
+
+def test_a_line_made_wider_gives_its_state_back():
+    x = np.sort(np.random.default_rng(4).random(3000))
+    given = line.new_line(x, 70, 0)
+    given.q[line.PLACE, line.UNTIL] = 2000
+    halving(given, new_state())
+    wide = line.wider(given)
+    given.w[:], given.q[:] = 0, 0
+    line.narrower(wide, given)
+    given.q[line.PLACE, line.UNTIL] = 3000
+    halving(given, new_state())  # partitions have nothing in common: costs are carried along
+    whole = line.new_line(x, 70, 0)
+    halving(whole, new_state())
+    assert np.array_equal(given.back[70:], whole.back[70:])
 
 
 def test_two_threads_stop():

@@ -12,6 +12,7 @@ from microagg import DisclosureRiskWarning, InputError
 from microagg.methods.univariate import variants
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = COSTS = range(5)
+NAMES = ("sse", "sae", "max", "round-up", "round-down")
 
 
 def exact_cost(values, cost):
@@ -71,8 +72,9 @@ def test_cost_per_group(group_cost):
         def cost_of(i, j, x=x, k=k, cost=cost):
             return exact_cost(x[i:j], cost) + Fraction(group_cost) if j - i >= k else None
 
-        ends = variants.cut_with_group_cost(x, k, cost, group_cost).tolist()
-        assert total(ends, cost_of) == least_cost(len(x), cost_of)
+        for method in ("auto", "wilber", "galil-park"):
+            ends = microagg.cut_sorted(x, k, method, NAMES[cost], group_cost=group_cost).tolist()
+            assert total(ends, cost_of) == least_cost(len(x), cost_of), method
 
 
 def test_at_most_so_many_groups():
@@ -94,8 +96,10 @@ def test_soft_minimum(penalty):
         def cost_of(i, j, x=x, k=k, cost=cost):
             return exact_cost(x[i:j], cost) + Fraction(penalty) * max(0, k - (j - i))
 
-        ends = variants.cut_with_soft_minimum(x, k, cost, penalty).tolist()
-        assert total(ends, cost_of) == least_cost(len(x), cost_of)
+        for method in ("wilber", "galil-park"):
+            with pytest.warns(DisclosureRiskWarning):
+                ends = microagg.cut_sorted(x, k, method, NAMES[cost], size_penalty=penalty)
+            assert total(ends.tolist(), cost_of) == least_cost(len(x), cost_of), method
 
 
 @pytest.mark.parametrize("beneficial", [True, False])
@@ -145,8 +149,11 @@ def test_variants_of_huge_values():
         ({"group_cost": -1}, "group_cost must be a finite number of at least 0; got -1"),
         ({"size_penalty": float("nan")}, "size_penalty must be a finite number"),
         ({"max_groups": 0}, "whole number of at least 1"),
-        ({"group_cost": 1, "max_groups": 2}, "group_cost and max_groups is a variant"),
-        ({"group_cost": 1, "method": "simple"}, "leave the method out"),
+        ({"group_cost": 1, "max_groups": 2}, "use one of them alone"),
+        ({"group_cost": 1, "method": "simple"}, "'simple' tries only groups of k to 2k−1"),
+        ({"size_penalty": 1, "method": "halving"}, "size_penalty needs method 'wilber'"),
+        ({"group_cost": "1"}, "group_cost must be a finite number"),
+        ({"max_groups": 2, "method": "wilber"}, "leave the method out"),
         ({"group_cost": 1, "cost": "huber"}, "cost='huber' is not known"),
     ],
 )

@@ -21,33 +21,45 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import PLACE, QUIET, SETTLED, UNTIL, Line, new_line
+from microagg.methods.univariate.line import (
+    NOTHING,
+    OVERLAP,
+    PLACE,
+    SETTLED,
+    UNTIL,
+    Extra,
+    Line,
+    new_line,
+)
 from microagg.methods.univariate.order import WORTH_TWO_THREADS, in_two_threads
-from microagg.progress import DONE, STOP, State
+from microagg.progress import BESIDE, DONE, STOP, State
 
 __all__ = ["best_ends"]
 
 Fill = Callable[[Line, State], None]
 
 
-def best_ends(fill: Fill, x: Floats, k: int, cost: int, state: State) -> Labels:
-    """Ends of the groups of sorted values, at least 2k of them, by the algorithm ``fill``."""
+def best_ends(
+    fill: Fill, x: Floats, k: int, cost: int, state: State, extra: Extra = NOTHING
+) -> Labels:
+    """Ends of the groups of sorted values by the algorithm ``fill``."""
     n = len(x)
-    line = new_line(x, k, cost)
-    ends = np.empty(n // k, dtype=np.int64)
+    line = new_line(x, k, cost, extra)
+    ends = np.empty(n // k if extra.lack is None else n, dtype=np.int64)
     g, column = len(ends), n
     overlap = 5 * k * k + 64 * k  # within which partitions meet, by measurement
-    if n >= max(WORTH_TWO_THREADS, 8 * overlap):
+    if n >= max(WORTH_TWO_THREADS, 8 * overlap) and extra == NOTHING:
         middle = (n + overlap) // 2
         start = middle - overlap
         line.q[PLACE, UNTIL] = middle
         second = new_line(x[start:], k, cost)
-        second.q[PLACE, QUIET] = 1
+        second.q[PLACE, OVERLAP] = overlap
         in_two_threads(partial(fill, line, state), partial(fill, second, state))
         marks = np.zeros(overlap + 1, dtype=np.uint8)
         if not state[STOP] and _meet(line.back, second.back, start, middle, k, marks):
             g, column = _trace(second.back, start, n - start, overlap, ends, g)
             state[DONE] = n
+        state[BESIDE] = 0
         line.q[PLACE, UNTIL] = column
     if line.q[PLACE, SETTLED] < column:
         fill(line, state)

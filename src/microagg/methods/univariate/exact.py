@@ -11,9 +11,11 @@ doubled precision is computed with Python's integers, which almost never happens
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.sums import two_sum
@@ -161,34 +163,45 @@ def by(a, b):  # type: ignore[no-untyped-def]
 
 
 @entry
-def inverses(high, low, modular, k):  # type: ignore[no-untyped-def]
-    """Fill in 1/s for s < 2k: doubled, high[2k−s] + low[2k−s], and as a residue, modular[s]."""
+def inverses(high, low, modular, most):  # type: ignore[no-untyped-def]
+    """Fill in 1/s for s up to ``most``: doubled, s before the end of high and low, and modular[s]."""
     modular[1] = 1
-    for s in range(1, 2 * k):
+    for s in range(1, most + 1):
         inverse = 1.0 / s
         p, e = _product(inverse, float(s))
-        high[2 * k - s], low[2 * k - s] = inverse, ((1.0 - p) - e) / s
+        high[high.size - s], low[low.size - s] = inverse, ((1.0 - p) - e) / s
         if s > 1:
             q, r = PRIME // np.uint64(s), PRIME % np.uint64(s)
             modular[s] = PRIME - by(q, np.uint64(modular[np.int64(r)]))
 
 
-def prefers_rationally(x: Floats, back: object, cost: int, i: int, rival: int, j: int) -> bool:
+def prefers_rationally(
+    x: Floats,
+    back: NDArray[np.signedinteger],
+    cost: int,
+    extra: Callable[[int], Fraction],
+    i: int,
+    rival: int,
+    j: int,
+) -> bool:
     """Whether start i is better for the first j values than ``rival``; ties to the lower start.
 
-    Follows both partitions back to where they part, in rational numbers.
+    Follows both partitions back to where they part, in rational numbers. A group costs
+    ``extra(size)`` more.
     """
-    difference = rational_cost(x[i:j], cost) - rational_cost(x[rival:j], cost)
+
+    def of(start: int, end: int) -> Fraction:
+        return rational_cost(x[start:end], cost) + extra(end - start)
+
+    difference = of(i, j) - of(rival, j)
     a, b = i, rival
     while a != b:
         if a > b:
-            start = int(back[a])  # type: ignore[index]
-            difference += rational_cost(x[start:a], cost)
-            a = start
+            difference += of(int(back[a]), a)
+            a = int(back[a])
         else:
-            start = int(back[b])  # type: ignore[index]
-            difference -= rational_cost(x[start:b], cost)
-            b = start
+            difference -= of(int(back[b]), b)
+            b = int(back[b])
     return difference < 0 or (difference == 0 and i < rival)
 
 

@@ -9,25 +9,17 @@ Idea      Keep for some columns ahead the best start among those known so far, b
 Cost      O(n) time and memory.
 Paper     Galil & Park 1990; adapted to groups of k..2k−1 by Stamm & Schaub 2024, section 3.4.
 Here      A square goes at most 2k−1 columns ahead, beyond which no start so far is allowed, and
-          not past a window of costs.py, where decisions are made exactly. Ties go to the
-          lower start.
+          not past a window (windows.py). With a cost per group there is no such limit. Decisions
+          are exact, see costs.py; ties go to the lower start.
 """
 
 from __future__ import annotations
 
 from microagg.methods.univariate.compiled import entry, inner
-from microagg.methods.univariate.costs import (
-    FOUND,
-    GUESS,
-    PLACE,
-    K,
-    Line,
-    next_window,
-    run,
-    settle,
-    window_done,
-)
+from microagg.methods.univariate.costs import settle
+from microagg.methods.univariate.line import FOUND, GUESS, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk
+from microagg.methods.univariate.windows import first_start, next_window, run, window_done
 from microagg.progress import STOP, State
 
 
@@ -42,16 +34,16 @@ def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):  # type: ignore
 
 @entry
 def _galil_park(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
-    k = q[PLACE, K]
+    k, most = q[PLACE, K], q[PLACE, MOST]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)
         if begin > end:
             return
-        base = max(begin - 2 * k + 1, 0)
+        base = first_start(back, q, begin)
         ahead = guessed = begin - 1
         for j in range(begin, end + 1):
             if j > ahead:
-                ahead = min(2 * (j - 1) - base + 1, j - 1 + 2 * k - 1, end)
+                ahead = min(2 * (j - 1) - base + 1, j - 1 + most, end)
                 _look_ahead(x, raw, back, w, q, base, j - 1, ahead, guessed)
                 guessed = max(guessed, ahead)
             else:

@@ -14,52 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import entry, inner, scan
-from microagg.methods.univariate.costs import (
-    COST,
-    INVERSE,
-    LO,
-    P1,
-    PLACE,
-    SSE,
-    H,
-    K,
-    Line,
-    best_of_close,
-    next_window,
-    run,
-    settle,
-    tolerance,
-    value,
-    window_done,
-)
-from microagg.methods.univariate.simple import least_two_sse
+from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.costs import best_of_close, settle, tolerance, value
+from microagg.methods.univariate.exact import SSE
+from microagg.methods.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, Line
+from microagg.methods.univariate.simple import SHORT, least_two_sse, near_least_sse
+from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
-
-# Up to so many starts, one pass over them is faster than two with wide instructions.
-_SHORT = 24
-
-
-@scan
-def _near_least_sse(p1, h, inverse, offset, first, last, pj, slack):  # type: ignore[no-untyped-def]
-    """The least value and slack, how many starts are up to that, the sum of their distances."""
-    least = np.inf
-    for i in range(first, last + 1):
-        d = pj - p1[i]
-        least = min(least, h[i] - d * d * inverse[offset + i])
-    limit = least + slack
-    count, total = 0, 0
-    for i in range(first, last + 1):
-        d = pj - p1[i]
-        near = h[i] - d * d * inverse[offset + i] <= limit
-        count += near
-        total += (i - first) * near
-    return limit, count, total
 
 
 @inner
 def _near_least(x, w, q, first, last, j, slack):  # type: ignore[no-untyped-def]
-    """The same for any cost."""
+    """What near_least_sse finds, for any cost."""
     least = np.inf
     for i in range(first, last + 1):
         least = min(least, value(x, w, q, i, j))
@@ -95,15 +61,15 @@ def _halving(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
                     if j + step < stop:
                         last = min(last, back[lo + j + step] - lo)
                     slack = tolerance(x, w, q, j)
-                    if sse and last - first < _SHORT:
+                    if sse and last - first < SHORT:
                         best, least, second = least_two_sse(
-                            p1, h, inverse, 2 * k - j, first, last, p1[j]
+                            p1, h, inverse, h.size - j, first, last, p1[j]
                         )
                         limit, clear = least + slack, second > least + slack
                     else:
                         if sse:
-                            limit, count, total = _near_least_sse(
-                                p1, h, inverse, 2 * k - j, first, last, p1[j], slack
+                            limit, count, total = near_least_sse(
+                                p1, h, inverse, h.size - j, first, last, p1[j], slack
                             )
                         else:
                             limit, count, total = _near_least(x, w, q, first, last, j, slack)

@@ -17,20 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import (
-    GUESS,
-    PLACE,
-    H,
-    K,
-    Line,
-    next_window,
-    prefers_exactly,
-    run,
-    settle,
-    tolerance,
-    value,
-    window_done,
-)
+from microagg.methods.univariate.costs import prefers_exactly, settle, tolerance, value
+from microagg.methods.univariate.line import GUESS, PLACE, H, K, Line
+from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 

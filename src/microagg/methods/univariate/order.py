@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import entry, inner
 
 __all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_of", "sorted_order"]
 
@@ -38,9 +38,9 @@ _FEW_MOVES = 2  # a value, while inserting
 
 
 def in_two_threads(first: Callable[[], T], second: Callable[[], T], both: bool = True) -> list[T]:
-    """Run two functions at the same time, or one after the other if not ``both``."""
+    """Run two functions at the same time, or the first alone if not ``both``."""
     if not both:
-        return [first(), second()]
+        return [first()]
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
         other = pool.submit(second)
         return [first(), other.result()]
@@ -66,23 +66,25 @@ def sorted_order(x: Floats) -> tuple[Rows, Floats]:
         keys.sort()
         return keys
 
-    rows: Rows
+    rows: Rows = np.empty(n, dtype=kind)
+    values = np.empty(n)
     if n < WORTH_TWO_THREADS:
-        rows = (sorted_keys(0, n) & mask).astype(kind)
-        values = x[rows]
+        done = _take(sorted_keys(0, n), mask, x, rows, values)
     else:
-        rows, values, half = np.empty(n, dtype=kind), np.empty(n), n // 2
+        half = n // 2
         parts = in_two_threads(partial(sorted_keys, 0, half), partial(sorted_keys, half, n))
         in_two_threads(
             partial(_merge_up, *parts, mask, rows[:half]),
             partial(_merge_down, *parts, mask, rows[half:]),
         )
         del parts
-        in_two_threads(
-            partial(_take, x, rows[:half], values[:half]),
-            partial(_take, x, rows[half:], values[half:]),
-        )
-    if cut_off and not _insert(rows, values, _FEW_MOVES * n):
+        done = all(
+            in_two_threads(
+                partial(_take, rows[:half], mask, x, rows[:half], values[:half]),
+                partial(_take, rows[half:], mask, x, rows[half:], values[half:]),
+            )
+        ) and _join(rows, values, half)
+    if not done:
         order = np.argsort(x, kind="stable")
         return order.astype(kind), x[order]
     return rows, values
@@ -127,24 +129,40 @@ def _merge_down(a, b, mask, rows):  # type: ignore[no-untyped-def]
 
 
 @entry
-def _take(x, rows, values):  # type: ignore[no-untyped-def]
+def _take(keys, mask, x, rows, values):  # type: ignore[no-untyped-def]
+    """Rows in the order of their keys, and their values, which so are nearly sorted: insertion.
+
+    Return whether that took few moves.
+    """
+    moves = _FEW_MOVES * rows.size
     for t in range(rows.size):
-        values[t] = x[rows[t]]
-
-
-@entry
-def _insert(rows, values, moves):  # type: ignore[no-untyped-def]
-    """Sort what is nearly sorted; return whether it took at most so many moves."""
-    for t in range(1, rows.size):
-        value, row, s = values[t], rows[t], t
-        while s > 0 and values[s - 1] > value:
-            values[s], rows[s] = values[s - 1], rows[s - 1]
-            s -= 1
-        values[s], rows[s] = value, row
-        moves -= t - s
+        row = np.int64(keys[t] & mask)
+        moves -= _insert(rows, values, t, row, x[row])
         if moves < 0:
             return False
     return True
+
+
+@entry
+def _join(rows, values, half):  # type: ignore[no-untyped-def]
+    """Make one of two sorted halves of which few values are in the wrong one."""
+    moves = _FEW_MOVES * rows.size
+    t = half
+    while moves >= 0 and t < rows.size and values[t - 1] > values[t]:
+        moves -= _insert(rows, values, t, rows[t], values[t])
+        t += 1
+    return moves >= 0
+
+
+@inner
+def _insert(rows, values, t, row, value):  # type: ignore[no-untyped-def]
+    """Put a row and its value among the first t; return by how many places before the end."""
+    s = t
+    while s > 0 and values[s - 1] > value:
+        values[s], rows[s] = values[s - 1], rows[s - 1]
+        s -= 1
+    values[s], rows[s] = value, row
+    return t - s
 
 
 def labels_of(rows: Rows, ends: Labels) -> Labels:
@@ -154,41 +172,47 @@ def labels_of(rows: Rows, ends: Labels) -> Labels:
     [0, 1, 0, 1]
     """
     groups = len(ends)
-    both = len(rows) >= WORTH_TWO_THREADS
-    cuts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-    lower, upper = cuts[: groups // 2 + 1], cuts[groups // 2 :]
+    half = groups // 2 if len(rows) >= WORTH_TWO_THREADS else groups
     # Groups in the order of their first rows: row and group in one number, as above.
     room = groups.bit_length()
     keys = np.empty(groups, dtype=np.int64)
     in_two_threads(
-        partial(_first_rows, rows, lower, 0, room, keys),
-        partial(_first_rows, rows, upper, groups // 2, room, keys),
-        both,
+        partial(_first_rows, rows, ends, 0, half, room, keys),
+        partial(_first_rows, rows, ends, half, groups, room, keys),
+        half < groups,
     )
     keys.sort()
-    keys &= 2**room - 1
-    numbers = np.empty(groups, dtype=np.int64)
-    numbers[keys] = np.arange(groups)
-    labels = np.empty(len(rows), dtype=np.int64)
+    numbers, labels = np.empty(groups, dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    _number(keys, np.int64(2**room - 1), numbers)
     in_two_threads(
-        partial(_scatter, rows, lower, numbers[: groups // 2], labels),
-        partial(_scatter, rows, upper, numbers[groups // 2 :], labels),
-        both,
+        partial(_scatter, rows, ends, 0, half, numbers, labels),
+        partial(_scatter, rows, ends, half, groups, numbers, labels),
+        half < groups,
     )
     return labels
 
 
 @entry
-def _first_rows(rows, cuts, first, room, keys):  # type: ignore[no-untyped-def]
-    for g in range(cuts.size - 1):
-        least = np.int64(rows[cuts[g]])
-        for t in range(cuts[g] + 1, cuts[g + 1]):
+def _first_rows(rows, ends, first, last, room, keys):  # type: ignore[no-untyped-def]
+    start = ends[first - 1] if first > 0 else 0
+    for g in range(first, last):
+        least = np.int64(rows[start])
+        for t in range(start + 1, ends[g]):
             least = min(least, np.int64(rows[t]))
-        keys[first + g] = (least << room) | (first + g)
+        keys[g] = (least << room) | g
+        start = ends[g]
 
 
 @entry
-def _scatter(rows, cuts, numbers, labels):  # type: ignore[no-untyped-def]
-    for g in range(numbers.size):
-        for t in range(cuts[g], cuts[g + 1]):
+def _number(keys, mask, numbers):  # type: ignore[no-untyped-def]
+    for place in range(keys.size):
+        numbers[keys[place] & mask] = place
+
+
+@entry
+def _scatter(rows, ends, first, last, numbers, labels):  # type: ignore[no-untyped-def]
+    start = ends[first - 1] if first > 0 else 0
+    for g in range(first, last):
+        for t in range(start, ends[g]):
             labels[rows[t]] = numbers[g]
+        start = ends[g]

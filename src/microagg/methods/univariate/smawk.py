@@ -15,19 +15,16 @@ Here      Without recursion: level l holds every 2^l-th column. Ties go to the l
 from __future__ import annotations
 
 from microagg.methods.univariate.compiled import inner
-from microagg.methods.univariate.costs import PLACE, STACK, K, prefers
-
-# Places of q[PLACE] from which on the beginnings of the levels are kept.
-_BEGINS = 16
+from microagg.methods.univariate.costs import prefers
+from microagg.methods.univariate.line import LEVELS, MOST, PLACE, STACK, K
 
 
 @inner
 def later_wins(x, raw, back, w, q, low, high, j):  # type: ignore[no-untyped-def]
     """Whether of two starts, low < high, the higher is better for column j."""
-    k = q[PLACE, K]
-    if high > j - k:
+    if high > j - q[PLACE, K]:
         return False
-    if low < j - 2 * k + 1:
+    if low < j - q[PLACE, MOST]:
         return True
     return prefers(x, raw, back, w, q, high, low, j)
 
@@ -38,17 +35,18 @@ def smawk(x, raw, back, w, q, first, last, low, high, out):  # type: ignore[no-u
     columns = last - first + 1
     if columns < 1:
         return
-    # Survivors of level l lie in q[STACK, begin:end]; those of the next level behind them.
+    # Survivors of level l lie in q[STACK, begin:end]; those of the next level behind them. All
+    # rows are there at first; those that survive level 0 are moved to the front.
     for row in range(low, high + 1):
         q[STACK, row - low] = row
-    begin, end, level = 0, high - low + 1, 0
+    begin, rows_end, end, level = 0, high - low + 1, 0, 0
     while True:
         step = 1 << level
         count = columns >> level
         if count == 0:
             break
         top = end
-        for at in range(begin, end):
+        for at in range(begin, rows_end):
             row = q[STACK, at]
             while top > end and later_wins(
                 x, raw, back, w, q, q[STACK, top - 1], row, first + (top - end) * step - 1
@@ -57,14 +55,14 @@ def smawk(x, raw, back, w, q, first, last, low, high, out):  # type: ignore[no-u
             if top - end < count:
                 q[STACK, top] = row
                 top += 1
-        begin, end = end, top
-        q[PLACE, _BEGINS + level] = begin
+        begin, rows_end, end = end, top, top
+        q[PLACE, LEVELS + level] = begin
         level += 1
     while level > 0:
         level -= 1
         step = 1 << level
         count = columns >> level
-        at = q[PLACE, _BEGINS + level]
+        at = q[PLACE, LEVELS + level]
         for c in range(0, count, 2):
             j = first + (c + 1) * step - 1
             stop = q[out, j + step] if c + 1 < count else q[STACK, end - 1]
@@ -74,4 +72,4 @@ def smawk(x, raw, back, w, q, first, last, low, high, out):  # type: ignore[no-u
                 if later_wins(x, raw, back, w, q, best, q[STACK, at], j):
                     best = q[STACK, at]
             q[out, j] = best
-        end = q[PLACE, _BEGINS + level]
+        end = q[PLACE, LEVELS + level]

@@ -14,7 +14,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from importlib import import_module
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +25,9 @@ from numpy.typing import ArrayLike
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import COSTS, near_one
 from microagg.methods.univariate.ends import Fill, best_ends
+from microagg.methods.univariate.exact import MAX, SSE
+from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one
 from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.progress import DONE, State, new_state
 from microagg.tables.matrix import check_k
@@ -47,9 +50,11 @@ ALGORITHMS = {
     "galil-park": ("galil_park", "galil_park"),
     "halving": ("halving", "halving"),
 }
+# Those that need no largest size of a group, the fastest first.
+ANY_SIZE = ("wilber", "galil-park")
 
 # Measured on uniform data: simple+ is faster than halving for k up to this and up to 2√n.
-_SIMPLE_PLUS_UP_TO = 1000
+_SIMPLE_PLUS_UP_TO = 600
 
 
 def cut_sorted(
@@ -74,18 +79,19 @@ def cut_sorted(
         A function is called O(n²) times, or O(kn) times with ``splitting_is_beneficial``:
         if cutting a group of 2k or more in two never costs more.
     group_cost : float, optional
-        What each group costs beside; groups may then be of any size from k on.
+        What each group costs beside, in the unit of the cost of the values as they are; groups may
+        then be of any size from k on, and the method is "wilber" or "galil-park".
     max_groups : int, optional
         Largest number of groups.
     size_penalty : float, optional
-        Allow groups under k, at this much for each record that they lack. That is no
-        k-anonymity any more, and a DisclosureRiskWarning says so.
+        Allow groups under k, at this much for each record that they lack, by the same methods. That
+        is no k-anonymity any more, and a DisclosureRiskWarning says so.
 
     Returns
     -------
     int64 array: the end of each group; group g is ``x[ends[g-1]:ends[g]]``. The optimum
-    for the doubles given; of equal ones, the one with the larger last groups. For the variants
-    see :mod:`.variants`.
+    for the doubles given; of equal ones, the one with the larger last groups. How well
+    ``max_groups`` and costs of one's own are solved is said in :mod:`.variants`.
 
     >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2).tolist()
     [3, 6, 8]
@@ -100,49 +106,61 @@ def cut_sorted(
         raise InputError("cut_sorted takes finite values; there is a NaN or an infinity.")
     if (values[1:] < values[:-1]).any():
         raise InputError("cut_sorted takes ascending values; sort them first.")
-    chosen = {
-        "group_cost": group_cost,
-        "max_groups": max_groups,
-        "size_penalty": size_penalty,
-        "a function as cost": cost if callable(cost) else None,
-    }
-    asked = [name for name, setting in chosen.items() if setting is not None]
-    if not asked:
-        return _cut(values, k, method, str(cost), new_state())
-    if len(asked) > 1 or method != "auto":
-        raise InputError(
-            f"{' and '.join(asked)} is a variant of the problem with an algorithm of its own; use one "
-            "at a time and leave the method out."
-        )
-    for name in ("group_cost", "size_penalty"):
-        given = chosen[name]
-        if given is not None and not 0 <= float(given) < np.inf:  # type: ignore[arg-type]
-            raise InputError(f"{name} must be a finite number of at least 0; got {shown(given)}.")
-    from microagg.methods.univariate import variants
+    if max_groups is not None or callable(cost):
+        other = method != "auto" or group_cost is not None or size_penalty is not None
+        if other or (max_groups is not None and callable(cost)):
+            raise InputError(
+                "max_groups, and a function as cost, are variants of the problem with an algorithm of "
+                "their own; use one of them alone and leave the method out."
+            )
+        from microagg.methods.univariate import variants
 
-    if callable(cost):
-        return variants.cut_with_own_cost(values, k, cost, splitting_is_beneficial)
-    number = _number_of(cost)
-    # Sums of squares of values near the largest double would overflow.
-    unit = 2.0 ** -max(np.frexp(np.abs(values).max())[1] - 400, 0)
-    values = values * unit
-    price = unit * unit if cost == "sse" else unit
-    if group_cost is not None:
-        return variants.cut_with_group_cost(values, k, number, group_cost * price)
-    if max_groups is not None:
-        return variants.cut_into_at_most(values, k, number, check_k(max_groups, sys.maxsize))
-    warnings.warn(
-        "size_penalty allows groups of fewer than k records: the result need not be k-anonymous.",
-        DisclosureRiskWarning,
-        stacklevel=2,
-    )
-    return variants.cut_with_soft_minimum(values, k, number, float(size_penalty or 0.0) * price)
+        if callable(cost):
+            return variants.cut_with_own_cost(values, k, cost, splitting_is_beneficial)
+        most = check_k(max_groups, sys.maxsize)
+        return variants.cut_into_at_most(values, k, _number_of(cost), most)
+    ends = _cut(values, k, method, cost, new_state(), group_cost, size_penalty)
+    if size_penalty is not None:
+        warnings.warn(
+            "size_penalty allows groups of fewer than k records: the result need not be k-anonymous.",
+            DisclosureRiskWarning,
+            stacklevel=2,
+        )
+    return ends
 
 
 def _number_of(cost: str) -> int:
     if not isinstance(cost, str) or cost not in COSTS:
         raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
     return COSTS[cost]
+
+
+def _extra(x: Floats, k: int, cost: int, group_cost: object, size_penalty: object) -> Extra | None:
+    """What groups cost beside; None if so much that one group is best.
+
+    A penalty so high that no group will ever lack records is left out.
+    """
+    group = _fraction("group_cost", group_cost) or Fraction(0)
+    lack = _fraction("size_penalty", size_penalty)
+    if not group and lack is None:
+        return NOTHING
+    most = Fraction(float(x[-1])) - Fraction(float(x[0]))
+    most *= len(x) * (most if cost == SSE else 1)  # no partition costs more than that
+    if group > most:
+        return None
+    if lack is not None and lack > most + group:
+        lack = None
+    if cost == MAX:  # costs.py has twice that cost
+        group, lack = 2 * group, None if lack is None else 2 * lack
+    return Extra(k, group, lack) if group or lack is not None else NOTHING
+
+
+def _fraction(name: str, given: object) -> Fraction | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) < np.inf:
+        raise InputError(f"{name} must be a finite number of at least 0; got {shown(given)}.")
+    return Fraction(float(given))
 
 
 def hansen_mukherjee(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
@@ -165,14 +183,18 @@ def staggered(X: Floats, k: int, *, cost: str = "sse", progress: State | None = 
     return _partition(X, k, "staggered", cost, progress)
 
 
-def wilber(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def wilber(
+    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, progress: State | None = None
+) -> Cut:
     """Partition one column optimally, see :mod:`.wilber`."""
-    return _partition(X, k, "wilber", cost, progress)
+    return _partition(X, k, "wilber", cost, progress, group_cost)
 
 
-def galil_park(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def galil_park(
+    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, progress: State | None = None
+) -> Cut:
     """Partition one column optimally, see :mod:`.galil_park`."""
-    return _partition(X, k, "galil-park", cost, progress)
+    return _partition(X, k, "galil-park", cost, progress, group_cost)
 
 
 def fastest(
@@ -185,44 +207,71 @@ def fastest(
     return _partition(X, k, "auto", cost, progress)
 
 
-def _partition(X: Floats, k: int, method: str, cost: str, progress: State | None) -> Cut:
+def _partition(
+    X: Floats,
+    k: int,
+    method: str,
+    cost: str,
+    progress: State | None,
+    group_cost: float | None = None,
+) -> Cut:
     """Sort, cut, label. X has shape (n, 1), raw finite doubles."""
+    state = new_state() if progress is None else progress
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
-    ends = _cut(values, k, method, cost, new_state() if progress is None else progress)
-    near, _ = near_one(values)
-    total = _squares(near, ends[-1:])
-    lost = _squares(near, ends) / total if total > 0 else 0.0
-    del values, near
+    ends = _cut(values, k, method, cost, state, group_cost)
+    lost = _lost(near_one(values)[0], ends)
+    del values
     return Cut(labels_of(order, ends), lost)
 
 
 @entry
-def _squares(x, ends):  # type: ignore[no-untyped-def]
-    """Sum of squared distances to the means of the groups."""
-    total, start = 0.0, 0
+def _lost(x, ends):  # type: ignore[no-untyped-def]
+    """Squared distances to the means of the groups over those to the mean of all (0 if none)."""
+    within, sum_all, squares_all, start, middle = 0.0, 0.0, 0.0, 0, x[x.size // 2]
     for end in ends:
         base, s1, s2 = x[(start + end) // 2], 0.0, 0.0
         for t in range(start, end):
             y = x[t] - base
             s1 += y
             s2 += y * y
-        total += max(s2 - s1 * s1 / (end - start), 0.0)
+        within += max(s2 - s1 * s1 / (end - start), 0.0)
+        # The group's sums around the middle of all, with which those of all are made up.
+        d = base - middle
+        sum_all += s1 + (end - start) * d
+        squares_all += s2 + d * (2.0 * s1 + (end - start) * d)
         start = end
-    return total
+    total = squares_all - sum_all * sum_all / x.size
+    return within / total if total > 0.0 else 0.0
 
 
-def _cut(x: Floats, k: int, method: str, cost: str, state: State) -> Labels:
-    number = _number_of(cost)
-    if method == "auto":
-        small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * len(x)
-        method = "simple-plus" if small else "halving"
-    if method not in ALGORITHMS:
+def _cut(
+    x: Floats,
+    k: int,
+    method: str,
+    cost: str,
+    state: State,
+    group_cost: object = None,
+    size_penalty: object = None,
+) -> Labels:
+    """Ends of the groups of sorted values, by the algorithm named or the fastest one."""
+    number, n = _number_of(cost), len(x)
+    if method not in ALGORITHMS and method != "auto":
         names = listed(["auto", *ALGORITHMS], limit=99)
         raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
-    n = len(x)
-    if n < 2 * k:
+    for option, given in (("group_cost", group_cost), ("size_penalty", size_penalty)):
+        if given is not None and method not in ("auto", *ANY_SIZE):
+            raise InputError(
+                f"{option} needs method {listed(ANY_SIZE)}: {shown(method)} tries only groups of k to "
+                "2k−1 records, and with it others may be cheaper."
+            )
+    extra = _extra(x, k, number, group_cost, size_penalty)
+    if extra is None or (n < 2 * k and extra.lack is None):
         state[DONE] = n
         return np.array([n], dtype=np.int64)
+    if method == "auto":
+        small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * n
+        plain = "simple-plus" if small else "halving"
+        method = plain if extra == NOTHING else ANY_SIZE[0]
     module, name = ALGORITHMS[method]
     fill: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
-    return best_ends(fill, x, k, number, state)
+    return best_ends(fill, x, k, number, state, extra)

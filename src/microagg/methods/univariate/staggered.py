@@ -5,26 +5,18 @@ Idea      The best starts of the next k columns are all among columns settled al
           2k−1 back, and the matrix of their costs is totally monotone: SMAWK finds them.
 Cost      O(n) time and memory.
 Paper     Stamm & Schaub 2024, section 3.5 and Algorithm 1.
-Here      Blocks begin anew in every window of costs.py, where decisions are made exactly;
-          starts before the best one of the column before the block are left out. Ties go to the
+Here      Blocks begin anew in every window (windows.py); starts before the best one of the column
+          before the block are left out. Decisions are exact, see costs.py; ties go to the
           lower start.
 """
 
 from __future__ import annotations
 
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import (
-    GUESS,
-    LO,
-    PLACE,
-    K,
-    Line,
-    next_window,
-    run,
-    settle,
-    window_done,
-)
+from microagg.methods.univariate.costs import settle
+from microagg.methods.univariate.line import GUESS, LO, PLACE, K, Line
 from microagg.methods.univariate.smawk import smawk
+from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 

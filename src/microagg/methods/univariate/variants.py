@@ -1,24 +1,19 @@
-"""Variants of the univariate problem: a cost per group, at most q groups, a soft minimum, own costs.
+"""Variants of the univariate problem: at most q groups, own costs.
 
 Problem   Cut n sorted values into groups at the least cost, where
-          - each group costs ``group_cost`` more, so that large groups may pay; or
           - there are at most ``max_groups`` groups; or
-          - groups under k are allowed, at ``size_penalty`` for each record that they lack; or
           - the cost of a group is any function of its values.
-Idea      Splitting a group of 2k is no longer beneficial in the first two, so that a group
-          has no largest size; the costs are still concave, so that the best start of the
-          last group never moves back. With a cost per group, a queue holds the starts that
-          will be best for some stretch of columns, and a new start takes over the end of it,
-          found by bisection. With q groups, the best starts of each layer are found by
-          divide and conquer between those of their neighbours.
-Cost      group_cost O(n log n), max_groups O(q n log n), size_penalty O(kn); own costs call the
-          function O(n²) times, or O(kn) if splitting is declared to be beneficial.
-Paper     Stamm & Schaub 2024, section 6 (limitations and outlook) names the variants and says that
-          Wilber's and Galil & Park's algorithms solve the first; the queue used here is
-          Hirschberg & Larmore's (1987), for the sake of its short code.
-Here      Costs are compared in doubled precision from prefix sums around the median. They are not
-          certified as those of the plain problem are: costs that agree in about 28
-          digits of the largest sum count as equal, and then the lower start wins.
+          (A cost per group and a soft minimum size are in ``line.Extra``.)
+Idea      With at most q groups, splitting a group of 2k is no longer beneficial, so that a group has
+          no largest size; the costs are still concave, so that the best start of the
+          last group never moves back. The best starts of each layer, with one group more
+          than the last, are found by divide and conquer between those of their neighbours.
+Cost      max_groups O(q n log n) time, O(q n) memory; own costs call the function O(n²) times, or
+          O(kn) if splitting is declared to be beneficial.
+Paper     Stamm & Schaub 2024, section 6 (limitations and outlook) names the variants.
+Here      With max_groups, costs are compared in doubled precision from prefix sums around the median.
+          They are not certified as those of the plain problem are: costs that agree in about
+          28 digits of the largest sum count as equal, and then the lower start wins.
 """
 
 from __future__ import annotations
@@ -34,8 +29,9 @@ from microagg.groups import Floats, Labels
 from microagg.kernels.sums import two_sum
 from microagg.methods.univariate.compiled import entry, inner
 from microagg.methods.univariate.exact import MAX, ROUND_DOWN, ROUND_UP, SAE, add, divided, times
+from microagg.methods.univariate.line import near_one
 
-__all__ = ["cut_into_at_most", "cut_with_group_cost", "cut_with_own_cost", "cut_with_soft_minimum"]
+__all__ = ["cut_into_at_most", "cut_with_own_cost"]
 
 _MOST_BACK_POINTERS = 2**28
 
@@ -103,54 +99,6 @@ def _value(sums, f, i, j):  # type: ignore[no-untyped-def]
     return add(f[i, 0], f[i, 1], h, e)
 
 
-@inner
-def _better(sums, f, i, rival, j):  # type: ignore[no-untyped-def]
-    """Whether start i beats ``rival`` for column j; equal costs go to the lower start."""
-    h, e = _value(sums, f, i, j)
-    g, d = _value(sums, f, rival, j)
-    h, e = add(h, e, -g, -d)
-    if abs(h) <= sums.equal:
-        return i < rival
-    return h < 0
-
-
-@entry
-def _queue(sums, k, group_cost, f, back, starts, since):  # type: ignore[no-untyped-def]
-    n = sums.x.size
-    starts[0], since[0] = 0, k
-    front, size = 0, 1
-    for j in range(k, n + 1):
-        i = j - k  # a start that can be used from this column on
-        if i >= k:
-            # Starts that i beats before they come into use are never the best.
-            while (
-                size > front
-                and since[size - 1] >= j
-                and (_better(sums, f, i, starts[size - 1], since[size - 1]))
-            ):
-                size -= 1
-            if size == front:
-                starts[size], since[size] = i, j
-                size += 1
-            elif _better(sums, f, i, starts[size - 1], n):
-                low, high = max(since[size - 1], j), n  # i is not best at low, unless low is j
-                if _better(sums, f, i, starts[size - 1], low):
-                    high = low
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    if _better(sums, f, i, starts[size - 1], middle):
-                        high = middle
-                    else:
-                        low = middle
-                starts[size], since[size] = i, high
-                size += 1
-        while front + 1 < size and since[front + 1] <= j:
-            front += 1
-        back[j] = starts[front]
-        h, e = _value(sums, f, starts[front], j)
-        f[j, 0], f[j, 1] = add(h, e, group_cost, 0.0)
-
-
 @entry
 def _layer(sums, k, before, after, back, first, columns):  # type: ignore[no-untyped-def]
     """Best starts of all columns from ``first`` on, given the costs with one group fewer."""
@@ -179,29 +127,6 @@ def _layer(sums, k, before, after, back, first, columns):  # type: ignore[no-unt
             columns[top, 2], columns[top, 3] = best, most
 
 
-@entry
-def _soft(sums, k, penalty, f, back):  # type: ignore[no-untyped-def]
-    n = sums.x.size
-    for j in range(1, n + 1):
-        least, least_low, best = np.inf, 0.0, 0
-        for i in range(max(j - 2 * k + 1, 0), j):
-            h, e = _value(sums, f, i, j)
-            if j - i < k:
-                h, e = add(h, e, penalty * (k - (j - i)), 0.0)
-            g, _ = add(h, e, -least, -least_low) if least < np.inf else (-1.0, 0.0)
-            if g < -sums.equal:
-                least, least_low, best = h, e, i
-        f[j, 0], f[j, 1], back[j] = least, least_low, best
-
-
-def cut_with_group_cost(x: Floats, k: int, cost: int, group_cost: float) -> Labels:
-    """Ends of the groups when each group costs ``group_cost`` more."""
-    f, back = _empty_costs(len(x)), np.zeros(len(x) + 1, dtype=np.int64)
-    starts, since = np.empty_like(back), np.empty_like(back)
-    _queue(_sums(x, cost), k, group_cost, f, back, starts, since)
-    return ends_of(back)
-
-
 def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
     """Ends of the groups when there are at most ``max_groups``."""
     n = len(x)
@@ -211,7 +136,8 @@ def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
             f"max_groups={max_groups} on {n} values needs {layers * n:,} back pointers, more than "
             f"{_MOST_BACK_POINTERS:,}. Use group_cost, which needs no layers, or fewer values."
         )
-    sums = _sums(x, cost)
+    # Sums of squares of values near the largest double would overflow.
+    sums = _sums(near_one(x)[0], cost)
     before = _empty_costs(n)
     backs = np.zeros((layers, n + 1), dtype=np.int32)
     columns = np.empty((n + 2, 4), dtype=np.int64)
@@ -233,14 +159,6 @@ def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
         ends.append(j)
         j = int(backs[layer, j])
     return np.array(ends[::-1], dtype=np.int64)
-
-
-def cut_with_soft_minimum(x: Floats, k: int, cost: int, size_penalty: float) -> Labels:
-    """Ends of the groups when a group may lack records, at ``size_penalty`` each."""
-    f, back = _empty_costs(len(x)), np.zeros(len(x) + 1, dtype=np.int64)
-    f[:, 1] = 0.0
-    _soft(_sums(x, cost), k, size_penalty, f, back)
-    return ends_of(back)
 
 
 def cut_with_own_cost(

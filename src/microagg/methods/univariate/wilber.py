@@ -9,40 +9,32 @@ Idea      With columns up to c settled, guess that the best starts of the next o
 Cost      O(n) time and memory.
 Paper     Wilber 1988; adapted to groups of k..2k−1 by Stamm & Schaub 2024, section 3.4.
 Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c is allowed, and
-          not past a window of costs.py, where decisions are made exactly. Ties go to the
-          lower start.
+          not past a window (windows.py). With a cost per group there is no such limit. Decisions
+          are exact, see costs.py; ties go to the lower start.
 """
 
 from __future__ import annotations
 
 from microagg.methods.univariate.compiled import entry
-from microagg.methods.univariate.costs import (
-    GUESS,
-    LO,
-    PLACE,
-    K,
-    Line,
-    next_window,
-    run,
-    settle,
-    window_done,
-)
+from microagg.methods.univariate.costs import settle
+from microagg.methods.univariate.line import GUESS, LO, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk
+from microagg.methods.univariate.windows import first_start, next_window, run, window_done
 from microagg.progress import STOP, State
 
 
 @entry
 def _wilber(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
-    k = q[PLACE, K]
+    k, most = q[PLACE, K], q[PLACE, MOST]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)
         if begin > end:
             return
         lo = q[PLACE, LO]
         c = begin - 1
-        r = max(begin - 2 * k + 1, 0)
+        r = first_start(back, q, begin)
         while c < end:
-            p = min(2 * c - r + 1, c + 2 * k - 1, end)
+            p = min(2 * c - r + 1, c + most, end)
             # Starts up to c, then those after c: only groups of k and more can begin there.
             found = 0
             for first, low, high in ((c + 1, r, c), (c + 1 + k, c + 1, p - k)):
