@@ -8,15 +8,13 @@ import numpy as np
 
 from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
-from microagg.methods.refine.anneal import anneal
 from microagg.methods.refine.pool import draw
-from microagg.progress import STOP
 
 GROUPS_IN_A_CELL = 128  # to anneal
 
 
 class Cells(NamedTuple):
-    """The records of cell c are rows[first[c] : first[c + 1]]; the last ``first`` is n."""
+    """The records of cell c are rows[first[c] : first[c + 1]], group after group."""
 
     rows: Any  # (n,)
     first: Any  # (cells + 1,)
@@ -95,23 +93,3 @@ def split(X, labels, n_groups, most, random):  # type: ignore[no-untyped-def]
         at, count, top = stop, count + 1, top - 1
     cells.first[count] = filled
     return Cells(cells.rows, cells.first[: count + 1])
-
-
-@kernel
-def anneal_cells(X, labels, k, cells, begin, end, steps, heat, seeds, state):  # type: ignore[no-untyped-def]
-    """Anneal the cells begin..end−1, so many steps for each group; labels as from ``split``."""
-    for c in range(begin, end):
-        if state[STOP]:
-            break
-        first = cells.first[c]
-        n = cells.first[c + 1] - first
-        own, records = np.empty(n, np.int64), np.empty((n, X.shape[1]))
-        for a in range(n):
-            row = cells.rows[first + a]
-            own[a] = labels[row] - first
-            for j in range(X.shape[1]):
-                records[a, j] = X[row, j]
-        turns = int(np.ceil(steps * (own[n - 1] + 1)))
-        anneal(records, own, k, turns, heat.hot, heat.cold, seeds[c], state)
-        for a in range(n):
-            labels[cells.rows[first + a]] = first + own[a]

@@ -21,7 +21,8 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.cells import GROUPS_IN_A_CELL, anneal_cells, split
+from microagg.methods.refine.anneal import anneal
+from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
 from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
@@ -102,9 +103,15 @@ def _anneal_all(
     cells = split(run.X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
     seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
 
-    def work(begin: int, end: int, _: int) -> None:
-        if not run.over():  # a cell that is left out stays as it is
-            anneal_cells(run.X, labels, run.k, cells, begin, end, steps, heat, seeds, run.state)
+    def work(cell: int, _: int, __: int) -> None:
+        if run.over():  # a cell that is left out stays as it is
+            return
+        first = cells.first[cell]
+        rows = cells.rows[first : cells.first[cell + 1]]
+        own = labels[rows] - first
+        turns = int(np.ceil(steps * (own[-1] + 1)))
+        anneal(run.X[rows], own, run.k, turns, heat.hot, heat.cold, seeds[cell], run.state)
+        labels[rows] = own + first
 
     share_out(work, len(seeds), run.state, done, at_once=1)
     return canonical_labels(labels)
