@@ -2,7 +2,9 @@
 
 One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
 start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
-tables in blocks: the groups along their borders are worse at first, which refinement mends.
+tables in blocks: the groups along their borders are worse at first, which refinement mends. In small
+tables refinement has so many steps for each group that the start does not matter: there
+the blocks are the groups, and a first call need not wait until MDAV is compiled.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from microagg.kernels.halve import halve
 from microagg.kernels.jit import kernel
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.refine import refine
+from microagg.methods.refine.refine import LARGE, refine
 from microagg.progress import State, new_state
 
 _BLOCK = 131_072  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
 _RECORDS_A_SECOND = 20_000
+_FEW = 2_000  # records up to which the start does not matter
 
 
 @kernel
@@ -38,7 +41,7 @@ def _blocks(X, k, most):  # type: ignore[no-untyped-def]
     ends[0], top = n, 1
     while top > 0:
         start, stop = first[count], ends[top - 1]
-        if stop - start > max(most, 4 * k):
+        if stop - start > most:
             middle = start + k * ((stop - start) // (2 * k))
             halve(X, rows, start, stop, middle, low, high, keys)
             ends[top] = middle
@@ -50,14 +53,18 @@ def _blocks(X, k, most):  # type: ignore[no-untyped-def]
 
 
 def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
-    """Partition by MDAV in blocks of neighbouring records: O(n log n) time."""
-    rows, first = _blocks(X, k, most)
+    """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
+
+    Blocks of fewer than 2k records are groups as they are.
+    """
+    rows, first = _blocks(X, k, max(most, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
             own = np.sort(rows[first[b] : first[b + 1]])
-            labels[own] = first[b] + mdav(np.ascontiguousarray(X[own]), k)
+            small = len(own) < 2 * k
+            labels[own] = first[b] + (0 if small else mdav(np.ascontiguousarray(X[own]), k))
 
     share_out(work, len(first) - 1, state, at_once=1)
     return labels
@@ -88,7 +95,9 @@ def auto(
     state = new_state() if progress is None else progress
     started = time.monotonic()
     short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
-    labels = mdav_in_blocks(X, k, state, _SMALL if short else _BLOCK)
+    few = len(X) <= _FEW and k <= LARGE and effort != "fast"
+    most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
+    labels = mdav_in_blocks(X, k, state, most)
     if time_limit is not None:
         time_limit = max(0.0, time_limit - (time.monotonic() - started))
     return refine(

@@ -171,11 +171,12 @@ def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-untyped-def]
+def anneal(X, labels, k, steps, hot, cold, unit, seed, state):  # type: ignore[no-untyped-def]
     """Improve the labels 0, 1, … of a table in place; return the number of groups.
 
     Every group has k to 2k−1 records, before and after every step. The temperature falls from
-    ``hot`` to ``cold`` in the unit of SSE.
+    ``hot`` to ``cold``. It is counted in the geometric mean of the mean SSE of a group in the table,
+    ``unit``, and in the pool: records far apart and records close together are then both in motion.
     """
     groups, count = _form(X, labels, k)
     most = max(2, min(_GROUPS_IN_A_POOL, _RECORDS_IN_A_POOL // k))
@@ -193,7 +194,7 @@ def anneal(X, labels, k, steps, hot, cold, seed, state):  # type: ignore[no-unty
         new_q = _number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
-        temperature = hot + (cold - hot) * step / steps
+        temperature = (hot + (cold - hot) * step / steps) * np.sqrt(unit * before / q)
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
             count = _replace(X, groups, count, chosen, q, pool, m, new_q)
         if CHECKED:

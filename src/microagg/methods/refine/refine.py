@@ -45,7 +45,7 @@ _BUDGETS = {
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
-_LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
+LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
 
 def _plan(budget: Budget, n_groups: int, k: int) -> tuple[int, float]:
@@ -71,10 +71,11 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
 
 
 class _Heat(NamedTuple):
-    """Temperatures at the beginning and the end of a pass, in the unit of SSE."""
+    """Temperatures at the beginning and the end of a pass, and their unit (anneal.py)."""
 
     hot: float
     cold: float
+    unit: float
 
 
 class Run(NamedTuple):
@@ -110,7 +111,7 @@ def _anneal_all(
         rows = cells.rows[first : cells.first[cell + 1]]
         own = labels[rows] - first
         turns = int(np.ceil(steps * (own[-1] + 1)))
-        anneal(run.X[rows], own, run.k, turns, heat.hot, heat.cold, seeds[cell], run.state)
+        anneal(run.X[rows], own, run.k, turns, *heat, seeds[cell], run.state)
         labels[rows] = own + first
 
     share_out(work, len(seeds), run.state, done, at_once=1)
@@ -123,11 +124,12 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
     n_groups = int(labels.max()) + 1
     passes, steps = _plan(budget, n_groups, run.k)
     # The more steps there are, the slower it cools, and the more of its order it may lose at first.
-    unit = min(budget.hot * np.sqrt(steps * passes), _HOTTEST) * least / n_groups
+    hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
+    unit = least / n_groups
     for turn in range(passes):
         if run.over() or least == 0:
             break
-        heat = _Heat(unit * (1 - turn / passes) ** 2, unit * (1 - (turn + 1) / passes) ** 2)
+        heat = _Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
         done = records * (turn + 1) // passes - records * turn // passes
         labels = _anneal_all(run, labels, turn, steps, heat, done)
         sse = sum_of_squares(run.X, labels)
@@ -178,7 +180,7 @@ def refine(
     with stop_after(state, time_limit, len(X)):
         if best.max() == 0 or run.over():
             found = best
-        elif k > _LARGE:
+        elif k > LARGE:
             found = part_pairs(X, best, k, budget.sweeps, seed, state, run.over)
         elif effort == "best":
             found = search_best(run, best, budget, endless=time_limit is not None)
