@@ -333,12 +333,14 @@ def _search(  # type: ignore[no-untyped-def]
             continue
         _pay(table, rows[item], held, -1)
     _pay(table, seed, held, -1)
+    if nodes <= 0 and start < 0:
+        limit = -np.inf  # not all were listed
     return floor, limit
 
 
 @kernel
 def _price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, state):  # type: ignore[no-untyped-def]
-    """Search the groups of the seeds begin..end−1; False when there was no room for all.
+    """Search the groups of the seeds begin..end−1; False when not all could be listed.
 
     ``each`` columns of a seed are kept, the lowest; 0 for all, as long as there is room.
     """
@@ -482,8 +484,12 @@ class Pricer:
         slack: float,
         most: int,
         cuts: Cuts = NO_CUTS,
+        nodes: int = 10**7,
     ) -> Columns | None:
-        """Find all groups of reduced cost below ``slack``; None if there are more than ``most``."""
+        """Find all groups of reduced cost below ``slack``; None if there are more than ``most``.
+
+        None also if the search of a seed takes more than so many nodes.
+        """
         order, table = self._table(duals, cuts)
         floors = np.empty(len(order))
         pieces: dict[int, Columns] = {}
@@ -497,10 +503,10 @@ class Pricer:
             while True:
                 found = self._room(min(room, most + 1))
                 if _price_seeds(
-                    table, self.k, begin, end, slack, n, 10**12, 0, found, floors, self.state
+                    table, self.k, begin, end, slack, n, nodes, 0, found, floors, self.state
                 ):
                     break
-                if room > most:
+                if room > most or found.count[0] < room:
                     full[0] = True
                     return
                 room *= 8

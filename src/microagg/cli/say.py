@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from microagg.measure.risk import Risk
     from microagg.measure.utility import Utility
     from microagg.protect import Release
+    from microagg.results import Partition
     from microagg.verify import Verification
 
 __all__ = ["say_loss", "say_parts", "say_report", "say_risk", "say_verification"]
@@ -29,11 +30,17 @@ def say_parts(speaker: Speaker, release: Release) -> None:
         if part.stopped:
             speaker.say("", "stopped early, as asked: these are the best groups found until then")
         if part.gap is not None:
-            speaker.say(
-                "",
-                f"proved: no groups of {part.k} or more lose less than "
-                f"{percent(part.information_loss * (1 - part.gap))} %",
-            )
+            speaker.say("", _proof(part))
+
+
+def _proof(part: Partition) -> str:
+    if part.gap == 0:
+        return f"proved optimal: no groups of {part.k} or more lose less"
+    least = percent(part.information_loss * (1 - (part.gap or 0)))
+    return (
+        f"proved: no groups of {part.k} or more lose less than {least} %; these are within "
+        f"{percent(100 * (part.gap or 0))} % of the optimum"
+    )
 
 
 def say_loss(speaker: Speaker, loss: Utility) -> None:

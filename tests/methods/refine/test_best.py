@@ -172,7 +172,7 @@ def test_best_is_the_same_for_any_number_of_threads(records, short, monkeypatch)
         found.append(microagg.partition(X, 3, effort="best"))
     assert np.array_equal(found[0].labels, found[1].labels)
     oracles.check_partition(found[0], X, 3)
-    assert found[0].sse < microagg.partition(X, 3, effort="fast").sse
+    assert found[0].sse < microagg.partition(X, 3, method="mdav").sse
 
 
 @pytest.mark.parametrize("k", [1, 3, 40])

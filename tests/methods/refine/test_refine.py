@@ -86,9 +86,8 @@ def checked_anneal():
     module.CHECKED = True
     try:
         function = numba.njit(module.anneal.py_func)
-        function(
-            np.zeros((4, 1)), np.array([0, 0, 1, 1]), 2, 1, 1.0, 1.0, np.uint64(0), new_state()
-        )
+        X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
+        function(X, labels, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function

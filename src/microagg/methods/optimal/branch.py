@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from microagg.results import PROOF
 
 _ROUNDS_OF_CUTS = 12
 _CUTS_AT_ONCE = 100
+_GROUPS_OF_HEURISTIC = 4  # for each record; with more, the integer solver takes minutes
 _WORTH = 1e-3  # a round of cuts must close this part of a node's gap, or branching goes on
 
 
@@ -101,28 +102,11 @@ class Choice:
         """Give the solver the groups and cuts as they are now."""
         self.members, self.costs = members, costs
         self._lp = new_program(presolve="off")
-        n, m = self.n, len(costs)
-        ones, rows = np.ones(n), np.arange(n, dtype=np.int32)
-        self._lp.addRows(n, ones, ones, 0, np.zeros(n, np.int32), rows[:0], ones[:0])
+        _add_groups(self._lp, self.n, members, costs, self.upper)
         self._column, place = np.nonzero(members >= 0)
         self._row = members[self._column, place]
-        sizes = np.bincount(self._column, minlength=m)
-        starts = (np.cumsum(sizes) - sizes).astype(np.int32)
-        self._lp.addCols(
-            m,
-            costs,
-            np.zeros(m),
-            np.full(m, np.inf),
-            len(self._row),
-            starts,
-            self._row,
-            np.ones(len(self._row)),
-        )
-        # A record may stay out for more than all are worth: so there is always a solution.
-        dear = np.full(n, self.upper)
-        self._lp.addCols(n, dear, np.zeros(n), np.full(n, np.inf), n, rows, rows, ones)
         self.triples = np.empty((0, 3), np.int32)
-        self._held = csr_matrix((m, 0))
+        self._held = csr_matrix((len(costs), 0))
         self._add_cuts(triples)
 
     def _add_cuts(self, triples: Members) -> None:
@@ -216,8 +200,8 @@ class Choice:
 
     def _at_the_root(self, look: _Look, heuristic_nodes: int) -> _Look | None:
         """Search for a better partition, then drop the groups that are in none."""
+        self._heuristic(look.reduced, heuristic_nodes)
         self._drop(look)
-        self._heuristic(heuristic_nodes)
         if look.bound < self._goal() and len(self.costs):
             again = self._look(_Node(0.0, 0, ()))
             if again is None:
@@ -233,27 +217,27 @@ class Choice:
         if not keep.all():
             self._load(self.members[keep], self.costs[keep], self.triples)
 
-    def _heuristic(self, nodes: int) -> None:
-        """Let the solver's own integer search look for a better partition; it proves nothing."""
+    def _heuristic(self, reduced: Floats, nodes: int) -> None:
+        """Let the solver's own integer search choose from the best groups; it proves nothing."""
         import highspy
 
         left = self._deadline - time.monotonic()
         if left <= 0 or not len(self.costs) or nodes == 0:
             return
-        program = new_program(mip_max_nodes=nodes)
-        program.passModel(self._lp.getModel())
-        m = len(self.costs)
-        columns = np.arange(m, dtype=np.int32)
-        program.changeColsIntegrality(
-            m, columns, np.full(m, highspy.HighsVarType.kInteger, dtype=object)
-        )
+        few = np.sort(np.argsort(reduced, kind="stable")[: _GROUPS_OF_HEURISTIC * self.n])
+        members, m = self.members[few], len(few)
+        program = new_program(mip_max_nodes=nodes, objective_bound=self.upper)
+        _add_groups(program, self.n, members, self.costs[few], self.upper)
+        whole = np.full(m, highspy.HighsVarType.kInteger, dtype=object)
+        program.changeColsIntegrality(m, np.arange(m, dtype=np.int32), whole)
         if np.isfinite(left):
-            program.setOptionValue("time_limit", 0.5 * left)
-        program.setOptionValue("objective_bound", self.upper)
+            program.setOptionValue("time_limit", 0.3 * left)
         program.run()
-        x = np.array(program.getSolution().col_value)
-        if len(x):
-            self._try(x[:m])
+        x = np.zeros(len(self.costs))
+        solution = np.array(program.getSolution().col_value)
+        if len(solution):
+            x[few] = solution[:m]
+            self._try(x)
 
     def _pair(self, x: Floats) -> tuple[int, int] | None:
         """The pair of records that is shared by about half a group; None without fractions."""
@@ -267,3 +251,18 @@ class Choice:
         if not split:
             return None
         return min(split, key=lambda pair: (round(abs(split[pair] - 0.5), 9), pair))
+
+
+def _add_groups(program: Any, n: int, members: Members, costs: Floats, dear: float) -> None:
+    """Put groups into an empty program, so that each of n records is in one.
+
+    A record may stay out for more than all are worth: so there is always a solution.
+    """
+    ones, rows, m = np.ones(n), np.arange(n, dtype=np.int32), len(costs)
+    program.addRows(n, ones, ones, 0, np.zeros(n, np.int32), rows[:0], ones[:0])
+    sizes = np.count_nonzero(members >= 0, axis=1)
+    starts = (np.cumsum(sizes) - sizes).astype(np.int32)
+    held = members[members >= 0]
+    free = np.full(m, np.inf)
+    program.addCols(m, costs, np.zeros(m), free, len(held), starts, held, np.ones(len(held)))
+    program.addCols(n, np.full(n, dear), np.zeros(n), np.full(n, np.inf), n, rows, rows, ones)

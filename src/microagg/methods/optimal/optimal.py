@@ -33,7 +33,7 @@ from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 from microagg.results import PROOF, Proved
 
-_GROUPS_LISTED = 150_000
+_GROUPS_LISTED = 150  # for each record
 _CUTS_AT_ONCE = 150
 _ROUNDS_OF_CUTS = 60
 _WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
@@ -60,7 +60,7 @@ def optimal(
     *,
     time_limit: float | None = None,
     random_state: int | None = 0,
-    nodes: int = 10_000,
+    nodes: int = 1000,
     progress: State | None = None,
 ) -> Proved:
     """Find a partition of least SSE, and prove how near the optimum it is.
@@ -103,6 +103,7 @@ class _Search:
         self, X: Floats, k: int, deadline: float, random_state: int | None, state: State
     ) -> None:
         self.X, self.k, self.deadline, self.state = X, k, deadline, state
+        self.depth = 10**7 if k <= 5 else 3000  # nodes of pricing, for each seed and size
         seed = int(np.random.default_rng(random_state).integers(2**31))
         partitions = [self._start("balanced", seed)]
         while len(partitions) < 4 and time.monotonic() < deadline:
@@ -125,7 +126,7 @@ class _Search:
             return Proved(self.labels, 0.0)
         n = len(self.X)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
-        generation.run(self.deadline)
+        generation.run(self.deadline, self.depth)
         self._learn(generation.best)
         self.state[DONE] = n // 2
         listed_at = np.inf
@@ -133,7 +134,7 @@ class _Search:
             if self._over():
                 break
             if turn % 4 == 0:
-                self._choose(generation.master.members, 1, 200)
+                self._choose(generation.master.members, 1, 50)
             gap = self.upper - self.lower
             if gap < 0.8 * listed_at:
                 listed_at = gap
@@ -145,7 +146,7 @@ class _Search:
                 break
             self.state[DONE] = n // 2 + (n // 2) * turn // (_ROUNDS_OF_CUTS + 1)
         if not self._over():
-            self._choose(generation.master.members, 1, 1000)
+            self._choose(generation.master.members, 1, 200)
         return Proved(self.labels, max(min(self.lower, self.upper), 0.0))
 
     def _over(self) -> bool:
@@ -166,7 +167,7 @@ class _Search:
             return False
         before = generation.best.bound
         generation.master.add_cuts(triples)
-        generation.run(self.deadline)
+        generation.run(self.deadline, self.depth)
         self._learn(generation.best)
         return generation.best.bound - before > _WORTH * (self.upper - before)
 
@@ -174,10 +175,12 @@ class _Search:
         """List all groups that a better partition can have, and choose; False if there are too many."""
         best = generation.best
         slack = (self.upper - best.bound) * (1 + 1e-9) + 1e-12 * self.upper
-        found = generation.pricer.within(best.duals, slack, _GROUPS_LISTED, best.cuts)
+        found = generation.pricer.within(
+            best.duals, slack, _GROUPS_LISTED * len(self.X), best.cuts, self.depth
+        )
         if found is None:
             return False
-        choice = self._choose(found.members, nodes, 1000)
+        choice = self._choose(found.members, nodes, 200)
         self.lower = max(self.lower, min(choice.lower, self.upper))
         tell_best(self.state, self.upper, self.lower)
         return True
