@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from microagg.errors import StopSearch
-from microagg.progress import DONE, STOP, Progress, new_state, run_watched, stop_after, tell_best
+from microagg.progress import (
+    DONE,
+    STOP,
+    Progress,
+    new_state,
+    run_watched,
+    seconds_left,
+    stop_after,
+    tell_best,
+)
 
 
 def test_reports_while_running_and_at_the_end():
@@ -119,9 +129,12 @@ def test_time_that_is_over_stops_the_block_alone():
     assert not state[STOP]
     with stop_after(state, None):
         assert not state[STOP]
+        assert seconds_left(state) == np.inf
     with stop_after(state, 1e12, 1_000):
+        assert 0.9e12 < seconds_left(state) <= 1e12
         state[STOP] = 1  # somebody else
     assert state[STOP] == 1
+    assert seconds_left(state) == np.inf
 
 
 def test_records_done_rise_with_the_time():

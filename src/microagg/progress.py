@@ -21,9 +21,9 @@ State = NDArray[np.int64]
 
 # Places in the shared array: records done so far; not 0 when the kernel shall return; of the
 # records done, those by a second thread (which only the first adds to DONE, so that it never falls);
-# not 0 as soon as what is returned when stopped is a valid partition; its SSE and a proved bound, as the
-# bits of doubles.
-DONE, STOP, BESIDE, VALID, SSE, BOUND = range(6)
+# not 0 as soon as what is returned when stopped is a valid partition; its SSE, a proved bound, and when
+# time is over on the monotonic clock, as the bits of doubles.
+DONE, STOP, BESIDE, VALID, SSE, BOUND, ENDS = range(7)
 _ASKED, _LATE = 1, 2  # why to stop
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -56,7 +56,7 @@ Report = Callable[[Progress], object]
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    return np.zeros(6, dtype=np.int64)
+    return np.zeros(7, dtype=np.int64)
 
 
 def tell_best(state: State, sse: float, bound: float | None = None) -> None:
@@ -66,6 +66,12 @@ def tell_best(state: State, sse: float, bound: float | None = None) -> None:
     if bound is not None:
         values[BOUND] = bound
     state[VALID] = 1
+
+
+def seconds_left(state: State) -> float:
+    """Tell the time until :func:`stop_after` asks to stop, for solvers that have a clock of their own."""
+    ends = float(state.view(np.float64)[ENDS])
+    return max(0.0, ends - time.monotonic()) if ends else float("inf")
 
 
 @contextmanager
@@ -81,6 +87,7 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
     from threading import Event, Thread  # here, for the sake of a fast import
 
     begins, over = time.monotonic(), Event()
+    state.view(np.float64)[ENDS] = begins + seconds
 
     def watch() -> None:
         while (gone := time.monotonic() - begins) < seconds:
@@ -99,6 +106,7 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
     finally:
         over.set()
         watcher.join()
+        state[ENDS] = 0
         if state[STOP] == _LATE:
             state[STOP] = 0
 

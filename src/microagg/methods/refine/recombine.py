@@ -33,7 +33,7 @@ from microagg.methods.refine.variants import (
     reduced_costs,
     variants,
 )
-from microagg.progress import STOP, State
+from microagg.progress import STOP, State, seconds_left
 
 _NEAR = 20  # nearest neighbours of each member that a group's variants may take in
 _SOURCES = 6  # columns whose variants are looked at in a round, for each group of the partition
@@ -43,6 +43,7 @@ _NEW = 3_000  # columns added in a round of pricing at most
 _ROOM = 2_000_000  # numbers that the variants of a round may take
 _TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
 _SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
+_SECONDS = 15.0  # of an integer program, where there is a time limit
 _SPREAD = 2.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
@@ -165,6 +166,10 @@ class _Program:
         every = np.arange(count, dtype=np.int32)
         self._highs.changeColsIntegrality(count, every, np.ones(count, np.uint8))
         self._highs.setSolution(count, every, first.astype(float))
+        # Within its heuristics the solver looks at the clock but does not ask whether to stop.
+        left = seconds_left(self._state)
+        if left < np.inf:
+            self._highs.setOptionValue("time_limit", min(left, _SECONDS))
         self._highs.run()
         return np.flatnonzero(np.array(self._highs.getSolution().col_value) > 0.5)
 
