@@ -11,7 +11,8 @@ import microagg
 import naive
 from microagg.bounds import columns
 from microagg.bounds.columns import proved
-from microagg.bounds.pricing import NO_CUTS, Cuts, Pricer
+from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricing import NO_CUTS, Cuts
 
 
 def small_tables(count, seed=0):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import naive
-from microagg.bounds.pricing import NO_CUTS, Cuts, Pricer
+from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricing import NO_CUTS, Cuts
 from microagg.kernels import threads
 
 

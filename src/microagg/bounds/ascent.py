@@ -15,7 +15,8 @@ import time
 import numpy as np
 
 from microagg.bounds.columns import Prices, proved
-from microagg.bounds.pricing import NO_CUTS, Pricer
+from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricing import NO_CUTS
 from microagg.groups import Floats
 from microagg.progress import STOP
 

@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.bounds.master import Master, Members, Solved
-from microagg.bounds.pricing import NO_CUTS, Cuts, Pricer, allowance, in_order
+from microagg.bounds.pricer import Pricer, in_order
+from microagg.bounds.pricing import NO_CUTS, Cuts, allowance
 from microagg.groups import Floats, Labels
 from microagg.progress import STOP
 

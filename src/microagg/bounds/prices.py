@@ -9,7 +9,7 @@ import numpy as np
 from microagg.bounds.ascent import ascend
 from microagg.bounds.columns import Generation, Prices, groups_of, shares
 from microagg.bounds.neighbours import neighbour_bound
-from microagg.bounds.pricing import Pricer
+from microagg.bounds.pricer import Pricer
 from microagg.groups import Floats, canonical_labels, sum_of_squares
 from microagg.progress import DONE, STOP, State, stop_after
 

@@ -11,7 +11,7 @@ import microagg
 import naive
 import oracles
 from microagg.bounds.columns import Generation
-from microagg.bounds.pricing import Pricer
+from microagg.bounds.pricer import Pricer
 from microagg.encode.scale import fit_scale
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples

@@ -24,7 +24,7 @@ import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
 from microagg.bounds.master import Members, costs_of
-from microagg.bounds.pricing import Pricer
+from microagg.bounds.pricer import Pricer
 from microagg.errors import InputError, check_time_limit
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.auto import auto
@@ -33,6 +33,7 @@ from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 from microagg.results import PROOF, Proved
 
+_EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
 _CUTS_AT_ONCE = 150
 _ROUNDS_OF_CUTS = 60
@@ -105,7 +106,7 @@ class _Search:
         self.X, self.k, self.deadline, self.state = X, k, deadline, state
         self.depth = 10**7 if k <= 5 else 3000  # nodes of pricing, for each seed and size
         seed = int(np.random.default_rng(random_state).integers(2**31))
-        partitions = [self._start("balanced", seed)]
+        partitions = [self._start("best" if len(X) > _EASY else "balanced", seed)]
         while len(partitions) < 4 and time.monotonic() < deadline:
             partitions.append(self._start("fast", seed + len(partitions)))
         partitions.sort(key=lambda labels: sum_of_squares(X, labels))
