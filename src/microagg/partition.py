@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from microagg.encode.scale import check_scale, fit_scale, total_squares
-from microagg.errors import InputError, check_effort, check_random_state, listed, shown
+from microagg.errors import (
+    InputError,
+    check_effort,
+    check_random_state,
+    check_time_limit,
+    listed,
+    shown,
+)
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
 from microagg.progress import STOP, Report, State, new_state, run_watched
@@ -116,7 +123,7 @@ def partition(
         lower_bound=least,
         stopped=bool(state[STOP]),
     )
-    if effort and not raw:  # what the exact methods found cannot be improved
+    if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
         search = {"effort": effort, "time_limit": None, "random_state": random_state}
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
@@ -157,6 +164,10 @@ def settings_of(
     check_random_state(random_state)
     known = check_options(method, options)
     settings = {**known, **options}
+    if "effort" in known:
+        check_effort(settings["effort"])
+    if "time_limit" in known:
+        check_time_limit(settings["time_limit"])
     if "random_state" in known:
         settings["random_state"] = random_state
     return settings

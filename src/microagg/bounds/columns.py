@@ -88,7 +88,7 @@ class Generation:
         typical = shares(pricer.X, groups[0])
         floor = pricer.near[:, k - 1] / (2 * k)  # the neighbour bound's prices
         high = 2 * np.maximum(typical, 0.1 * typical.mean())
-        self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high)
+        self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high, pricer.state)
         for each in groups:
             self.master.add(each)
         self.best = Prices(floor, NO_CUTS, proved(pricer, floor, NO_CUTS, np.zeros(len(floor))))

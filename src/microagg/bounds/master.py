@@ -13,6 +13,7 @@ program is never unbounded.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from microagg.bounds.pricing import NO_CUTS, Cuts
 from microagg.groups import Floats
+from microagg.progress import STOP, State
 
 Members = NDArray[np.int32]
 
@@ -48,14 +50,35 @@ def touches(members: Members, cuts: Cuts) -> NDArray[np.bool_]:
     return out
 
 
-def new_program(**options: Any) -> Any:
-    """A program of HiGHS that says nothing, with one thread so that results are the same everywhere."""
+def new_program(state: State, **options: Any) -> Any:
+    """A program of HiGHS that says nothing and stops when asked to.
+
+    It has one thread, so that results are the same everywhere.
+    """
     import highspy  # here, for the sake of a fast import
 
     program: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, value in {"output_flag": False, "threads": 1, **options}.items():
         program.setOptionValue(option, value)
+
+    def answer(event: Any) -> None:
+        if state[STOP]:
+            event.interrupt()
+
+    for asks in (program.cbSimplexInterrupt, program.cbMipInterrupt):
+        asks.subscribe(answer)
     return program
+
+
+def solver_unit(mean: float) -> float:
+    """A power of two by which to multiply records, so that groups of this mean SSE have about 1.
+
+    The solver's tolerances are absolute. A power of two changes no digit of a value.
+
+    >>> solver_unit(1e-8), solver_unit(3.0), solver_unit(0.0)
+    (8192.0, 0.5, 1.0)
+    """
+    return 2.0 ** -(math.frexp(mean)[1] // 2) if mean > 0 else 1.0
 
 
 class Solved(NamedTuple):
@@ -71,7 +94,7 @@ class Solved(NamedTuple):
 class Master:
     """The linear program, warm-started from round to round."""
 
-    def __init__(self, X: Floats, width: int, low: Floats, high: Floats) -> None:
+    def __init__(self, X: Floats, width: int, low: Floats, high: Floats, state: State) -> None:
         n = len(X)
         self.X, self.n = X, n
         self.members = np.empty((0, width), np.int32)
@@ -81,7 +104,7 @@ class Master:
         self._low, self._high = low.copy(), high.copy()
         self._step = np.maximum(high - low, 0.1 * high.mean()) / 2
         # Primal simplex: a basis stays feasible when columns are added.
-        self._lp = new_program(presolve="off", simplex_strategy=4)
+        self._lp = new_program(state, presolve="off", simplex_strategy=4)
         none = np.empty(0, np.int32)
         ones = np.ones(n)
         self._lp.addRows(n, ones, ones, 0, np.zeros(n, np.int32), none, np.empty(0))
@@ -179,4 +202,4 @@ class Master:
                 self._lp.changeColCost(int(i), float(-self._low[row]))
 
 
-_BINDS = 1e-9  # a box's column used this much binds
+_BINDS = 1e-7  # a box's column used this much binds

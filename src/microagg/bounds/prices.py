@@ -8,6 +8,7 @@ import numpy as np
 
 from microagg.bounds.ascent import ascend
 from microagg.bounds.columns import Generation, Prices, groups_of, shares
+from microagg.bounds.master import solver_unit
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
 from microagg.groups import Floats, canonical_labels, sum_of_squares
@@ -39,15 +40,18 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         if sum_of_squares(X, labels) == 0:
             state[DONE] = n
             return 0.0
+        upper = sum_of_squares(X, labels)
+        unit = solver_unit(upper / (int(labels.max()) + 1))
+        X, upper = X * unit, upper * unit**2
         pricer = Pricer(X, k, state)
-        best = _ascent(pricer, shares(X, groups_of(labels, k)), sum_of_squares(X, labels), deadline)
+        best = _ascent(pricer, shares(X, groups_of(labels, k)), upper, deadline)
         state[DONE] = n // 2
-        bound = max(fast, best.bound)
+        bound = max(fast, best.bound / unit**2)
         if effort == "best" and not state[STOP]:
             generation = Generation(pricer, [labels])
             generation.centre = best.duals
             generation.run(deadline, nodes=10**7 if k <= _SMALL else 1000)
-            bound = max(bound, generation.best.bound)
+            bound = max(bound, generation.best.bound / unit**2)
     state[DONE] = n
     return bound
 

@@ -38,8 +38,8 @@ def _proof(part: Partition) -> str:
         return f"proved optimal: no groups of {part.k} or more lose less"
     least = percent(part.information_loss * (1 - (part.gap or 0)))
     return (
-        f"proved: no groups of {part.k} or more lose less than {least} %; these are within "
-        f"{percent(100 * (part.gap or 0))} % of the optimum"
+        f"proved: no groups of {part.k} or more lose less than {least} %, so at most "
+        f"{percent(100 * (part.gap or 0))} % of this loss could be saved"
     )
 
 

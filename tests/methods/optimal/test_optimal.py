@@ -120,8 +120,8 @@ def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
         X = np.random.default_rng(seed).normal(size=(10, 2))
         members, costs = all_groups(X, 3)
         optimum = naive.least_sse_of_subsets(X.tolist(), 3)
-        choice = Choice(X, 3, members, costs, 2 * optimum)
-        choice.solve(np.inf, new_state(), 10**4, 0)
+        choice = Choice(X, 3, members, costs, 2 * optimum, new_state())
+        choice.solve(np.inf, 10**4, 0)
         assert choice.upper == pytest.approx(optimum, rel=1e-12)
         assert optimum * (1 - 1e-9) <= choice.lower <= optimum * (1 + 1e-12)
         branched += choice.nodes > 1
@@ -133,7 +133,7 @@ def test_the_solvers_word_is_not_believed(monkeypatch):
     X = np.random.default_rng(0).normal(size=(9, 2))
     members, costs = all_groups(X, 3)
     optimum = naive.least_sse_of_subsets(X.tolist(), 3)
-    choice = Choice(X, 3, members, costs, optimum)
+    choice = Choice(X, 3, members, costs, optimum, new_state())
     duals = np.full(9, optimum / 4)
     none = np.empty(0)
     assert duals.sum() > optimum

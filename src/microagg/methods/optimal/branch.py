@@ -56,16 +56,19 @@ class Choice:
     ``best`` has the columns of a better partition, if one was found.
     """
 
-    def __init__(self, X: Floats, k: int, members: Members, costs: Floats, upper: float) -> None:
+    def __init__(
+        self, X: Floats, k: int, members: Members, costs: Floats, upper: float, state: State
+    ) -> None:
+        self._state = state
         self.n, self.d = X.shape
         self.groups, self.upper, self.lower = self.n // k, upper, 0.0
         self.best: Members = members[:0]
         self.nodes = 0
         self._load(members, costs, np.empty((0, 3), np.int32))
 
-    def solve(self, deadline: float, state: State, most_nodes: int, heuristic_nodes: int) -> None:
+    def solve(self, deadline: float, most_nodes: int, heuristic_nodes: int) -> None:
         """Search until the best choice is proved, or time or nodes are used up."""
-        self._deadline, self._state = deadline, state
+        self._deadline = deadline
         heap = [_Node(0.0, 0, ())]
         closed = math.inf  # the lowest bound of the nodes that are closed
         while heap and heap[0].bound < self._goal():
@@ -101,7 +104,7 @@ class Choice:
     def _load(self, members: Members, costs: Floats, triples: Members) -> None:
         """Give the solver the groups and cuts as they are now."""
         self.members, self.costs = members, costs
-        self._lp = new_program(presolve="off")
+        self._lp = new_program(self._state, presolve="off")
         _add_groups(self._lp, self.n, members, costs, self.upper)
         self._column, place = np.nonzero(members >= 0)
         self._row = members[self._column, place]
@@ -226,7 +229,7 @@ class Choice:
             return
         few = np.sort(np.argsort(reduced, kind="stable")[: _GROUPS_OF_HEURISTIC * self.n])
         members, m = self.members[few], len(few)
-        program = new_program(mip_max_nodes=nodes, objective_bound=self.upper)
+        program = new_program(self._state, mip_max_nodes=nodes, objective_bound=self.upper)
         _add_groups(program, self.n, members, self.costs[few], self.upper)
         whole = np.full(m, highspy.HighsVarType.kInteger, dtype=object)
         program.changeColsIntegrality(m, np.arange(m, dtype=np.int32), whole)

@@ -23,9 +23,10 @@ import time
 import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.master import Members, costs_of
+from microagg.bounds.master import Members, costs_of, solver_unit
+from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
-from microagg.errors import InputError, check_time_limit
+from microagg.errors import InputError, check_time_limit, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
@@ -61,7 +62,7 @@ def optimal(
     *,
     time_limit: float | None = None,
     random_state: int | None = 0,
-    nodes: int = 1000,
+    nodes: int = 10_000,
     progress: State | None = None,
 ) -> Proved:
     """Find a partition of least SSE, and prove how near the optimum it is.
@@ -84,12 +85,15 @@ def optimal(
     [0, 1, 0, 0, 1, 1]
     """
     check_time_limit(time_limit)
+    if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 0:
+        raise InputError(f"nodes is a whole number, 0 or more; got {shown(nodes)}.")
     check_reach(len(X), k)
     state = new_state() if progress is None else progress
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     if len(X) < 2 * k or k == 1:
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
-        found = Proved(labels, sum_of_squares(X, labels))
+        # The only partition: its SSE, but for the rounding of n·d terms.
+        found = Proved(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
     else:
         with stop_after(state, time_limit):
             found = _Search(X, k, deadline, random_state, state).run(nodes)
@@ -107,14 +111,19 @@ class _Search:
         self.depth = 10**7 if k <= 5 else 3000  # nodes of pricing, for each seed and size
         seed = int(np.random.default_rng(random_state).integers(2**31))
         partitions = [self._start("best" if len(X) > _EASY else "balanced", seed)]
-        while len(partitions) < 4 and time.monotonic() < deadline:
+        while len(partitions) < 4 and time.monotonic() < deadline and not state[STOP]:
             partitions.append(self._start("fast", seed + len(partitions)))
         partitions.sort(key=lambda labels: sum_of_squares(X, labels))
         self.labels = partitions[0]
-        self.upper = sum_of_squares(X, self.labels)
-        self.lower = 0.0
         self.partitions = partitions
-        tell_best(state, self.upper)
+        upper = sum_of_squares(X, self.labels)
+        self.unit = solver_unit(upper / (int(self.labels.max()) + 1))
+        self.X, self.upper = X * self.unit, upper * self.unit**2
+        self.lower = neighbour_bound(self.X, k)
+        self._tell()
+
+    def _tell(self) -> None:
+        tell_best(self.state, self.upper / self.unit**2, self.lower / self.unit**2)
 
     def _start(self, effort: str, seed: int) -> Labels:
         left = None if np.isinf(self.deadline) else max(self.deadline - time.monotonic(), 0.0) / 4
@@ -124,7 +133,7 @@ class _Search:
     def run(self, nodes: int) -> Proved:
         """Bound, cut, list, branch: until nothing is open or time is up."""
         if self._over():  # nothing is lost, or there is no time
-            return Proved(self.labels, 0.0)
+            return self._proved()
         n = len(self.X)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
         generation.run(self.deadline, self.depth)
@@ -148,7 +157,10 @@ class _Search:
             self.state[DONE] = n // 2 + (n // 2) * turn // (_ROUNDS_OF_CUTS + 1)
         if not self._over():
             self._choose(generation.master.members, 1, 200)
-        return Proved(self.labels, max(min(self.lower, self.upper), 0.0))
+        return self._proved()
+
+    def _proved(self) -> Proved:
+        return Proved(self.labels, max(min(self.lower, self.upper), 0.0) / self.unit**2)
 
     def _over(self) -> bool:
         closed = self.upper - self.lower <= PROOF / 2 * self.upper
@@ -156,7 +168,7 @@ class _Search:
 
     def _learn(self, prices: Prices) -> None:
         self.lower = max(self.lower, prices.bound)
-        tell_best(self.state, self.upper, self.lower)
+        self._tell()
 
     def _cut(self, generation: Generation) -> bool:
         """Add cuts that the linear program breaks; whether that was worth it."""
@@ -183,14 +195,14 @@ class _Search:
             return False
         choice = self._choose(found.members, nodes, 200)
         self.lower = max(self.lower, min(choice.lower, self.upper))
-        tell_best(self.state, self.upper, self.lower)
+        self._tell()
         return True
 
     def _choose(self, members: Members, nodes: int, heuristic_nodes: int) -> Choice:
         """Choose the best partition from a list of groups; keep it if it is better."""
         costs = costs_of(self.X, members)
-        choice = Choice(self.X, self.k, members, costs, self.upper)
-        choice.solve(self.deadline, self.state, max(nodes, 1), heuristic_nodes)
+        choice = Choice(self.X, self.k, members, costs, self.upper, self.state)
+        choice.solve(self.deadline, max(nodes, 1), heuristic_nodes)
         if len(choice.best):
             labels = np.empty(len(self.X), np.int64)
             for number, group in enumerate(choice.best):
@@ -199,5 +211,5 @@ class _Search:
             sse = sum_of_squares(self.X, labels)
             if sse < self.upper:
                 self.labels, self.upper = labels, sse
-                tell_best(self.state, self.upper, self.lower)
+                self._tell()
         return choice

@@ -21,12 +21,13 @@ from microagg.methods.refine.recombine import Limits, recombine
 from microagg.methods.refine.refine import Budget, Run, anneal_table
 from microagg.progress import State, tell_best
 
-_HEATS = (1.0, 0.3, 0.6, 0.15)  # of that, turn by turn
+_HEATS = (1.0, 0.3, 0.6, 0.15)  # shares of the budget's temperature, turn by turn
 _LIMITS = (Limits(20, 30, 120, 100), Limits(40, 60, 240, 500), Limits(80, 120, 480, 5_000))
 _POOL = 6  # partitions to recombine
 _RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
 _GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit
 _TURNS = 4  # the most without a time limit
+_EASY = 1_080  # over k²: groups in a cell whose program takes seconds; the solver's branches are no clock
 
 
 def _recombined(
@@ -84,6 +85,11 @@ def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labe
         if sse < least:
             best, least = found, sse
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
+        if not endless:
+            easy = max(2, _EASY // k**2)
+            limits = limits._replace(
+                groups=min(limits.groups, easy), largest=min(limits.largest, easy)
+            )
         best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
         least = sum_of_squares(X, best)
         tell_best(state, least)

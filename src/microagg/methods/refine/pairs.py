@@ -177,6 +177,8 @@ def part_pairs(
     rng = np.random.default_rng(seed)
     for sweep in range(1, sweeps + 1):
         pairs = _neighbouring(groups, sweep)
+        if over() or not len(pairs):
+            break
         turn = np.empty(len(pairs), np.intp)
         for t in range(_turns(pairs, turn, g)):
             mine = np.ascontiguousarray(pairs[turn == t])

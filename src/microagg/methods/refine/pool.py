@@ -210,7 +210,6 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
     x, idle, changed = 0, 0, True
     while idle < m:
         if changed:
-            idle = 0
             for y in range(m):
                 g = part[y]
                 share[y] = 1.0 / size[g]
@@ -228,5 +227,5 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
         changed = b >= 0
         if changed:
             _move(part, within, size, to_group, distance, m, x, b)
-        idle += 1
+        idle = 0 if changed else idle + 1
         x = x + 1 if x + 1 < m else 0

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.bounds.master import new_program
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.refine.variants import (
@@ -121,21 +122,10 @@ class _Program:
     """Each record in exactly one of the chosen columns, at the least total SSE."""
 
     def __init__(self, n: int, state: State, **options: Any) -> None:
-        from highspy import Highs
-
-        self._highs: Any = Highs()  # type: ignore[no-untyped-call]
-        settings = {"output_flag": False, "parallel": "off", "threads": 1, **options}
-        for name, value in settings.items():
-            self._highs.setOptionValue(name, value)
+        self._highs = new_program(state, parallel="off", **options)
         ones, none = np.ones(n), np.zeros(0, np.int32)
         self._highs.addRows(n, ones, ones, 0, none, none, np.zeros(0))
         self._state = state
-        for asks in (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt):
-            asks.subscribe(self._answer)
-
-    def _answer(self, event: Any) -> None:
-        if self._state[STOP]:
-            event.interrupt()
 
     def add(self, columns: Columns) -> None:
         """Add columns to choose from."""
