@@ -92,6 +92,13 @@ def test_unknown_names_are_refused(settings, message):
         microagg.partition(GOOD, 2, **{"method": "mdav", **settings})
 
 
+@pytest.mark.parametrize("settings", [{"effort": "most"}, {"time_limit": -3}, {"time_limit": "1"}])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_settings_of_the_search_are_checked_for_any_number_of_columns(columns, settings):
+    with pytest.raises(InputError, match=next(iter(settings))):
+        microagg.partition(np.ones((8, columns)), 2, **settings)
+
+
 def test_errors_are_value_errors_of_our_family():
     assert issubclass(InputError, ValueError)
     assert issubclass(InputError, microagg.MicroaggError)

@@ -70,6 +70,22 @@ def test_says_beforehand_what_is_out_of_reach():
         microagg.partition(np.zeros((1000, 2)), 10, method="optimal")
 
 
+@pytest.mark.parametrize("factor", [1e-6, 1e9])
+def test_the_unit_of_the_values_does_not_matter(factor):
+    # The solver's tolerances are absolute; what is proved must not depend on them.
+    X = np.random.default_rng(0).normal(size=(40, 2)) * factor
+    p = microagg.partition(X, 3, method="optimal", scale="none")
+    assert p.gap == 0
+    least = microagg.lower_bound(X, 3, scale="none", effort="best")
+    assert 0.9 * p.sse < least <= p.sse
+
+
+@pytest.mark.parametrize("nodes", ["many", -1, 1.5, True])
+def test_a_number_of_nodes_is_a_whole_number(nodes):
+    with pytest.raises(microagg.InputError, match="nodes is a whole number"):
+        microagg.partition(np.eye(6), 2, method="optimal", nodes=nodes)
+
+
 def test_stopped_at_once_it_still_gives_a_valid_partition():
     X = np.random.default_rng(3).normal(size=(200, 4))
     p = microagg.partition(X, 4, method="optimal", time_limit=0)
