@@ -79,7 +79,7 @@ def on_threads() -> None:
 
 def one(kind: str, n: int, k: int, effort: str) -> None:
     """Print seconds, SSE per record and peak memory of one run, compiled before."""
-    auto(records("normal", 1_000), k, effort=effort)
+    auto(records("normal", 3_000), k, effort=effort)
     X = records(kind, n)
     found: list[Labels] = []
     (seconds,) = best_in_turns(lambda: found.append(auto(X, k, effort=effort)), rounds=1)
@@ -113,7 +113,8 @@ def growth() -> None:
 
 
 def main() -> None:
-    auto(records("normal", 1_000), 3)  # compile
+    for effort in ("fast", "balanced"):
+        auto(records("normal", 3_000), 3, effort=effort)  # compile
     plain_mdav(records("normal", 1_000), 3)
     against_mdav()
     on_threads()

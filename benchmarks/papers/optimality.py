@@ -148,12 +148,13 @@ def plot(name: str, tables: dict[str, tuple[Floats, int]]) -> str:
         points = over_time(X, k, CURVE)
         for method in shown(X):
             spot = [(t, loss) for m, t, loss in points if m == method]
-            axes.plot(*zip(*spot, strict=True), "o", label=method)
+            colour = f"C{OTHERS.index(method)}"
+            axes.plot(*zip(*spot, strict=True), "o", color=colour, label=method)
         line = [(t, loss) for m, t, loss in points if m == "auto, best"]
         axes.plot(*zip(*line, strict=True), "k.-", label="auto, effort best")
         axes.set(title=title, xscale="log", xlabel="seconds", ylabel="IL in percent")
         axes.grid(alpha=0.3)
-    panels[-1].legend(fontsize=8)
+    panels[0].legend(fontsize=8)
     figure.tight_layout()
     return save(figure, name).replace("](", "](papers/")
 
