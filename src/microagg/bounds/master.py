@@ -42,12 +42,22 @@ def costs_of(X: Floats, members: Members) -> Floats:
     return costs
 
 
-def touches(members: Members, cuts: Cuts) -> NDArray[np.bool_]:
+def touches(members: Members, triples: Members) -> NDArray[np.bool_]:
     """Which groups hold two or more records of which cuts: shape (groups, cuts)."""
-    out = np.zeros((len(members), len(cuts.triples)), dtype=bool)
-    for c, triple in enumerate(cuts.triples):
+    out = np.zeros((len(members), len(triples)), dtype=bool)
+    for c, triple in enumerate(triples):
         out[:, c] = np.isin(members, triple).sum(axis=1) >= 2
     return out
+
+
+def add_cut_rows(program: Any, held: NDArray[np.bool_], first: int) -> None:
+    """Allow at most one of the groups that touch a cut; the groups' columns begin at ``first``."""
+    cut, column = np.nonzero(held.T)
+    count = held.shape[1]
+    starts = np.searchsorted(cut, np.arange(count)).astype(np.int32)
+    index = (first + column).astype(np.int32)
+    low, high = np.full(count, -np.inf), np.ones(count)
+    program.addRows(count, low, high, len(cut), starts, index, np.ones(len(cut)))
 
 
 def new_program(state: State, **options: Any) -> Any:
@@ -127,7 +137,7 @@ class Master:
         sizes = np.count_nonzero(new >= 0, axis=1)
         rows, owner = new[new >= 0], np.repeat(np.arange(len(new)), sizes)
         if len(self.cuts.triples):
-            held, cut = np.nonzero(touches(new, self.cuts))
+            held, cut = np.nonzero(touches(new, self.cuts.triples))
             rows = np.concatenate([rows, self.n + cut])
             owner = np.concatenate([owner, held])
         order = np.argsort(owner, kind="stable")
@@ -148,18 +158,7 @@ class Master:
 
     def add_cuts(self, triples: Members) -> None:
         """Allow at most one of the groups that hold two or more records of a triple."""
-        held = touches(self.members, Cuts(triples, np.zeros(len(triples))))
-        cut, column = np.nonzero(held.T)
-        starts = np.searchsorted(cut, np.arange(len(triples))).astype(np.int32)
-        self._lp.addRows(
-            len(triples),
-            np.full(len(triples), -np.inf),
-            np.ones(len(triples)),
-            len(cut),
-            starts,
-            (2 * self.n + column).astype(np.int32),
-            np.ones(len(cut)),
-        )
+        add_cut_rows(self._lp, touches(self.members, triples), 2 * self.n)
         self.cuts = Cuts(
             np.concatenate([self.cuts.triples, triples]), np.zeros(len(self._rows()) - self.n)
         )

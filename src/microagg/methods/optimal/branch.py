@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
-from microagg.bounds.master import Members, new_program, touches
-from microagg.bounds.pricing import Cuts
+from microagg.bounds.master import Members, add_cut_rows, new_program, touches
 from microagg.groups import Floats
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import STOP, State
@@ -115,18 +114,8 @@ class Choice:
     def _add_cuts(self, triples: Members) -> None:
         if not len(triples):
             return
-        held = touches(self.members, Cuts(triples, np.zeros(len(triples))))
-        cut, column = np.nonzero(held.T)
-        starts = np.searchsorted(cut, np.arange(len(triples))).astype(np.int32)
-        self._lp.addRows(
-            len(triples),
-            np.full(len(triples), -np.inf),
-            np.ones(len(triples)),
-            len(cut),
-            starts,
-            column.astype(np.int32),
-            np.ones(len(cut)),
-        )
+        held = touches(self.members, triples)
+        add_cut_rows(self._lp, held, 0)
         self.triples = np.concatenate([self.triples, triples])
         self._held = hstack([self._held, csr_matrix(held, dtype=float)], format="csr")
 
