@@ -30,6 +30,7 @@ from microagg.progress import DONE, State, new_state
 _NEIGHBOURS = 8
 _ROUNDS = 30  # of parting two groups again, at most
 _PIECES = 8  # of the pairs of one turn, for threads
+_FEW = 128  # pairs that are done sooner than threads start
 _NOISE = 1e-9  # gains below this share may be rounding
 
 
@@ -193,7 +194,7 @@ def part_pairs(
                 if not over():
                     _part_pairs(X, groups, k, begin, end, *now)
 
-            share_out(work, len(mine), state, at_once=-(-len(mine) // _PIECES))
+            share_out(work, len(mine), state, at_once=max(-(-len(mine) // _PIECES), _FEW))
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)
     new = np.empty_like(labels)
     for group in range(g):
