@@ -45,7 +45,7 @@ stop. Here is how microagg gets near, and how it proves how near. Written by `ma
 
 ## In a sentence each
 
-- **`auto`**, the default, starts from groups of k along the widest columns and anneals: again and again a
+- **`auto`**, the default, starts from MDAV (small tables: from halves of halves) and anneals: again and again a
   few neighbouring groups are taken apart, rebuilt around random records, and improved by moves and swaps.
   With `effort="best"` it pools the groups of many good partitions and lets an integer program
   choose among them; `time_limit` says when to stop.
