@@ -45,8 +45,8 @@ stop. Here is how microagg gets near, and how it proves how near. Written by `ma
 
 ## In a sentence each
 
-- **`auto`**, the default, starts from MDAV (small tables: from halves of halves) and anneals: again and again a
-  few neighbouring groups are taken apart, rebuilt around random records, and improved by moves and swaps.
+- **`auto`**, the default, starts from MDAV (small tables: from halves of halves) and anneals: again and again
+  a few neighbouring groups are taken apart, rebuilt around random records, and improved by moves and swaps.
   With `effort="best"` it pools the groups of many good partitions and lets an integer program
   choose among them; `time_limit` says when to stop.
 - **`refine`** does the same to a partition of any other method, or made elsewhere, and never makes it worse.
