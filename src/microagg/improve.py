@@ -147,9 +147,11 @@ def lower_bound(
         As for :func:`microagg.partition`.
     effort : {"fast", "balanced", "best"}
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
-        "balanced" improves its prices (:mod:`microagg.bounds.ascent`), for some 10,000s. "best" is the
-        bound of column generation (:mod:`microagg.bounds.columns`), for some 1,000s; with k above 5
-        set a time limit.
+        "balanced" raises it by semidefinite programs over neighbours
+        (:mod:`microagg.bounds.semidefinite`), in a time that is linear in the number of records, and
+        for k up to 5 and 10,000 records by better prices (:mod:`microagg.bounds.ascent`). "best" is, for
+        these, the bound of column generation (:mod:`microagg.bounds.columns`), else larger semidefinite
+        programs: up to 1,500 records a single one.
     time_limit : float, optional
         Seconds after which the best bound so far is returned.
 

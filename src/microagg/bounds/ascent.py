@@ -1,10 +1,9 @@
-"""Subgradient ascent: prices for large tables, without a linear program.
+"""Subgradient ascent: better prices from good ones, without a linear program.
 
 Bound     As in columns.py: any prices prove a bound, once the floors of all seeds are known.
-Idea      Start between the prices of the neighbour bound and the shares of a partition. Charge records
-          that the cheapest groups do not hold more, those that several hold less; the step is Polyak's
-          towards the partition's SSE, and is halved when the bound does not rise (Held & Karp
-          1971). Pricing looks at few candidates, so that a round takes about n² steps at worst.
+Idea      Charge records that the cheapest groups do not hold more, those that several hold less;
+          the step is Polyak's towards a partition's SSE, and is halved when the bound does not rise
+          (Held & Karp 1971). Pricing looks at few candidates, so that a round takes about n² steps.
 Cost      The given number of rounds of quick pricing.
 """
 
@@ -34,10 +33,7 @@ def ascend(
     width: int = 32,
     nodes: int = 300,
 ) -> Prices:
-    """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition.
-
-    ``rounds`` 0 only proves what the first prices do.
-    """
+    """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition."""
     n, k = len(pricer.X), pricer.k
     duals, direction = start.copy(), np.zeros(n)
     unit = np.maximum(start, 0.1 * start.mean())  # outliers have high prices, and need large steps

@@ -27,7 +27,7 @@ import numpy as np
 
 from microagg.bounds.master import Master, Members, Solved
 from microagg.bounds.pricer import Pricer, in_order
-from microagg.bounds.pricing import NO_CUTS, Cuts, allowance
+from microagg.bounds.pricing import Cuts, allowance
 from microagg.groups import Floats, Labels
 from microagg.progress import STOP
 
@@ -81,7 +81,7 @@ def shares(X: Floats, groups: Members) -> Floats:
 class Generation:
     """The column generation of one table, which can be gone on with after cuts are added."""
 
-    def __init__(self, pricer: Pricer, partitions: list[Labels]) -> None:
+    def __init__(self, pricer: Pricer, partitions: list[Labels], best: Prices) -> None:
         self.pricer = pricer
         k = pricer.k
         groups = [groups_of(labels, k) for labels in partitions]
@@ -91,8 +91,7 @@ class Generation:
         self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high, pricer.state)
         for each in groups:
             self.master.add(each)
-        self.best = Prices(floor, NO_CUTS, proved(pricer, floor, NO_CUTS, np.zeros(len(floor))))
-        self.centre = typical
+        self.best, self.centre = best, best.duals
         self.solved: Solved | None = None
         self.finished = False
         self.master.add(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)

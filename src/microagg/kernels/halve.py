@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from microagg.kernels.jit import inner, kernel
 
-__all__ = ["enclose", "halve", "select"]
+__all__ = ["enclose", "halve", "halves", "select"]
 
 
 @inner
@@ -62,3 +64,27 @@ def halve(X, rows, start, stop, target, low, high, keys):  # type: ignore[no-unt
     for a in range(start, stop):
         keys[a] = X[rows[a], column]
     select(keys, rows, start, stop, target)
+
+
+@kernel
+def halves(X, k, most):  # type: ignore[no-untyped-def]
+    """Halve the table along its widest column, by multiples of k, down to blocks of so many records.
+
+    Returns the rows block by block, and where each begins and the last ends.
+    """
+    n, d = X.shape
+    rows, keys, low, high = np.arange(n), np.empty(n), np.empty(d), np.empty(d)
+    first, count = np.zeros(n // k + 1, np.intp), 0
+    ends = np.empty(64, np.intp)  # of what is still to be halved, the nearest on top
+    ends[0], top = n, 1
+    while top > 0:
+        start, stop = first[count], ends[top - 1]
+        if stop - start > most:
+            middle = start + k * ((stop - start) // (2 * k))
+            halve(X, rows, start, stop, middle, low, high, keys)
+            ends[top] = middle
+            top += 1
+        else:
+            count, top = count + 1, top - 1
+            first[count] = stop
+    return rows, first[: count + 1]

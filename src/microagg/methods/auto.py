@@ -15,8 +15,7 @@ import numpy as np
 
 from microagg.errors import InputError, check_effort, check_time_limit, shown
 from microagg.groups import Floats, Labels
-from microagg.kernels.halve import halve
-from microagg.kernels.jit import kernel
+from microagg.kernels.halve import halves
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import LARGE, refine
@@ -28,36 +27,12 @@ _RECORDS_A_SECOND = 20_000
 _FEW = 2_000  # records up to which the start does not matter
 
 
-@kernel
-def _blocks(X, k, most):  # type: ignore[no-untyped-def]
-    """Halve the table along its widest column, by multiples of k, down to blocks of so many records.
-
-    Returns the rows block by block, and where each begins and the last ends.
-    """
-    n, d = X.shape
-    rows, keys, low, high = np.arange(n), np.empty(n), np.empty(d), np.empty(d)
-    first, count = np.zeros(n // k + 1, np.intp), 0
-    ends = np.empty(64, np.intp)  # of what is still to be halved, the nearest on top
-    ends[0], top = n, 1
-    while top > 0:
-        start, stop = first[count], ends[top - 1]
-        if stop - start > most:
-            middle = start + k * ((stop - start) // (2 * k))
-            halve(X, rows, start, stop, middle, low, high, keys)
-            ends[top] = middle
-            top += 1
-        else:
-            count, top = count + 1, top - 1
-            first[count] = stop
-    return rows, first[: count + 1]
-
-
 def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
     """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
 
     Blocks of fewer than 2k records are groups as they are.
     """
-    rows, first = _blocks(X, k, max(most, 2 * k - 1))
+    rows, first = halves(X, k, max(most, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)
 
     def work(begin: int, end: int, _: int) -> None:

@@ -10,8 +10,9 @@ import pytest
 import microagg
 import naive
 import oracles
-from microagg.bounds.columns import Generation
+from microagg.bounds.columns import Generation, Prices
 from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricing import NO_CUTS
 from microagg.encode.scale import fit_scale
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
@@ -103,7 +104,8 @@ def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     X = reference("tarragona")
     X = fit_scale(X, "zscore").apply(X)
     labels = microagg.partition(X, 3, scale="none", effort="fast").labels
-    generation = Generation(Pricer(X, 3), [labels])
+    none = Prices(np.zeros(len(X)), NO_CUTS, 0.0)
+    generation = Generation(Pricer(X, 3), [labels], none)
     generation.run(np.inf)
     assert 100 * generation.best.bound / (X**2).sum() == pytest.approx(13.8574, abs=6e-5)
     members, x = generation.master.members, generation.solved.x

@@ -24,8 +24,10 @@ import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
 from microagg.bounds.master import Members, costs_of, solver_unit
-from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
+from microagg.bounds.prices import size_of
+from microagg.bounds.pricing import NO_CUTS
+from microagg.bounds.semidefinite import proved_by, semidefinite_prices
 from microagg.errors import InputError, check_time_limit, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.auto import auto
@@ -119,11 +121,21 @@ class _Search:
         upper = sum_of_squares(X, self.labels)
         self.unit = solver_unit(upper / (int(self.labels.max()) + 1))
         self.X, self.upper = X * self.unit, upper * self.unit**2
-        self.lower = neighbour_bound(self.X, k)
+        self.prices = self._first_prices()
+        self.lower = self.prices.bound
         self._tell()
 
     def _tell(self) -> None:
         tell_best(self.state, self.upper / self.unit**2, self.lower / self.unit**2)
+
+    def _first_prices(self) -> Prices:
+        """Prices that hold without a search for groups, which is long for large k."""
+        size = size_of(len(self.X), self.k, "best")
+        left = self.deadline - time.monotonic()
+        prices = semidefinite_prices(
+            self.X, self.k, size, time.monotonic() + left / 4, self.state, 0
+        )
+        return Prices(prices, NO_CUTS, proved_by(prices))
 
     def _start(self, effort: str, seed: int) -> Labels:
         left = None if np.isinf(self.deadline) else max(self.deadline - time.monotonic(), 0.0) / 4
@@ -135,7 +147,7 @@ class _Search:
         if self._over():  # nothing is lost, or there is no time
             return self._proved()
         n = len(self.X)
-        generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
+        generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, self.prices)
         generation.run(self.deadline, self.depth)
         self._learn(generation.best)
         self.state[DONE] = n // 2

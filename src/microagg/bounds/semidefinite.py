@@ -1,0 +1,272 @@
+"""The semidefinite bound: what partitions lose at least, when shares need only be convex.
+
+Bound     Let Z(i, j) be 1/s for two members of the same group of s, else 0. A partition's SSE is
+          Σ H(i, j)·Z(i, j) with H half the squared distances. Z is symmetric and positive
+          semidefinite, and its rows are as rows.py says. So for any W that is positive
+          semidefinite and any A with A(i, j) = −A(j, i),
+              SSE ≥ Σ (H − W + A)·Z ≥ Σᵢ (least cost of row i under H − W + A).
+          With W = A = 0 this is the neighbour bound. What a row costs at least can be taken as the price
+          of its record: no group costs less than its records pay.
+Idea      The best W and A are the dual of a semidefinite program, with two copies of Z: one with the right
+          rows, one that is symmetric and semidefinite. They are brought together by the method of
+          multipliers: rows are projected (rows.py), the other copy loses its negative eigenvalues,
+          which are, times ρ, the W of the next round.
+Blocks    W may be a sum of matrices, each for a few records. Groups are small and near, so
+          that blocks of neighbours, which overlap, prove nearly as much as one of all records, in a
+          time that is linear in their number. Tables of many records are cut into regions,
+          each with blocks of its own records only.
+Paper     None: the relaxation of Peng & Wei 2007 for k-means, here with bounds on group sizes, which
+          take the place of a fixed number of groups; the method of multipliers as in Wen, Goldfarb
+          & Yin 2010.
+Rounding  W is taken as VVᵀ for the floats V, whatever the solver did, and A as the floats it has,
+          so both are what they must be. Each pair's cost is then lowered by what its
+          computation may be wrong: (d + m + b + 2k + 20) roundings at most of the terms' sizes, with
+          m records in a block and b blocks. Prices are summed without error (math.fsum).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.bounds.master import solver_unit
+from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
+from microagg.groups import Floats, canonical_labels
+from microagg.kernels.block_tree import build_tree
+from microagg.kernels.halve import halves
+from microagg.kernels.neighbours import nearest_neighbours
+from microagg.kernels.threads import share_out
+from microagg.progress import DONE, STOP, State
+
+_REGION = 16_384  # records
+_OVERLAP = 6  # blocks that hold a record, about
+_POWER = 0.35  # of a record's distances to its neighbours in its unit; outliers need larger steps
+_SMALLEST = 0.01  # of the mean distance: records with copies have units too
+_RHO = 0.5  # the weight of the multipliers at first
+_RELAX = 1.6  # how far beyond the projected rows to go
+_PROVE = 20  # rounds between two proofs
+_AT_ONCE = 4  # blocks
+_ADAPT = 5  # rounds between two looks at the weight of the multipliers
+_SETTLED = 100  # rounds after which that weight stays
+
+
+class Size(NamedTuple):
+    """How much work a bound may be."""
+
+    block: int  # records
+    rounds: int
+    worth: float  # relative gain of _PROVE rounds below which no more are done
+
+
+class _Region(NamedTuple):
+    """Records of a table, with what is known of their neighbours in all of it."""
+
+    X: Floats
+    near: Any  # (n, l) numbers of neighbours in the region, −1 for those outside
+    cost: Floats  # (n, l) half their squared distances, rising
+    limit: Floats  # (n,) what all other pairs cost at least
+
+
+def semidefinite_prices(
+    X: Floats, k: int, size: Size, deadline: float, state: State, done: int
+) -> Floats:
+    """Prices of records such that no group of k to 2k−1 costs less than its records pay.
+
+    ``state`` rises by ``done``. When stopped or late, the prices are those proved so far.
+
+    >>> from microagg.progress import new_state
+    >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> prices = semidefinite_prices(X, 2, Size(4, 40, 0.0), math.inf, new_state(), 4)
+    >>> prices.round(2).tolist()
+    [0.25, 0.25, 1.0, 1.0]
+    """
+    prices = np.zeros(len(X))
+    # Products are kept in single precision, which a power of two keeps from overflow.
+    unit = solver_unit(float(np.mean(X**2)))
+    regions = list(_regions(X * unit, size.block, state))
+    started = int(state[DONE])
+    from threadpoolctl import threadpool_limits
+
+    # Blocks are shared out to threads; a single one is left to those of the matrix library.
+    with threadpool_limits(1) if len(X) > size.block else nullcontext():
+        for number, (rows, region) in enumerate(regions):
+            left = deadline - time.monotonic()
+            ends = time.monotonic() + left / (len(regions) - number)
+            if state[STOP]:
+                break
+            prices[rows] = _Solver(region, k, size, ends, state).run()
+            state[DONE] = started + done * (number + 1) // len(regions)
+    return prices / unit**2
+
+
+def proved_by(prices: Floats) -> float:
+    """The lower bound on the SSE that such prices prove."""
+    return max(0.0, math.fsum(prices) - 2.0**-52 * math.fsum(np.abs(prices)))
+
+
+def _regions(X: Floats, length: int, state: State) -> Iterator[tuple[Any, _Region]]:
+    n = len(X)
+    tree = build_tree(X)
+    length = min(length, n - 1)
+    lists = nearest_neighbours(tree, length, state, 0)
+    if state[STOP]:
+        return
+    near, cost = np.empty((n, length), np.int64), np.empty((n, length))
+    near[tree.rows], cost[tree.rows] = tree.rows[lists.position], lists.square / 2
+    limit = np.full(n, np.inf) if length == n - 1 else cost[:, -1]
+    rows, first = halves(X, 1, _REGION)
+    for begin, end in pairwise(first):
+        own = np.sort(rows[begin:end])
+        number = np.full(n, -1, np.int32)
+        number[own] = np.arange(len(own))
+        yield own, _Region(np.ascontiguousarray(X[own]), number[near[own]], cost[own], limit[own])
+
+
+def _blocks_of(X: Floats, m: int) -> Any:
+    """The m records nearest to the centre of each of some cells, ascending."""
+    n = len(X)
+    if n <= m:
+        return np.arange(n, dtype=np.int32)[None]
+    from microagg.methods.fixed_size.mdav import mdav  # bounds are below methods, which use them
+
+    labels = canonical_labels(mdav(X, max(1, m // _OVERLAP)))
+    sums = np.stack([np.bincount(labels, values) for values in X.T], axis=1)
+    centres = sums / np.bincount(labels)[:, None]
+    squares = (X**2).sum(axis=1)
+    members = np.empty((len(centres), m), np.int32)
+    for c, cell in enumerate(centres):
+        away = squares - 2 * (X @ cell)
+        away[labels == c] = -np.inf  # a cell is in its block, so that all records are in one
+        members[c] = np.sort(np.argpartition(away, m - 1)[:m])
+    return members
+
+
+class _Solver:
+    """The method of multipliers for one region."""
+
+    def __init__(self, region: _Region, k: int, size: Size, deadline: float, state: State) -> None:
+        self.k, self.size, self.deadline, self.state = k, size, deadline, state
+        X, n = region.X, len(region.X)
+        members = _blocks_of(X, size.block)
+        first, own, count, place, column, cost, at, held = list_pairs(
+            members, n, region.near, region.cost
+        )
+        row = np.repeat(np.arange(n), np.diff(first))
+        inside = column >= 0
+        pairs = np.zeros(len(row))
+        for values in X.T:
+            pairs += (values[row] - values[column]) ** 2
+        cost = np.where(inside, pairs / 2, cost)
+        typical = region.cost[:, : k - 1].mean(axis=1)
+        self.unit = float(typical.mean())
+        tall = np.maximum(typical / (self.unit or 1.0), _SMALLEST) ** _POWER
+        self.tall = tall
+        scale = (tall[row] * np.where(inside, tall[column], tall[row])).astype(np.float32)
+        self.lists = Lists(first, own, cost, scale, count, np.zeros(len(row), np.float32))
+        shape = (*members.shape, members.shape[1])
+        convex = np.zeros(shape, np.float32)
+        diagonal = np.arange(members.shape[1])
+        convex[:, diagonal, diagonal] = (tall**2 / k)[members]
+        self.blocks = Blocks(members, place, at, held, convex, np.zeros(shape, np.float32))
+        self.limit = region.limit
+        self.slack = (X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
+        self.best = self._least(np.zeros(shape), np.zeros(members.shape))
+
+    def run(self) -> Floats:
+        """Go on until it is not worth it; the best prices."""
+        if self.unit == 0:
+            return self.best
+        lists, blocks, k = self.lists, self.blocks, self.k
+        rho, prices = _RHO * k * self.unit, np.zeros(len(self.best))
+        for turn in range(1, self.size.rounds + 1):
+
+            def rows(begin: int, end: int, _: int, rho: float = rho) -> None:
+                project_rows(lists, blocks, k, rho, prices, begin, end)
+
+            share_out(rows, len(prices), self.state)
+            apart, moved = self._project_blocks(rho)
+            if self.state[STOP]:
+                break
+            late = time.monotonic() > self.deadline
+            if turn % _PROVE == 0 or turn == self.size.rounds or late:
+                before = self.best.sum()
+                self._prove()
+                if late or self.best.sum() < before * (1 + self.size.worth):
+                    break
+            if turn % _ADAPT == 0 and turn <= _SETTLED and moved > 0:
+                rho *= min(max(math.sqrt(apart / moved), 1 / 1.5), 1.5)
+        return self.best
+
+    def _each(self, work: Callable[[slice], object]) -> None:
+        """Call ``work`` for pieces of the blocks, in threads; a single block has those of the solver."""
+        share_out(
+            lambda begin, end, _: work(slice(begin, end)),
+            len(self.blocks.members),
+            self.state,
+            at_once=_AT_ONCE,
+        )
+
+    def _project_blocks(self, rho: float) -> tuple[float, float]:
+        """Make the second copy symmetric and semidefinite; how far the copies are apart, how far it moved."""
+        lists, blocks = self.lists, self.blocks
+        squares = np.zeros((4, len(blocks.members)))
+
+        def work(some: slice) -> None:
+            share, before = lists.share[blocks.place[some]], blocks.convex[some]
+            mixed = _RELAX * share + (1 - _RELAX) * before + blocks.dual[some] / np.float32(rho)
+            values, vectors = np.linalg.eigh((mixed + mixed.transpose(0, 2, 1)) / 2)
+            convex = (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
+            dual = np.float32(rho) * (mixed - convex)
+            for number, each in enumerate((share - convex, convex, convex - before, dual)):
+                squares[number, some] = (each.astype(np.float64) ** 2).sum(axis=(1, 2))
+            blocks.convex[some], blocks.dual[some] = convex, dual
+
+        self._each(work)
+        apart, size, moved, dual = np.sqrt(squares.sum(axis=1))
+        return float(apart * dual), float(rho * moved * size)
+
+    def _prove(self) -> None:
+        """See what the multipliers prove; keep the prices if they are better."""
+        blocks, tall = self.blocks, self.tall
+        added, reach = np.zeros(blocks.dual.shape), np.zeros(blocks.members.shape)
+
+        def work(some: slice) -> None:
+            dual, unit = blocks.dual[some].astype(np.float64), tall[blocks.members[some]]
+            turned = dual.transpose(0, 2, 1)
+            values, vectors = np.linalg.eigh((dual + turned) / 2)
+            V = vectors * np.sqrt(np.maximum(-values, 0))[:, None] * unit[:, :, None]
+            A = (dual - turned) / 2 * (unit[:, :, None] * unit[:, None, :])
+            added[some] = A - V @ V.transpose(0, 2, 1)
+            reach[some] = np.sqrt((V**2).sum(axis=2))
+
+        self._each(work)
+        prices = self._least(added, reach)
+        if not self.state[STOP] and prices.sum() > self.best.sum():
+            self.best = prices
+
+    def _least(self, added: Floats, reach: Floats) -> Floats:
+        """What the rows cost at least, with this beside the distances."""
+        costs = np.zeros(len(self.limit))
+
+        def work(begin: int, end: int, _: int) -> None:
+            least_costs(
+                self.lists,
+                self.blocks,
+                added,
+                reach,
+                self.slack,
+                self.limit,
+                self.k,
+                costs,
+                begin,
+                end,
+            )
+
+        share_out(work, len(costs), self.state)
+        return costs
