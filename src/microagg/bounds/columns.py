@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microagg.bounds.master import Master, Members, Solved
-from microagg.bounds.pricer import Pricer, in_order
+from microagg.bounds.master import Master, Solved
+from microagg.bounds.pricer import Pricer
 from microagg.bounds.pricing import NO_CUTS, Cuts, allowance
-from microagg.groups import Floats, Labels
+from microagg.groups import Floats, Labels, Members, members_of
 from microagg.progress import STOP
 
 _CLOSE = 1e-7  # the bound is this near to the linear program's value when the search ends
@@ -53,20 +53,6 @@ def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
     return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
 
 
-def groups_of(labels: Labels, k: int) -> Members:
-    """The groups of a partition as rows of record numbers; sizes are k to 2k−1.
-
-    >>> groups_of(np.array([0, 1, 0, 1, 1]), 2).tolist()
-    [[0, 2, -1], [1, 3, 4]]
-    """
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
-    members = np.full((len(sizes), 2 * k - 1), -1)
-    place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    members[labels[order], place] = order
-    return in_order(members)
-
-
 def shares(X: Floats, groups: Members) -> Floats:
     """What each record adds to its group's SSE: half of its squared distances, over the size."""
     share = np.zeros(len(X))
@@ -84,7 +70,7 @@ class Generation:
     def __init__(self, pricer: Pricer, partitions: list[Labels]) -> None:
         self.pricer = pricer
         k = pricer.k
-        groups = [groups_of(labels, k) for labels in partitions]
+        groups = [members_of(labels, 2 * k - 1) for labels in partitions]
         typical = shares(pricer.X, groups[0])
         floor = pricer.near[:, k - 1] / (2 * k)  # the neighbour bound's prices
         high = 2 * np.maximum(typical, 0.1 * typical.mean())

@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.bounds.pricing import NO_CUTS, Cuts
-from microagg.groups import Floats
+from microagg.groups import Floats, Members
 from microagg.progress import STOP, State
-
-Members = NDArray[np.int32]
 
 
 def costs_of(X: Floats, members: Members) -> Floats:

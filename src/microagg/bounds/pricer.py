@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.bounds.pricing import NO_CUTS, Cuts, Found, Table, price_seeds
-from microagg.groups import Floats
+from microagg.groups import Floats, Members
 from microagg.kernels.threads import share_out
 from microagg.progress import STOP, State, new_state
 
-__all__ = ["Columns", "Pricer", "in_order"]
+__all__ = ["Columns", "Pricer"]
 
 Indices = NDArray[np.intp]
 
@@ -22,7 +22,7 @@ _CANDIDATES = 400  # most of a seed's candidates that are searched; the rest onl
 class Columns(NamedTuple):
     """Groups as rows of record numbers, ascending, filled up with −1."""
 
-    members: NDArray[np.int32]  # (m, 2k − 1)
+    members: Members  # (m, 2k − 1)
     reduced: Floats  # (m,) reduced costs, as computed
 
 
@@ -151,10 +151,10 @@ def _used(found: Found, order: Indices) -> Columns:
     count = int(found.count[0])
     members = found.members[:count]
     rows = np.where(members >= 0, order[members], -1)
-    return Columns(in_order(rows), found.reduced[:count].copy())
+    return Columns(_in_order(rows), found.reduced[:count].copy())
 
 
-def in_order(members: NDArray[Any]) -> NDArray[np.int32]:
+def _in_order(members: NDArray[Any]) -> Members:
     """Members of each group ascending, the filling of −1 last."""
     large = np.iinfo(np.int32).max
     rows = np.sort(np.where(members < 0, large, members), axis=1)

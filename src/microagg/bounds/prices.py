@@ -7,11 +7,11 @@ import time
 import numpy as np
 
 from microagg.bounds.ascent import ascend
-from microagg.bounds.columns import Generation, Prices, groups_of, shares
+from microagg.bounds.columns import Generation, Prices, shares
 from microagg.bounds.master import solver_unit
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
-from microagg.groups import Floats, canonical_labels, sum_of_squares
+from microagg.groups import Floats, canonical_labels, members_of, sum_of_squares
 from microagg.progress import DONE, STOP, State, stop_after
 
 _ROUNDS = 60
@@ -44,7 +44,7 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         unit = solver_unit(upper / (int(labels.max()) + 1))
         X, upper = X * unit, upper * unit**2
         pricer = Pricer(X, k, state)
-        best = _ascent(pricer, shares(X, groups_of(labels, k)), upper, deadline)
+        best = _ascent(pricer, shares(X, members_of(labels, 2 * k - 1)), upper, deadline)
         state[DONE] = n // 2
         bound = max(fast, best.bound / unit**2)
         if effort == "best" and not state[STOP]:

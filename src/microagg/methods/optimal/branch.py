@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
-from microagg.bounds.master import Members, add_cut_rows, new_program, touches
-from microagg.groups import Floats
+from microagg.bounds.master import add_cut_rows, new_program, touches
+from microagg.groups import Floats, Members
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import STOP, State
 from microagg.results import PROOF

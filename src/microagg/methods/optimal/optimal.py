@@ -23,11 +23,11 @@ import time
 import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.master import Members, costs_of, solver_unit
+from microagg.bounds.master import costs_of, solver_unit
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
 from microagg.errors import InputError, check_time_limit, shown
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
@@ -204,10 +204,7 @@ class _Search:
         choice = Choice(self.X, self.k, members, costs, self.upper, self.state)
         choice.solve(self.deadline, max(nodes, 1), heuristic_nodes)
         if len(choice.best):
-            labels = np.empty(len(self.X), np.int64)
-            for number, group in enumerate(choice.best):
-                labels[group[group >= 0]] = number
-            labels = canonical_labels(labels)
+            labels = canonical_labels(labels_of(choice.best, len(self.X)))
             sse = sum_of_squares(self.X, labels)
             if sse < self.upper:
                 self.labels, self.upper = labels, sse
