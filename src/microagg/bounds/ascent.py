@@ -10,8 +10,6 @@ Cost      The given number of rounds of quick pricing.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from microagg.bounds.columns import Prices, proved
@@ -30,7 +28,6 @@ def ascend(
     upper: float,
     *,
     rounds: int,
-    deadline: float,
     width: int = 32,
     nodes: int = 300,
 ) -> Prices:
@@ -45,7 +42,7 @@ def ascend(
     step, idle = 1.0, 0
     for _ in range(rounds + 1):
         found, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
-        if pricer.state[STOP] or time.monotonic() > deadline:
+        if pricer.state[STOP]:
             break
         bound = proved(pricer, duals, NO_CUTS, floors)
         if bound > best.bound:

@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microagg.bounds.master import Master, Solved
+from microagg.bounds.master import Master
 from microagg.bounds.pricer import Pricer
 from microagg.bounds.pricing import NO_CUTS, Cuts, allowance
+from microagg.bounds.program import Relaxed
 from microagg.groups import Floats, Labels, Members, members_of
 from microagg.progress import STOP
 
@@ -76,51 +77,48 @@ class Generation:
         high = 2 * np.maximum(typical, 0.1 * typical.mean())
         self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high, pricer.state)
         for each in groups:
-            self.master.add(each)
+            self.master.add_new(each)
         self.best = Prices(floor, NO_CUTS, proved(pricer, floor, NO_CUTS, np.zeros(len(floor))))
         self.centre = typical
-        self.solved: Solved | None = None
+        self.solved: Relaxed | None = None
         self.finished = False
-        self.master.add(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
+        self.master.add_new(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
 
-    def run(self, deadline: float, nodes: int = 10**7) -> None:
+    def run(self, nodes: int = 10**7) -> None:
         """Go on until the bound is that of the linear program, or the time is up."""
         n = len(self.pricer.X)
         weight = 0.3  # of the best prices so far
         self.finished = False
         while not self.pricer.state[STOP]:
-            solved = self.master.solve(deadline)
+            solved = self.master.relax()
             if solved is None:
                 return
             self.solved = solved
             duals, cuts = self._smoothed(solved, weight)
             limit = -1e-10 * max(float(np.abs(duals).mean()), 1e-300)
-            new = self.master.add(
-                self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)[
-                    0
-                ].members
-            )
+            found, _ = self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)
+            new = self.master.add_new(found.members)
             if new > n // 20:
                 continue
             found, floors = self.pricer.price(duals, cuts, limit=limit, width=n, nodes=nodes)
-            new += self.master.add(found.members)
+            new += self.master.add_new(found.members)
             bound = proved(self.pricer, duals, cuts, floors)
             if bound > self.best.bound:
                 self.best = Prices(duals, cuts, bound)
                 self.centre = duals
-            if solved.boxed.any():
-                self.master.widen(solved.boxed)
-            elif solved.value - self.best.bound <= _CLOSE * solved.value:
+            if self.master.widen(solved):
+                continue
+            if solved.value - self.best.bound <= _CLOSE * solved.value:
                 self.finished = True
                 return
-            elif weight == 0 and new == 0:
+            if weight == 0 and new == 0:
                 return  # floors stay low, since pricing was cut short
-            elif new <= n // 10:
+            if new <= n // 10:
                 weight = weight / 3 if weight > 0.05 else 0.0
 
-    def _smoothed(self, solved: Solved, weight: float) -> tuple[Floats, Cuts]:
+    def _smoothed(self, solved: Relaxed, weight: float) -> tuple[Floats, Cuts]:
         """Prices between the best so far and those of the linear program."""
         duals = weight * self.centre + (1 - weight) * solved.duals
         penalties = (1 - weight) * solved.penalties
         penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
-        return duals, Cuts(self.master.cuts.triples, penalties)
+        return duals, Cuts(self.master.triples, penalties)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from microagg.bounds.ascent import ascend
 from microagg.bounds.columns import Generation, Prices, shares
-from microagg.bounds.master import solver_unit
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
+from microagg.bounds.program import solver_unit
 from microagg.groups import Floats, canonical_labels, members_of, sum_of_squares
 from microagg.progress import DONE, STOP, State, stop_after
 
@@ -29,7 +27,6 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
     """
     from microagg.methods.auto import auto  # bounds are below methods, which use them
 
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     n = len(X)
     if n < 2 * k:  # one group: its SSE, but for the rounding of n·d terms
         state[DONE] = n
@@ -44,32 +41,31 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         unit = solver_unit(upper / (int(labels.max()) + 1))
         X, upper = X * unit, upper * unit**2
         pricer = Pricer(X, k, state)
-        best = _ascent(pricer, shares(X, members_of(labels, 2 * k - 1)), upper, deadline)
+        best = _ascent(pricer, shares(X, members_of(labels, 2 * k - 1)), upper)
         state[DONE] = n // 2
         bound = max(fast, best.bound / unit**2)
         if effort == "best" and not state[STOP]:
             generation = Generation(pricer, [labels])
             generation.centre = best.duals
-            generation.run(deadline, nodes=10**7 if k <= _SMALL else 1000)
+            generation.run(nodes=10**7 if k <= _SMALL else 1000)
             bound = max(bound, generation.best.bound / unit**2)
     state[DONE] = n
     return bound
 
 
-def _ascent(pricer: Pricer, share: Floats, upper: float, deadline: float) -> Prices:
+def _ascent(pricer: Pricer, share: Floats, upper: float) -> Prices:
     """Prices by ascent; for large k, where pricing is cut short, the best of a few mixtures."""
     floor = pricer.near[:, pricer.k - 1] / (2 * pricer.k)
     if pricer.k <= _SMALL:
         width = 32 if pricer.k <= 3 else 64
         start = 0.7 * floor + 0.3 * share
-        return ascend(pricer, start, upper, rounds=_ROUNDS, deadline=deadline, width=width)
+        return ascend(pricer, start, upper, rounds=_ROUNDS, width=width)
     tried = [
         ascend(
             pricer,
             (1 - mix) * floor + mix * share,
             upper,
             rounds=0,
-            deadline=deadline,
             width=_CANDIDATES,
             nodes=100,
         )

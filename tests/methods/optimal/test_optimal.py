@@ -104,11 +104,11 @@ def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     X = fit_scale(X, "zscore").apply(X)
     labels = microagg.partition(X, 3, scale="none", effort="fast").labels
     generation = Generation(Pricer(X, 3), [labels])
-    generation.run(np.inf)
+    generation.run()
     assert 100 * generation.best.bound / (X**2).sum() == pytest.approx(13.8574, abs=6e-5)
     members, x = generation.master.members, generation.solved.x
-    generation.master.add_cuts(broken_triples(len(X), members[: len(x)], x, 150))
-    generation.run(np.inf)
+    generation.master.cut(broken_triples(len(X), members[: len(x)], x, 150))
+    generation.run()
     assert 14.4 < 100 * generation.best.bound / (X**2).sum() < 14.4677
 
 
@@ -137,7 +137,7 @@ def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
         members, costs = all_groups(X, 3)
         optimum = naive.least_sse_of_subsets(X.tolist(), 3)
         choice = Choice(X, 3, members, costs, 2 * optimum, new_state())
-        choice.solve(np.inf, 10**4, 0)
+        choice.solve(10**4, 0)
         assert choice.upper == pytest.approx(optimum, rel=1e-12)
         assert optimum * (1 - 1e-9) <= choice.lower <= optimum * (1 + 1e-12)
         branched += choice.nodes > 1

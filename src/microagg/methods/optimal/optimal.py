@@ -23,9 +23,10 @@ import time
 import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.master import costs_of, solver_unit
+from microagg.bounds.master import costs_of
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import Pricer
+from microagg.bounds.program import solver_unit
 from microagg.errors import InputError, check_time_limit, shown
 from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
@@ -136,7 +137,7 @@ class _Search:
             return self._proved()
         n = len(self.X)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions)
-        generation.run(self.deadline, self.depth)
+        generation.run(self.depth)
         self._learn(generation.best)
         self.state[DONE] = n // 2
         listed_at = np.inf
@@ -179,8 +180,8 @@ class _Search:
         if not len(triples):
             return False
         before = generation.best.bound
-        generation.master.add_cuts(triples)
-        generation.run(self.deadline, self.depth)
+        generation.master.cut(triples)
+        generation.run(self.depth)
         self._learn(generation.best)
         return generation.best.bound - before > _WORTH * (self.upper - before)
 
@@ -202,7 +203,7 @@ class _Search:
         """Choose the best partition from a list of groups; keep it if it is better."""
         costs = costs_of(self.X, members)
         choice = Choice(self.X, self.k, members, costs, self.upper, self.state)
-        choice.solve(self.deadline, max(nodes, 1), heuristic_nodes)
+        choice.solve(max(nodes, 1), heuristic_nodes)
         if len(choice.best):
             labels = canonical_labels(labels_of(choice.best, len(self.X)))
             sse = sum_of_squares(self.X, labels)
