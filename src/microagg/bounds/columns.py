@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.bounds.master import Master
-from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricer import MANY, Pricer
 from microagg.bounds.pricing import NO_CUTS, Cuts, allowance
 from microagg.bounds.program import Relaxed
 from microagg.groups import Floats, Labels, Members, members_of
@@ -84,7 +84,7 @@ class Generation:
         self.finished = False
         self.master.add_new(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
 
-    def run(self, nodes: int = 10**7) -> None:
+    def run(self, nodes: int = MANY) -> None:
         """Go on until the bound is that of the linear program, or the time is up."""
         n = len(self.pricer.X)
         weight = 0.3  # of the best prices so far

@@ -7,15 +7,15 @@ import numpy as np
 from microagg.bounds.ascent import ascend
 from microagg.bounds.columns import Generation, Prices, shares
 from microagg.bounds.neighbours import neighbour_bound
-from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricer import EXACT_K, MANY, Pricer
 from microagg.bounds.program import solver_unit
 from microagg.groups import Floats, canonical_labels, members_of, sum_of_squares
 from microagg.progress import DONE, STOP, State, stop_after
 
 _ROUNDS = 60
-_SMALL = 5  # up to this k pricing is exact, or nearly so
 _MIXES = (0.03, 0.06, 0.1, 0.15)  # of a partition's shares into the neighbour bound's, for larger k
 _CANDIDATES = 200  # for larger k
+_FEW = 1000  # branches of pricing in column generation, for larger k
 
 
 def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state: State) -> float:
@@ -47,7 +47,7 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         if effort == "best" and not state[STOP]:
             generation = Generation(pricer, [labels])
             generation.centre = best.duals
-            generation.run(nodes=10**7 if k <= _SMALL else 1000)
+            generation.run(nodes=MANY if k <= EXACT_K else _FEW)
             bound = max(bound, generation.best.bound / unit**2)
     state[DONE] = n
     return bound
@@ -56,7 +56,7 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
 def _ascent(pricer: Pricer, share: Floats, upper: float) -> Prices:
     """Prices by ascent; for large k, where pricing is cut short, the best of a few mixtures."""
     floor = pricer.near[:, pricer.k - 1] / (2 * pricer.k)
-    if pricer.k <= _SMALL:
+    if pricer.k <= EXACT_K:
         width = 32 if pricer.k <= 3 else 64
         start = 0.7 * floor + 0.3 * share
         return ascend(pricer, start, upper, rounds=_ROUNDS, width=width)

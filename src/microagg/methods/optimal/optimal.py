@@ -25,7 +25,7 @@ import numpy as np
 from microagg.bounds.columns import Generation, Prices
 from microagg.bounds.master import costs_of
 from microagg.bounds.neighbours import neighbour_bound
-from microagg.bounds.pricer import Pricer
+from microagg.bounds.pricer import EXACT_K, MANY, Pricer
 from microagg.bounds.program import solver_unit
 from microagg.errors import InputError, check_time_limit, shown
 from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
@@ -38,6 +38,7 @@ from microagg.results import PROOF, Proved
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
 _CUTS_AT_ONCE = 150
+_FEW = 3000  # branches of pricing, for large k
 _ROUNDS_OF_CUTS = 60
 _WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
 
@@ -109,7 +110,7 @@ class _Search:
         self, X: Floats, k: int, deadline: float, random_state: int | None, state: State
     ) -> None:
         self.X, self.k, self.deadline, self.state = X, k, deadline, state
-        self.depth = 10**7 if k <= 5 else 3000  # nodes of pricing, for each seed and size
+        self.depth = MANY if k <= EXACT_K else _FEW
         seed = int(np.random.default_rng(random_state).integers(2**31))
         partitions = [self._start("best" if len(X) > _EASY else "balanced", seed)]
         while len(partitions) < 4 and time.monotonic() < deadline and not state[STOP]:
