@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from microagg.bounds.ascent import ascend
@@ -10,7 +12,7 @@ from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, MANY, Pricer
 from microagg.bounds.program import solver_unit
 from microagg.groups import Floats, canonical_labels, members_of, sum_of_squares
-from microagg.progress import DONE, STOP, State, stop_after
+from microagg.progress import DONE, STOP, VALID, State, part, rest_of, stop_after
 
 _ROUNDS = 60
 _MIXES = (0.03, 0.06, 0.1, 0.15)  # of a partition's shares into the neighbour bound's, for larger k
@@ -31,15 +33,20 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
     if n < 2 * k:  # one group: its SSE, but for the rounding of n·d terms
         state[DONE] = n
         return sum_of_squares(X, np.zeros(n, np.int64)) * (1 - 4 * (X.size + 9) * 2.0**-53)
-    fast = neighbour_bound(X, k)
-    with stop_after(state, time_limit):
-        labels = canonical_labels(auto(X, k, effort="fast", time_limit=time_limit))
-        if sum_of_squares(X, labels) == 0:
-            state[DONE] = n
-            return 0.0
-        upper = sum_of_squares(X, labels)
-        unit = solver_unit(upper / (int(labels.max()) + 1))
-        X, upper = X * unit, upper * unit**2
+    started = time.monotonic()
+    with part(state, 1 / 8):
+        fast = neighbour_bound(X, k, progress=state)
+    state[VALID] = 1
+    with part(state, 1 / 8):
+        rest = rest_of(time_limit, started)
+        labels = canonical_labels(auto(X, k, effort="fast", time_limit=rest, progress=state))
+    upper = sum_of_squares(X, labels)
+    if state[STOP] or upper == 0:
+        state[DONE] = n
+        return min(fast, upper)
+    unit = solver_unit(upper / (int(labels.max()) + 1))
+    X, upper = X * unit, upper * unit**2
+    with stop_after(state, rest_of(time_limit, started)):
         pricer = Pricer(X, k, state)
         best = _ascent(pricer, shares(X, members_of(labels, 2 * k - 1)), upper)
         state[DONE] = n // 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import time
+from threading import Event
 
 import numpy as np
 import pytest
@@ -13,12 +15,15 @@ import oracles
 from microagg.bounds.columns import Generation
 from microagg.bounds.pricer import Pricer
 from microagg.encode.scale import fit_scale
+from microagg.errors import StopSearch
+from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.methods.optimal.optimal import optimal
 from microagg.progress import STOP, new_state
 
 branch = importlib.import_module("microagg.methods.optimal.branch")
+search = importlib.import_module("microagg.methods.optimal.optimal")
 
 
 def test_equals_exhaustive_search():
@@ -96,6 +101,53 @@ def test_stopped_at_once_it_still_gives_a_valid_partition():
     state[STOP] = 1
     found = optimal(np.ascontiguousarray(X), 4, progress=state)
     assert np.bincount(found.labels).min() >= 4
+
+
+@pytest.mark.parametrize("what", ["optimal", "lower bound"])
+def test_a_stop_is_heard_while_it_looks_for_a_start(what, monkeypatch):
+    started, calls, reports = Event(), [], []
+
+    def slow(X, k, *, progress, **settings):
+        """Like auto, but it ends only when asked to."""
+        calls.append(settings)
+        labels = auto(X, k, progress=progress, effort="fast")
+        started.set()
+        give_up = time.monotonic() + 20
+        while not progress[STOP]:
+            assert time.monotonic() < give_up, "nobody asked to stop"
+            time.sleep(0.01)
+        return labels
+
+    def stop(progress):
+        reports.append(progress)
+        if started.is_set():
+            raise StopSearch
+
+    monkeypatch.setattr(search, "auto", slow)
+    monkeypatch.setattr(importlib.import_module("microagg.methods.auto"), "auto", slow)
+    X = np.random.default_rng(0).normal(size=(320, 3))
+    fast = microagg.lower_bound(X, 3)
+    if what == "optimal":
+        p = microagg.partition(X, 3, method="optimal", progress=stop)
+        oracles.check_partition(p, X, 3)
+        assert p.stopped
+        assert p.lower_bound == pytest.approx(fast)
+        assert max(reports) == 80  # the start is a quarter of it
+        assert reports[-1].information_loss == pytest.approx(p.information_loss)
+    else:
+        assert microagg.lower_bound(X, 3, effort="best", progress=stop) == fast
+        assert max(reports) == 80
+    assert len(calls) == 1
+    assert reports == sorted(reports)
+
+
+def test_stopped_before_it_began_it_gives_valid_groups():
+    X = np.ascontiguousarray(np.random.default_rng(3).normal(size=(500, 3)))
+    for effort in ("fast", "balanced", "best"):
+        state = new_state()
+        state[STOP] = 1
+        labels = auto(X, 4, effort=effort, progress=state)
+        assert np.unique(labels, return_counts=True)[1].min() >= 4
 
 
 def test_one_round_of_cuts_closes_most_of_the_gap(reference):
