@@ -143,12 +143,18 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
             state[STOP] = 0
 
 
+def records_done(state: State) -> int:
+    """Tell how many records are done, whatever part is at work."""
+    before, share = state.view(np.float64)[[BEFORE, SHARE]].tolist()
+    return int(before + share * int(state[DONE]))
+
+
 def _progress(state: State, sst: float | None, last: Progress) -> Progress:
     """Put what the state holds into words of the caller; never fewer records than the last time."""
-    sse, bound, before, share = state.view(np.float64)[[SSE, BOUND, BEFORE, SHARE]].tolist()
-    done = max(last, int(before + share * int(state[DONE])))
+    done = max(last, records_done(state))
     if not (state[VALID] and sst):
         return Progress(done)
+    sse, bound = state.view(np.float64)[[SSE, BOUND]].tolist()
     gap = 1 - bound / sse if bound > 0 and sse > 0 else None
     return Progress(done, 100 * sse / sst, gap)
 
