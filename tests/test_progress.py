@@ -106,6 +106,21 @@ def test_a_wish_to_stop_after_the_end_changes_nothing():
     assert not state[STOP]
 
 
+def test_a_wish_to_stop_is_not_lost_to_a_clock():
+    def work(state):
+        tell_best(state, 1.0)
+        for _ in range(2):  # the first time, a clock that is over takes its stop back
+            while not state[STOP]:
+                time.sleep(0.01)
+            state[STOP] = 0
+        return "stopped"
+
+    def report(_):
+        raise StopSearch
+
+    assert run_watched(work, report) == "stopped"
+
+
 def test_an_interrupt_while_stopping_is_raised():
     def report(_):
         raise StopSearch

@@ -189,6 +189,8 @@ def run_watched(
                         if not state[VALID]:
                             raise
                         state[STOP] = _ASKED
+                        while wait([future], timeout=_SECONDS_BETWEEN_REPORTS).not_done:
+                            state[STOP] = _ASKED  # again: a clock may just have taken back its own
                         return future.result()
             result = future.result()
             if report is not None:
