@@ -129,7 +129,7 @@ class Program:
 
     def allow(self, allowed: NDArray[np.bool_]) -> None:
         """Forbid all other groups."""
-        columns, high = self._columns(), np.where(allowed, np.inf, 0.0)
+        columns, high = self._columns(), np.where(allowed, self._most, 0.0)
         self._highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), high)
 
     def _columns(self) -> NDArray[np.int32]:
