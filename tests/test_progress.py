@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from microagg.progress import (
     STOP,
     Progress,
     new_state,
+    part,
+    rest_of,
     run_watched,
     seconds_left,
     stop_after,
@@ -103,6 +106,21 @@ def test_a_wish_to_stop_after_the_end_changes_nothing():
     assert not state[STOP]
 
 
+def test_a_wish_to_stop_is_not_lost_to_a_clock():
+    def work(state):
+        tell_best(state, 1.0)
+        for _ in range(2):  # the first time, a clock that is over takes its stop back
+            while not state[STOP]:
+                time.sleep(0.01)
+            state[STOP] = 0
+        return "stopped"
+
+    def report(_):
+        raise StopSearch
+
+    assert run_watched(work, report) == "stopped"
+
+
 def test_an_interrupt_while_stopping_is_raised():
     def report(_):
         raise StopSearch
@@ -143,6 +161,61 @@ def test_records_done_rise_with_the_time():
         while not state[STOP]:
             time.sleep(0.01)
     assert 500 < state[DONE] <= 1_000
+
+
+def test_a_part_counts_from_0_and_the_whole_rises_on():
+    def work(state):
+        state[DONE] = 100
+        with part(state, 0.5):
+            assert state[DONE] == 0
+            for done in range(0, 1001, 10):
+                state[DONE] = done
+                time.sleep(0.004)
+            with part(state, 0.1):
+                assert state[DONE] == 0
+                state[DONE] = 1000
+            assert state[DONE] == 1100
+        assert state[DONE] == 650
+        with part(state, 0.0):
+            state[DONE] = 1000
+            time.sleep(0.15)
+        assert state[DONE] == 650
+        time.sleep(0.15)
+        state[DONE] = 1000
+
+    reports = []
+    run_watched(work, reports.append)
+    assert reports == sorted(reports)
+    assert 100 <= reports[0] < 650
+    assert 650 in reports
+    assert set(reports) <= {*range(100, 651), 1000}
+
+
+def test_a_part_that_fails_counts_what_it_did():
+    state = new_state()
+    with suppress(ValueError), part(state, 0.5):
+        state[DONE] = 10
+        raise ValueError
+    assert state[DONE] == 5
+
+
+def test_the_best_partition_stays_the_best():
+    losses = []
+
+    def work(state):
+        for sse in (9.0, 5.0, 7.0):
+            tell_best(state, sse)
+            time.sleep(0.15)
+
+    run_watched(work, lambda progress: losses.append(progress.information_loss), sst=100.0)
+    assert losses[-1] == pytest.approx(5)
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_the_rest_of_a_time_limit():
+    assert rest_of(None, 0.0) is None
+    assert rest_of(5.0, time.monotonic() - 10) == 0
+    assert 4.0 < rest_of(5.0, time.monotonic()) <= 5.0
 
 
 def test_progress_is_a_number():

@@ -1,4 +1,4 @@
-"""Arithmetic of a partition given by labels: numbering, sizes, means and sums of squares.
+"""Arithmetic of a partition given by labels: numbering, members, sizes, means, sums of squares.
 
 All sums are taken of differences to a member of the group, so that a large offset
 in the data costs no accuracy and a group of equal values has exactly that mean.
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Members = NDArray[np.int32]  # groups as rows of record numbers, filled up with −1
 
 # Sums of values beyond this are taken in units of 2**64, lest they overflow.
 _HUGE = 1e280
@@ -32,6 +33,32 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     new = given.copy()
     renumber(new, np.full(int(given.max()) + 1, -1))
     return new
+
+
+def members_of(labels: Labels, width: int) -> Members:
+    """List the records of the groups 0, 1, …, each ascending; those of label −1 are in none.
+
+    >>> members_of(np.array([0, 1, 0, 1, -1, 1]), 3).tolist()
+    [[0, 2, -1], [1, 3, 5]]
+    """
+    rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+    group = labels[rows]
+    sizes = np.bincount(group)
+    members = np.full((len(sizes), width), -1, np.int32)
+    members[group, np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[group]] = rows
+    return members
+
+
+def labels_of(members: Members, n: int) -> Labels:
+    """Number n records by the groups that hold them; −1 for those in none.
+
+    >>> labels_of(np.array([[0, 2, -1], [1, 3, 5]]), 6).tolist()
+    [0, 1, 0, 1, -1, 1]
+    """
+    labels = np.full(n, -1)
+    group, place = np.nonzero(members >= 0)
+    labels[members[group, place]] = group
+    return labels
 
 
 def group_sizes(labels: Labels) -> Labels:

@@ -143,7 +143,7 @@ def lower_bound(
 
     Parameters
     ----------
-    X, k, scale, progress
+    X, k, scale
         As for :func:`microagg.partition`.
     effort : {"fast", "balanced", "best"}
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
@@ -154,6 +154,9 @@ def lower_bound(
         programs: up to 1,500 records a single one.
     time_limit : float, optional
         Seconds after which the best bound so far is returned.
+    progress : callable, optional
+        As for :func:`microagg.partition`; :class:`microagg.StopSearch` ends the search with the best
+        bound so far, if there is one.
 
     Returns
     -------

@@ -21,9 +21,10 @@ State = NDArray[np.int64]
 
 # Places in the shared array: records done so far; not 0 when the kernel shall return; of the
 # records done, those by a second thread (which only the first adds to DONE, so that it never falls);
-# not 0 as soon as what is returned when stopped is a valid partition; its SSE, a proved bound, and when
-# time is over on the monotonic clock, as the bits of doubles.
-DONE, STOP, BESIDE, VALID, SSE, BOUND, ENDS = range(7)
+# not 0 as soon as what is returned when stopped is a valid result; and as the bits of doubles: the SSE of
+# the best partition, a proved bound, when time is over on the monotonic clock, the records done
+# before the part that is at work, and what one of its records counts.
+DONE, STOP, BESIDE, VALID, SSE, BOUND, ENDS, BEFORE, SHARE = range(9)
 _ASKED, _LATE = 1, 2  # why to stop
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -56,13 +57,18 @@ Report = Callable[[Progress], object]
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    return np.zeros(7, dtype=np.int64)
+    state = np.zeros(9, dtype=np.int64)
+    state.view(np.float64)[[SSE, SHARE]] = np.inf, 1.0
+    return state
 
 
 def tell_best(state: State, sse: float, bound: float | None = None) -> None:
-    """Note that the search holds a valid partition of this SSE, and a bound on any if known."""
+    """Note that the search holds a valid partition of this SSE, and a bound on any if known.
+
+    The least SSE stays: a search may begin again, and what it had is not lost.
+    """
     values = state.view(np.float64)
-    values[SSE] = sse
+    values[SSE] = min(sse, values[SSE])
     if bound is not None:
         values[BOUND] = bound
     state[VALID] = 1
@@ -72,6 +78,31 @@ def seconds_left(state: State) -> float:
     """Tell the time until :func:`stop_after` asks to stop, for solvers that have a clock of their own."""
     ends = float(state.view(np.float64)[ENDS])
     return max(0.0, ends - time.monotonic()) if ends else float("inf")
+
+
+def rest_of(time_limit: float | None, started: float) -> float | None:
+    """Tell what is left of a time limit since a time on the monotonic clock; None without a limit."""
+    return None if time_limit is None else max(0.0, started + time_limit - time.monotonic())
+
+
+@contextmanager
+def part(state: State, share: float) -> Iterator[None]:
+    """Let the work in the block count its own records from 0, each as a share of one.
+
+    So a method can run another one in the same state: its stops are heard within, and what is
+    reported rises on. The writes are ordered so that a watcher never sees too many records.
+    """
+    values = state.view(np.float64)
+    done, before, weight = int(state[DONE]), values[BEFORE], values[SHARE]
+    state[DONE] = 0
+    values[BEFORE], values[SHARE] = before + weight * done, weight * share
+    try:
+        yield
+    finally:
+        done += int(share * state[DONE])
+        state[DONE] = 0
+        values[SHARE], values[BEFORE] = weight, before
+        state[DONE] = done
 
 
 @contextmanager
@@ -91,7 +122,8 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
 
     def watch() -> None:
         while (gone := time.monotonic() - begins) < seconds:
-            state[DONE] = max(int(state[DONE]), int(records * gone / seconds))
+            if (rise := int(records * gone / seconds)) > state[DONE]:
+                state[DONE] = rise
             if over.wait(min(_SECONDS_BETWEEN_REPORTS, seconds - gone)):
                 return
         if not state[STOP]:
@@ -111,12 +143,18 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
             state[STOP] = 0
 
 
-def _progress(state: State, sst: float | None) -> Progress:
-    """Put what the state holds into words of the caller."""
-    done = int(state[DONE])
+def records_done(state: State) -> int:
+    """Tell how many records are done, whatever part is at work."""
+    before, share = state.view(np.float64)[[BEFORE, SHARE]].tolist()
+    return int(before + share * int(state[DONE]))
+
+
+def _progress(state: State, sst: float | None, last: Progress) -> Progress:
+    """Put what the state holds into words of the caller; never fewer records than the last time."""
+    done = max(last, records_done(state))
     if not (state[VALID] and sst):
         return Progress(done)
-    sse, bound = (float(value) for value in state.view(np.float64)[[SSE, BOUND]])
+    sse, bound = state.view(np.float64)[[SSE, BOUND]].tolist()
     gap = 1 - bound / sse if bound > 0 and sse > 0 else None
     return Progress(done, 100 * sse / sst, gap)
 
@@ -132,28 +170,32 @@ def run_watched(
 
     An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
     stop before it is raised. When ``report`` raises :class:`StopSearch` and the work holds a valid
-    partition, that is returned, and ``state[STOP]`` stays set; else the exception is raised like any other.
+    result, that is returned, and ``state[STOP]`` stays set; else the exception is raised like any other.
     """
     from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
 
     state = new_state() if state is None else state
+    last = Progress(0)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="microagg") as pool:
         try:
             future = pool.submit(work, state)
             while not future.done():
                 wait([future], timeout=_SECONDS_BETWEEN_REPORTS)
                 if report is not None and not future.done():
+                    last = _progress(state, sst, last)
                     try:
-                        report(_progress(state, sst))
+                        report(last)
                     except StopSearch:
                         if not state[VALID]:
                             raise
                         state[STOP] = _ASKED
+                        while wait([future], timeout=_SECONDS_BETWEEN_REPORTS).not_done:
+                            state[STOP] = _ASKED  # again: a clock may just have taken back its own
                         return future.result()
             result = future.result()
             if report is not None:
                 with suppress(StopSearch):  # too late to stop anything
-                    report(_progress(state, sst))
+                    report(_progress(state, sst, last))
             return result
         except BaseException:
             state[STOP] = _ASKED  # leaving the block waits for the thread

@@ -9,10 +9,10 @@ import pytest
 
 import microagg
 import naive
-from microagg.bounds import columns
 from microagg.bounds.columns import proved
 from microagg.bounds.pricer import Pricer
 from microagg.bounds.pricing import NO_CUTS, Cuts
+from microagg.bounds.program import Program
 
 
 def small_tables(count, seed=0):
@@ -75,16 +75,16 @@ def test_a_wrong_price_does_not_prove_too_much(monkeypatch):
 
 def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
     # A linear program whose prices are all a tenth too high: bounds stay below the optimum.
-    solve = columns.Master.solve
+    relax = Program.relax
 
-    def wrong(self, deadline):
-        solved = solve(self, deadline)
+    def wrong(self):
+        solved = relax(self)
         return None if solved is None else solved._replace(duals=1.1 * solved.duals)
 
     for X, k, _ in small_tables(10, seed=5):
         optimum = naive.least_sse_of_subsets(X.tolist(), k)
         with monkeypatch.context() as patch:
-            patch.setattr(columns.Master, "solve", wrong)
+            patch.setattr(Program, "relax", wrong)
             bound = microagg.lower_bound(X, k, scale="none", effort="best", time_limit=1)
         assert bound <= optimum + 1e-12 * (1 + optimum)
 

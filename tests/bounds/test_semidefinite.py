@@ -46,9 +46,7 @@ def worst_group(X, k, prices):
 
 
 def prices_of(X, k, size=SMALL, state=None):
-    return semidefinite_prices(
-        X, k, size, math.inf, new_state() if state is None else state, len(X)
-    )
+    return semidefinite_prices(X, k, size, math.inf, new_state() if state is None else state)
 
 
 def solver_of(X, k, size=SMALL):
@@ -125,7 +123,7 @@ def test_a_stopped_search_proves_what_it_has():
     state = new_state()
     state[STOP] = 1
     assert (prices_of(X, 3, state=state) == 0).all()
-    late = semidefinite_prices(X, 3, SMALL, 0.0, new_state(), 0)
+    late = semidefinite_prices(X, 3, SMALL, 0.0, new_state())
     assert proved_by(late) >= neighbour_bound(X, 3) * (1 - 1e-9)
     assert microagg.lower_bound(X, 8, effort="best", time_limit=0) >= microagg.lower_bound(X, 8) * (
         1 - 1e-9

@@ -9,14 +9,11 @@ Cost      The given number of rounds of quick pricing.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from microagg.bounds.columns import Prices, proved
 from microagg.bounds.pricer import Pricer
 from microagg.bounds.pricing import NO_CUTS
-from microagg.groups import Floats
 from microagg.progress import STOP
 
 _PATIENCE = 4  # rounds without a better bound, after which steps are halved
@@ -25,23 +22,21 @@ _MEMORY = 0.6  # how much of the direction before is kept
 
 def ascend(
     pricer: Pricer,
-    start: Floats,
+    start: Prices,
     upper: float,
     *,
     rounds: int,
-    deadline: float,
     width: int = 32,
     nodes: int = 300,
 ) -> Prices:
     """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition."""
     n, k = len(pricer.X), pricer.k
-    duals, direction = start.copy(), np.zeros(n)
-    unit = np.maximum(start, 0.1 * start.mean())  # outliers have high prices, and need large steps
-    best = Prices(start, NO_CUTS, -np.inf)
+    best, duals, direction = start, start.duals, np.zeros(n)
+    unit = np.maximum(duals, 0.1 * duals.mean())  # outliers have high prices, and need large steps
     step, idle = 1.0, 0
     for _ in range(rounds + 1):
         found, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
-        if pricer.state[STOP] or time.monotonic() > deadline:
+        if pricer.state[STOP]:
             break
         bound = proved(pricer, duals, NO_CUTS, floors)
         if bound > best.bound:

@@ -25,10 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microagg.bounds.master import Master, Members, Solved
-from microagg.bounds.pricer import Pricer, in_order
+from microagg.bounds.master import Master
+from microagg.bounds.pricer import MANY, Pricer
 from microagg.bounds.pricing import Cuts, allowance
-from microagg.groups import Floats, Labels
+from microagg.bounds.program import Relaxed
+from microagg.groups import Floats, Labels, Members, members_of
 from microagg.progress import STOP
 
 _CLOSE = 1e-7  # the bound is this near to the linear program's value when the search ends
@@ -53,20 +54,6 @@ def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
     return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
 
 
-def groups_of(labels: Labels, k: int) -> Members:
-    """The groups of a partition as rows of record numbers; sizes are k to 2k−1.
-
-    >>> groups_of(np.array([0, 1, 0, 1, 1]), 2).tolist()
-    [[0, 2, -1], [1, 3, 4]]
-    """
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
-    members = np.full((len(sizes), 2 * k - 1), -1)
-    place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    members[labels[order], place] = order
-    return in_order(members)
-
-
 def shares(X: Floats, groups: Members) -> Floats:
     """What each record adds to its group's SSE: half of its squared distances, over the size."""
     share = np.zeros(len(X))
@@ -84,56 +71,53 @@ class Generation:
     def __init__(self, pricer: Pricer, partitions: list[Labels], best: Prices) -> None:
         self.pricer = pricer
         k = pricer.k
-        groups = [groups_of(labels, k) for labels in partitions]
+        groups = [members_of(labels, 2 * k - 1) for labels in partitions]
         typical = shares(pricer.X, groups[0])
         floor = pricer.near[:, k - 1] / (2 * k)  # the neighbour bound's prices
         high = 2 * np.maximum(typical, 0.1 * typical.mean())
         self.master = Master(pricer.X, 2 * k - 1, 0.5 * floor, high, pricer.state)
         for each in groups:
-            self.master.add(each)
+            self.master.add_new(each)
         self.best, self.centre = best, best.duals
-        self.solved: Solved | None = None
+        self.solved: Relaxed | None = None
         self.finished = False
-        self.master.add(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
+        self.master.add_new(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
 
-    def run(self, deadline: float, nodes: int = 10**7) -> None:
+    def run(self, nodes: int = MANY) -> None:
         """Go on until the bound is that of the linear program, or the time is up."""
         n = len(self.pricer.X)
         weight = 0.3  # of the best prices so far
         self.finished = False
         while not self.pricer.state[STOP]:
-            solved = self.master.solve(deadline)
+            solved = self.master.relax()
             if solved is None:
                 return
             self.solved = solved
             duals, cuts = self._smoothed(solved, weight)
             limit = -1e-10 * max(float(np.abs(duals).mean()), 1e-300)
-            new = self.master.add(
-                self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)[
-                    0
-                ].members
-            )
+            found, _ = self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)
+            new = self.master.add_new(found.members)
             if new > n // 20:
                 continue
             found, floors = self.pricer.price(duals, cuts, limit=limit, width=n, nodes=nodes)
-            new += self.master.add(found.members)
+            new += self.master.add_new(found.members)
             bound = proved(self.pricer, duals, cuts, floors)
             if bound > self.best.bound:
                 self.best = Prices(duals, cuts, bound)
                 self.centre = duals
-            if solved.boxed.any():
-                self.master.widen(solved.boxed)
-            elif solved.value - self.best.bound <= _CLOSE * solved.value:
+            if self.master.widen(solved):
+                continue
+            if solved.value - self.best.bound <= _CLOSE * solved.value:
                 self.finished = True
                 return
-            elif weight == 0 and new == 0:
+            if weight == 0 and new == 0:
                 return  # floors stay low, since pricing was cut short
-            elif new <= n // 10:
+            if new <= n // 10:
                 weight = weight / 3 if weight > 0.05 else 0.0
 
-    def _smoothed(self, solved: Solved, weight: float) -> tuple[Floats, Cuts]:
+    def _smoothed(self, solved: Relaxed, weight: float) -> tuple[Floats, Cuts]:
         """Prices between the best so far and those of the linear program."""
         duals = weight * self.centre + (1 - weight) * solved.duals
         penalties = (1 - weight) * solved.penalties
         penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
-        return duals, Cuts(self.master.cuts.triples, penalties)
+        return duals, Cuts(self.master.triples, penalties)

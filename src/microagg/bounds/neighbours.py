@@ -16,7 +16,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.block_tree import build_tree
 from microagg.kernels.neighbours import nearest_neighbours
-from microagg.progress import DONE, State, new_state
+from microagg.progress import DONE, STOP, State, new_state
 
 
 def neighbour_bound(X: Floats, k: int, *, progress: State | None = None) -> float:
@@ -31,6 +31,8 @@ def neighbour_bound(X: Floats, k: int, *, progress: State | None = None) -> floa
         state[DONE] = n
         return 0.0
     squares = nearest_neighbours(build_tree(X), k - 1, state, n).square
+    if state[STOP]:  # not all were found
+        return 0.0
     total = float(np.sum(squares)) / (2 * k)
     safe: float = total * (1 - 4 * (n * k + d + 9) * 2.0**-53)
     return max(safe, 0.0)

@@ -8,21 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.bounds.pricing import NO_CUTS, Cuts, Found, Table, price_seeds
-from microagg.groups import Floats
+from microagg.groups import Floats, Members
 from microagg.kernels.threads import share_out
 from microagg.progress import STOP, State, new_state
 
-__all__ = ["Columns", "Pricer", "in_order"]
+__all__ = ["EXACT_K", "MANY", "Priced", "Pricer"]
 
 Indices = NDArray[np.intp]
 
+# Up to this k the search of a seed ends by itself, nearly always before so many branches. With larger
+# groups it would not end: callers cut it short after few, and get floors that are low but true.
+EXACT_K, MANY = 5, 10**7
 _CANDIDATES = 400  # most of a seed's candidates that are searched; the rest only count in the floor
 
 
-class Columns(NamedTuple):
+class Priced(NamedTuple):
     """Groups as rows of record numbers, ascending, filled up with −1."""
 
-    members: NDArray[np.int32]  # (m, 2k − 1)
+    members: Members  # (m, 2k − 1)
     reduced: Floats  # (m,) reduced costs, as computed
 
 
@@ -81,7 +84,7 @@ class Pricer:
         width: int = _CANDIDATES,
         nodes: int = 10**9,
         each: int = 8,
-    ) -> tuple[Columns, Floats]:
+    ) -> tuple[Priced, Floats]:
         """Find groups of reduced cost below the limit, at most ``each`` of a seed, the lowest.
 
         Also returns the floor of each record as a seed, at most the limit: no group whose member of
@@ -90,7 +93,7 @@ class Pricer:
         order, table = self._table(duals, cuts)
         n = len(order)
         floors = np.full(n, -np.inf)
-        pieces: dict[int, Columns] = {}
+        pieces: dict[int, Priced] = {}
 
         def work(begin: int, end: int, _: int) -> None:
             found = self._room((end - begin) * each)
@@ -108,15 +111,15 @@ class Pricer:
         slack: float,
         most: int,
         cuts: Cuts = NO_CUTS,
-        nodes: int = 10**7,
-    ) -> Columns | None:
+        nodes: int = MANY,
+    ) -> Priced | None:
         """Find all groups of reduced cost below ``slack``; None if there are more than ``most``.
 
         None also if the search of a seed takes more than so many nodes.
         """
         order, table = self._table(duals, cuts)
         floors = np.empty(len(order))
-        pieces: dict[int, Columns] = {}
+        pieces: dict[int, Priced] = {}
         n, full = len(order), [False]
 
         def work(begin: int, end: int, _: int) -> None:
@@ -146,26 +149,26 @@ class Pricer:
         return Found(members, np.empty(most), np.zeros(1, np.intp))
 
 
-def _used(found: Found, order: Indices) -> Columns:
+def _used(found: Found, order: Indices) -> Priced:
     """The columns in use, with the numbers of records as rows of the table."""
     count = int(found.count[0])
     members = found.members[:count]
     rows = np.where(members >= 0, order[members], -1)
-    return Columns(in_order(rows), found.reduced[:count].copy())
+    return Priced(_in_order(rows), found.reduced[:count].copy())
 
 
-def in_order(members: NDArray[Any]) -> NDArray[np.int32]:
+def _in_order(members: NDArray[Any]) -> Members:
     """Members of each group ascending, the filling of −1 last."""
     large = np.iinfo(np.int32).max
     rows = np.sort(np.where(members < 0, large, members), axis=1)
     return np.where(rows == large, -1, rows).astype(np.int32)
 
 
-def _joined(pieces: dict[int, Columns], width: int) -> Columns:
+def _joined(pieces: dict[int, Priced], width: int) -> Priced:
     if not pieces:
-        return Columns(np.empty((0, width), np.int32), np.empty(0))
+        return Priced(np.empty((0, width), np.int32), np.empty(0))
     parts = [pieces[begin] for begin in sorted(pieces)]
-    return Columns(
+    return Priced(
         np.concatenate([part.members for part in parts]),
         np.concatenate([part.reduced for part in parts]),
     )

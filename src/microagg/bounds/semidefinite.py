@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.bounds.master import solver_unit
+from microagg.bounds.program import solver_unit
 from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
 from microagg.groups import Floats, canonical_labels
 from microagg.kernels.block_tree import build_tree
@@ -73,16 +73,14 @@ class _Region(NamedTuple):
     limit: Floats  # (n,) what all other pairs cost at least
 
 
-def semidefinite_prices(
-    X: Floats, k: int, size: Size, deadline: float, state: State, done: int
-) -> Floats:
+def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: State) -> Floats:
     """Prices of records such that no group of k to 2k−1 costs less than its records pay.
 
-    ``state`` rises by ``done``. When stopped or late, the prices are those proved so far.
+    After some seconds, or when asked to stop, the prices are those proved so far.
 
     >>> from microagg.progress import new_state
     >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
-    >>> prices = semidefinite_prices(X, 2, Size(4, 40, 0.0), math.inf, new_state(), 4)
+    >>> prices = semidefinite_prices(X, 2, Size(4, 40, 0.0), math.inf, new_state())
     >>> prices.round(2).tolist()
     [0.25, 0.25, 1.0, 1.0]
     """
@@ -90,7 +88,7 @@ def semidefinite_prices(
     # Products are kept in single precision, which a power of two keeps from overflow.
     unit = solver_unit(float(np.mean(X**2)))
     regions = list(_regions(X * unit, size.block, state))
-    started = int(state[DONE])
+    deadline = time.monotonic() + seconds
     from threadpoolctl import threadpool_limits
 
     # Blocks are shared out to threads; a single one is left to those of the matrix library.
@@ -101,7 +99,7 @@ def semidefinite_prices(
             if state[STOP]:
                 break
             prices[rows] = _Solver(region, k, size, ends, state).run()
-            state[DONE] = started + done * (number + 1) // len(regions)
+            state[DONE] = len(X) * (number + 1) // len(regions)
     return prices / unit**2
 
 

@@ -19,7 +19,7 @@ from microagg.kernels.halve import halves
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import LARGE, refine
-from microagg.progress import State, new_state
+from microagg.progress import STOP, State, new_state, part
 
 _BLOCK = 131_072  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
@@ -30,18 +30,21 @@ _FEW = 2_000  # records up to which the start does not matter
 def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
     """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
 
-    Blocks of fewer than 2k records are groups as they are.
+    Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone.
     """
     rows, first = halves(X, k, max(most, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)
+    labels[rows] = np.repeat(first[:-1], np.diff(first))
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
             own = np.sort(rows[first[b] : first[b + 1]])
-            small = len(own) < 2 * k
-            labels[own] = first[b] + (0 if small else mdav(np.ascontiguousarray(X[own]), k))
+            if len(own) >= 2 * k:
+                groups = mdav(np.ascontiguousarray(X[own]), k, progress=state)
+                labels[own] = first[b] + (0 if state[STOP] else groups)
 
-    share_out(work, len(first) - 1, state, at_once=1)
+    with part(state, 0.0):  # blocks count records at the same time, each from 0
+        share_out(work, len(first) - 1, state, at_once=1)
     return labels
 
 
@@ -73,6 +76,8 @@ def auto(
     few = len(X) <= _FEW and k <= LARGE and effort != "fast"
     most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
     labels = mdav_in_blocks(X, k, state, most)
+    if state[STOP]:
+        return labels
     if time_limit is not None:
         time_limit = max(0.0, time_limit - (time.monotonic() - started))
     return refine(

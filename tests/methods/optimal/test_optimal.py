@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import time
+from threading import Event
 
 import numpy as np
 import pytest
@@ -14,12 +16,15 @@ from microagg.bounds.columns import Generation, Prices
 from microagg.bounds.pricer import Pricer
 from microagg.bounds.pricing import NO_CUTS
 from microagg.encode.scale import fit_scale
+from microagg.errors import StopSearch
+from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.methods.optimal.optimal import optimal
 from microagg.progress import STOP, new_state
 
 branch = importlib.import_module("microagg.methods.optimal.branch")
+search = importlib.import_module("microagg.methods.optimal.optimal")
 
 
 def test_equals_exhaustive_search():
@@ -99,6 +104,53 @@ def test_stopped_at_once_it_still_gives_a_valid_partition():
     assert np.bincount(found.labels).min() >= 4
 
 
+@pytest.mark.parametrize("what", ["optimal", "lower bound"])
+def test_a_stop_is_heard_while_it_looks_for_a_start(what, monkeypatch):
+    started, calls, reports = Event(), [], []
+
+    def slow(X, k, *, progress, **settings):
+        """Like auto, but it ends only when asked to."""
+        calls.append(settings)
+        labels = auto(X, k, progress=progress, effort="fast")
+        started.set()
+        give_up = time.monotonic() + 20
+        while not progress[STOP]:
+            assert time.monotonic() < give_up, "nobody asked to stop"
+            time.sleep(0.01)
+        return labels
+
+    def stop(progress):
+        reports.append(progress)
+        if started.is_set():
+            raise StopSearch
+
+    monkeypatch.setattr(search, "auto", slow)
+    monkeypatch.setattr(importlib.import_module("microagg.methods.auto"), "auto", slow)
+    X = np.random.default_rng(0).normal(size=(320, 3))
+    fast = microagg.lower_bound(X, 3)
+    if what == "optimal":
+        p = microagg.partition(X, 3, method="optimal", progress=stop)
+        oracles.check_partition(p, X, 3)
+        assert p.stopped
+        assert p.lower_bound == pytest.approx(fast)
+        assert max(reports) == 80  # the start is a quarter of it
+        assert reports[-1].information_loss == pytest.approx(p.information_loss)
+    else:
+        assert microagg.lower_bound(X, 3, effort="best", progress=stop) > fast
+        assert max(reports) == 80
+    assert len(calls) == 1
+    assert reports == sorted(reports)
+
+
+def test_stopped_before_it_began_it_gives_valid_groups():
+    X = np.ascontiguousarray(np.random.default_rng(3).normal(size=(500, 3)))
+    for effort in ("fast", "balanced", "best"):
+        state = new_state()
+        state[STOP] = 1
+        labels = auto(X, 4, effort=effort, progress=state)
+        assert np.unique(labels, return_counts=True)[1].min() >= 4
+
+
 def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     # The linear program proves 13.8574; the best partition known loses 14.4677.
     X = reference("tarragona")
@@ -106,11 +158,11 @@ def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     labels = microagg.partition(X, 3, scale="none", effort="fast").labels
     none = Prices(np.zeros(len(X)), NO_CUTS, 0.0)
     generation = Generation(Pricer(X, 3), [labels], none)
-    generation.run(np.inf)
+    generation.run()
     assert 100 * generation.best.bound / (X**2).sum() == pytest.approx(13.8574, abs=6e-5)
     members, x = generation.master.members, generation.solved.x
-    generation.master.add_cuts(broken_triples(len(X), members[: len(x)], x, 150))
-    generation.run(np.inf)
+    generation.master.cut(broken_triples(len(X), members[: len(x)], x, 150))
+    generation.run()
     assert 14.4 < 100 * generation.best.bound / (X**2).sum() < 14.4677
 
 
@@ -139,7 +191,7 @@ def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
         members, costs = all_groups(X, 3)
         optimum = naive.least_sse_of_subsets(X.tolist(), 3)
         choice = Choice(X, 3, members, costs, 2 * optimum, new_state())
-        choice.solve(np.inf, 10**4, 0)
+        choice.solve(10**4, 0)
         assert choice.upper == pytest.approx(optimum, rel=1e-12)
         assert optimum * (1 - 1e-9) <= choice.lower <= optimum * (1 + 1e-12)
         branched += choice.nodes > 1

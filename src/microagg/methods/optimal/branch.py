@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
-from microagg.bounds.master import Members, add_cut_rows, new_program, touches
-from microagg.groups import Floats
+from microagg.bounds.program import Program
+from microagg.groups import Floats, Members
 from microagg.methods.optimal.cuts import broken_triples
-from microagg.progress import STOP, State
+from microagg.progress import State, seconds_left
 from microagg.results import PROOF
 
 _ROUNDS_OF_CUTS = 12
 _CUTS_AT_ONCE = 100
 _GROUPS_OF_HEURISTIC = 4  # for each record; with more, the integer solver takes minutes
+_TIME_OF_HEURISTIC = 0.3  # of what is left
 _WORTH = 1e-3  # a round of cuts must close this part of a node's gap, or branching goes on
 
 
@@ -65,9 +65,8 @@ class Choice:
         self.nodes = 0
         self._load(members, costs, np.empty((0, 3), np.int32))
 
-    def solve(self, deadline: float, most_nodes: int, heuristic_nodes: int) -> None:
+    def solve(self, most_nodes: int, heuristic_nodes: int) -> None:
         """Search until the best choice is proved, or time or nodes are used up."""
-        self._deadline = deadline
         heap = [_Node(0.0, 0, ())]
         closed = math.inf  # the lowest bound of the nodes that are closed
         while heap and heap[0].bound < self._goal():
@@ -103,21 +102,23 @@ class Choice:
     def _load(self, members: Members, costs: Floats, triples: Members) -> None:
         """Give the solver the groups and cuts as they are now."""
         self.members, self.costs = members, costs
-        self._lp = new_program(self._state, presolve="off")
-        _add_groups(self._lp, self.n, members, costs, self.upper)
+        self._program = self._new_program(members, costs, presolve="off")
         self._column, place = np.nonzero(members >= 0)
         self._row = members[self._column, place]
-        self.triples = np.empty((0, 3), np.int32)
         self._held = csr_matrix((len(costs), 0))
         self._add_cuts(triples)
 
+    def _new_program(self, members: Members, costs: Floats, **options: Any) -> Program:
+        """Make a program; records may stay out for more than all are worth, so it has a solution."""
+        program = Program(self.n, members.shape[1], self._state, **options)
+        program.add_alone(np.full(self.n, self.upper))
+        program.add(members, costs)
+        return program
+
     def _add_cuts(self, triples: Members) -> None:
-        if not len(triples):
-            return
-        held = touches(self.members, triples)
-        add_cut_rows(self._lp, held, 0)
-        self.triples = np.concatenate([self.triples, triples])
-        self._held = hstack([self._held, csr_matrix(held, dtype=float)], format="csr")
+        if len(triples):
+            held = csr_matrix(self._program.cut(triples), dtype=float)
+            self._held = hstack([self._held, held], format="csr")
 
     def _allowed(self, pairs: tuple[tuple[int, int, bool], ...]) -> NDArray[np.bool_]:
         """Which groups a node may use."""
@@ -130,22 +131,19 @@ class Choice:
     def _look(self, node: _Node) -> _Look | None:
         """Solve a node's linear program, with cuts while they help; None when time is up."""
         allowed = self._allowed(node.pairs)
-        m = len(allowed)
-        ends = np.where(allowed, np.inf, 0.0)
-        self._lp.changeColsBounds(m, np.arange(m, dtype=np.int32), np.zeros(m), ends)
+        self._program.allow(allowed)
         best: _Look | None = None
         for turn in range(_ROUNDS_OF_CUTS if node.pairs else 5 * _ROUNDS_OF_CUTS):
-            if not self._run():
+            solved = self._program.relax()
+            if solved is None:
                 return best
-            solution = self._lp.getSolution()
-            duals, x = np.array(solution.row_dual), np.array(solution.col_value)[:m]
-            penalties = np.maximum(-duals[self.n :], 0.0)
-            reduced = self._reduced(duals[: self.n], penalties)
-            bound = self._proved(duals[: self.n], penalties, reduced[allowed])
+            _, duals, penalties, x, _ = solved
+            reduced = self._reduced(duals, penalties)
+            bound = self._proved(duals, penalties, reduced[allowed])
             before = -math.inf if best is None else best.bound
             if best is None or bound >= before:
                 best = _Look(bound, x, reduced)
-            self._try(x)
+            self._try(np.flatnonzero(x > 0.5))
             gap = self.upper - before
             if bound >= self._goal() or (turn > 0 and bound - before < _WORTH * gap):
                 break
@@ -154,16 +152,6 @@ class Choice:
                 break
             self._add_cuts(triples)
         return best
-
-    def _run(self) -> bool:
-        left = self._deadline - time.monotonic()
-        if left <= 0 or self._state[STOP]:
-            return False
-        if np.isfinite(left):
-            self._lp.setOptionValue("time_limit", self._lp.getRunTime() + left)
-        self._lp.run()
-        status = self._lp.getModelStatus()
-        return bool(status == type(status).kOptimal)
 
     def _reduced(self, duals: Floats, penalties: Floats) -> Floats:
         paid = np.bincount(self._column, weights=duals[self._row], minlength=len(self.costs))
@@ -181,9 +169,8 @@ class Choice:
         terms = [*duals.tolist(), *(-penalties).tolist(), *low.tolist()]
         return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
 
-    def _try(self, x: Floats) -> None:
-        """Take a solution in whole numbers as the new best, if it is one and better."""
-        chosen = np.flatnonzero(x > 0.5)
+    def _try(self, chosen: NDArray[np.intp]) -> None:
+        """Take groups as the new best partition, if they are one and better."""
         rows = self.members[chosen]
         cover = np.bincount(rows[rows >= 0], minlength=self.n)
         cost = math.fsum(self.costs[chosen])
@@ -207,29 +194,16 @@ class Choice:
         """Take off the list the groups whose reduced cost alone exceeds the gap."""
         keep = look.reduced <= (self.upper - look.bound) * (1 + 1e-9) + 1e-9 * self.upper
         if not keep.all():
-            self._load(self.members[keep], self.costs[keep], self.triples)
+            self._load(self.members[keep], self.costs[keep], self._program.triples)
 
     def _heuristic(self, reduced: Floats, nodes: int) -> None:
         """Let the solver's own integer search choose from the best groups; it proves nothing."""
-        import highspy
-
-        left = self._deadline - time.monotonic()
-        if left <= 0 or not len(self.costs) or nodes == 0:
+        if not len(self.costs) or nodes == 0:
             return
         few = np.sort(np.argsort(reduced, kind="stable")[: _GROUPS_OF_HEURISTIC * self.n])
-        members, m = self.members[few], len(few)
-        program = new_program(self._state, mip_max_nodes=nodes, objective_bound=self.upper)
-        _add_groups(program, self.n, members, self.costs[few], self.upper)
-        whole = np.full(m, highspy.HighsVarType.kInteger, dtype=object)
-        program.changeColsIntegrality(m, np.arange(m, dtype=np.int32), whole)
-        if np.isfinite(left):
-            program.setOptionValue("time_limit", 0.3 * left)
-        program.run()
-        x = np.zeros(len(self.costs))
-        solution = np.array(program.getSolution().col_value)
-        if len(solution):
-            x[few] = solution[:m]
-            self._try(x)
+        limits = {"mip_max_nodes": nodes, "objective_bound": self.upper}
+        program = self._new_program(self.members[few], self.costs[few], **limits)
+        self._try(few[program.choose(_TIME_OF_HEURISTIC * seconds_left(self._state))])
 
     def _pair(self, x: Floats) -> tuple[int, int] | None:
         """The pair of records that is shared by about half a group; None without fractions."""
@@ -243,18 +217,3 @@ class Choice:
         if not split:
             return None
         return min(split, key=lambda pair: (round(abs(split[pair] - 0.5), 9), pair))
-
-
-def _add_groups(program: Any, n: int, members: Members, costs: Floats, dear: float) -> None:
-    """Put groups into an empty program, so that each of n records is in one.
-
-    A record may stay out for more than all are worth: so there is always a solution.
-    """
-    ones, rows, m = np.ones(n), np.arange(n, dtype=np.int32), len(costs)
-    program.addRows(n, ones, ones, 0, np.zeros(n, np.int32), rows[:0], ones[:0])
-    sizes = np.count_nonzero(members >= 0, axis=1)
-    starts = (np.cumsum(sizes) - sizes).astype(np.int32)
-    held = members[members >= 0]
-    free = np.full(m, np.inf)
-    program.addCols(m, costs, np.zeros(m), free, len(held), starts, held, np.ones(len(held)))
-    program.addCols(n, np.full(n, dear), np.zeros(n), np.full(n, np.inf), n, rows, rows, ones)

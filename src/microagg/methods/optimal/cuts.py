@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.bounds.master import Members
-from microagg.groups import Floats
+from microagg.groups import Floats, Members
 from microagg.kernels.jit import inner, kernel
 
 _VIOLATION = 0.02  # a cut that is broken by less is not worth a row

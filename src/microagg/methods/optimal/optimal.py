@@ -23,22 +23,23 @@ import time
 import numpy as np
 
 from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.master import Members, costs_of, solver_unit
-from microagg.bounds.pricer import Pricer
-from microagg.bounds.prices import size_of
-from microagg.bounds.pricing import NO_CUTS
-from microagg.bounds.semidefinite import proved_by, semidefinite_prices
+from microagg.bounds.master import costs_of
+from microagg.bounds.neighbours import neighbour_bound
+from microagg.bounds.pricer import EXACT_K, MANY, Pricer
+from microagg.bounds.prices import first_prices
+from microagg.bounds.program import solver_unit
 from microagg.errors import InputError, check_time_limit, shown
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
-from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
+from microagg.progress import DONE, STOP, State, new_state, part, rest_of, stop_after, tell_best
 from microagg.results import PROOF, Proved
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
 _CUTS_AT_ONCE = 150
+_FEW = 3000  # branches of pricing, for large k
 _ROUNDS_OF_CUTS = 60
 _WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
 
@@ -91,64 +92,68 @@ def optimal(
         raise InputError(f"nodes is a whole number, 0 or more; got {shown(nodes)}.")
     check_reach(len(X), k)
     state = new_state() if progress is None else progress
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     if len(X) < 2 * k or k == 1:
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
         # The only partition: its SSE, but for the rounding of n·d terms.
         found = Proved(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
     else:
-        with stop_after(state, time_limit):
-            found = _Search(X, k, deadline, random_state, state).run(nodes)
+        started = time.monotonic()
+        search = _Search(X, k, _starts(X, k, time_limit, random_state, state), state)
+        with stop_after(state, rest_of(time_limit, started)):
+            found = search.run(nodes)
     state[DONE] = len(X)
     return found
+
+
+def _starts(
+    X: Floats, k: int, time_limit: float | None, random_state: int | None, state: State
+) -> list[Labels]:
+    """Partitions to begin with, the best first; when asked to stop, there is one at least."""
+    seed = int(np.random.default_rng(random_state).integers(2**31))
+    started = time.monotonic()
+    partitions: list[Labels] = []
+    for effort in ("best" if len(X) > _EASY else "balanced", "fast", "fast", "fast"):
+        rest = rest_of(time_limit, started)
+        if partitions and (rest == 0 or state[STOP]):
+            break
+        with part(state, 0.0 if partitions else 1 / 4):
+            labels = auto(
+                X,
+                k,
+                effort=effort,
+                time_limit=None if rest is None else rest / 4,
+                random_state=seed + len(partitions),
+                progress=state,
+            )
+        partitions.append(canonical_labels(labels))
+    return sorted(partitions, key=lambda labels: sum_of_squares(X, labels))
 
 
 class _Search:
     """The best partition and the best bound so far."""
 
-    def __init__(
-        self, X: Floats, k: int, deadline: float, random_state: int | None, state: State
-    ) -> None:
-        self.X, self.k, self.deadline, self.state = X, k, deadline, state
-        self.depth = 10**7 if k <= 5 else 3000  # nodes of pricing, for each seed and size
-        seed = int(np.random.default_rng(random_state).integers(2**31))
-        partitions = [self._start("best" if len(X) > _EASY else "balanced", seed)]
-        while len(partitions) < 4 and time.monotonic() < deadline and not state[STOP]:
-            partitions.append(self._start("fast", seed + len(partitions)))
-        partitions.sort(key=lambda labels: sum_of_squares(X, labels))
+    def __init__(self, X: Floats, k: int, partitions: list[Labels], state: State) -> None:
+        self.k, self.partitions, self.state = k, partitions, state
+        self.depth = MANY if k <= EXACT_K else _FEW
         self.labels = partitions[0]
-        self.partitions = partitions
         upper = sum_of_squares(X, self.labels)
         self.unit = solver_unit(upper / (int(self.labels.max()) + 1))
         self.X, self.upper = X * self.unit, upper * self.unit**2
-        self.prices = self._first_prices()
-        self.lower = self.prices.bound
+        self.lower = neighbour_bound(self.X, k)  # to its end, so that there is one when stopped
         self._tell()
 
     def _tell(self) -> None:
         tell_best(self.state, self.upper / self.unit**2, self.lower / self.unit**2)
-
-    def _first_prices(self) -> Prices:
-        """Prices that hold without a search for groups, which is long for large k."""
-        size = size_of(len(self.X), self.k, "best")
-        left = self.deadline - time.monotonic()
-        prices = semidefinite_prices(
-            self.X, self.k, size, time.monotonic() + left / 4, self.state, 0
-        )
-        return Prices(prices, NO_CUTS, proved_by(prices))
-
-    def _start(self, effort: str, seed: int) -> Labels:
-        left = None if np.isinf(self.deadline) else max(self.deadline - time.monotonic(), 0.0) / 4
-        labels = auto(self.X, self.k, effort=effort, time_limit=left, random_state=seed)
-        return canonical_labels(labels)
 
     def run(self, nodes: int) -> Proved:
         """Bound, cut, list, branch: until nothing is open or time is up."""
         if self._over():  # nothing is lost, or there is no time
             return self._proved()
         n = len(self.X)
-        generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, self.prices)
-        generation.run(self.deadline, self.depth)
+        first = first_prices(self.X, self.k, "best", self.state, 1 / 4)
+        self._learn(first)
+        generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, first)
+        generation.run(self.depth)
         self._learn(generation.best)
         self.state[DONE] = n // 2
         listed_at = np.inf
@@ -176,7 +181,7 @@ class _Search:
 
     def _over(self) -> bool:
         closed = self.upper - self.lower <= PROOF / 2 * self.upper
-        return bool(closed or self.state[STOP] or time.monotonic() > self.deadline)
+        return bool(closed or self.state[STOP])
 
     def _learn(self, prices: Prices) -> None:
         self.lower = max(self.lower, prices.bound)
@@ -191,8 +196,8 @@ class _Search:
         if not len(triples):
             return False
         before = generation.best.bound
-        generation.master.add_cuts(triples)
-        generation.run(self.deadline, self.depth)
+        generation.master.cut(triples)
+        generation.run(self.depth)
         self._learn(generation.best)
         return generation.best.bound - before > _WORTH * (self.upper - before)
 
@@ -214,12 +219,9 @@ class _Search:
         """Choose the best partition from a list of groups; keep it if it is better."""
         costs = costs_of(self.X, members)
         choice = Choice(self.X, self.k, members, costs, self.upper, self.state)
-        choice.solve(self.deadline, max(nodes, 1), heuristic_nodes)
+        choice.solve(max(nodes, 1), heuristic_nodes)
         if len(choice.best):
-            labels = np.empty(len(self.X), np.int64)
-            for number, group in enumerate(choice.best):
-                labels[group[group >= 0]] = number
-            labels = canonical_labels(labels)
+            labels = canonical_labels(labels_of(choice.best, len(self.X)))
             sse = sum_of_squares(self.X, labels)
             if sse < self.upper:
                 self.labels, self.upper = labels, sse

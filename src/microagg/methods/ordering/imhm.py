@@ -19,11 +19,11 @@ from itertools import count
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, sum_of_squares
+from microagg.groups import Floats, sum_of_squares
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.ordering.by_groups import visit_groups
 from microagg.methods.ordering.cut import Order, labels_along
-from microagg.progress import DONE, STOP, State, new_state, run_watched
+from microagg.progress import DONE, STOP, State, new_state, part
 
 _LEAST = 1e-7
 
@@ -36,7 +36,8 @@ def imhm_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
     """
     state = new_state() if progress is None else progress
     n = len(X)
-    labels = _mdav_first(X, k, state)
+    with part(state, 1 / 8):
+        labels = mdav(X, k, progress=state)
     order: Order = np.arange(n)
     hint, before = np.full(n, -1), np.inf
     for t in count(1):
@@ -52,18 +53,3 @@ def imhm_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
         hint[order[:-1]] = order[1:]
         state[DONE] = n // 8 + (n - n // 8) * t // (t + 16)  # some dozens are usual
     return order
-
-
-def _mdav_first(X: Floats, k: int, state: State) -> Labels:
-    """The groups of mdav, which takes the first eighth of the progress shown."""
-    inner = new_state()
-
-    def report(done: int) -> None:
-        state[DONE] = done // 8
-        inner[STOP] = state[STOP]
-
-    def work(_: State) -> Labels:
-        inner[STOP] = state[STOP]
-        return mdav(X, k, progress=inner)
-
-    return run_watched(work, report=lambda _: report(int(inner[DONE])))

@@ -24,11 +24,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.bounds.master import new_program
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.bounds.program import Program
+from microagg.groups import (
+    Floats,
+    Labels,
+    canonical_labels,
+    labels_of,
+    members_of,
+    sum_of_squares,
+)
 from microagg.kernels.threads import share_out
 from microagg.methods.refine.variants import (
     Columns,
+    as_columns,
     measure_columns,
     new_columns,
     reduced_costs,
@@ -90,22 +98,9 @@ def _table(X: Floats, k: int, unit: float) -> _Table:
 
 def _groups_of(table: _Table, labels: Labels) -> Columns:
     """Make columns of the groups of labels 0, 1, …; records of label −1 are left out."""
-    rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-    sizes = np.bincount(labels[rows])
-    columns = new_columns(len(sizes), table.k)
-    columns.size[:] = sizes
-    starts = np.cumsum(sizes) - sizes
-    columns.members[labels[rows], np.arange(len(rows)) - starts[labels[rows]]] = rows
+    columns = as_columns(members_of(labels, 2 * table.k - 1))
     measure_columns(table.distance, table.word, columns)
     return columns
-
-
-def _labels_of(columns: Columns, n: int) -> Labels:
-    """Number the records by column; −1 for those that no column holds."""
-    labels = np.full(n, -1)
-    for c in range(len(columns.size)):
-        labels[columns.members[c, : columns.size[c]]] = c
-    return labels
 
 
 def _take(columns: Columns, which: Any) -> Columns:
@@ -118,64 +113,20 @@ def _together(parts: Sequence[Columns]) -> Columns:
     return _take(columns, np.sort(np.unique(columns.key, return_index=True)[1]))
 
 
-class _Program:
-    """Each record in exactly one of the chosen columns, at the least total SSE."""
-
-    def __init__(self, n: int, state: State, **options: Any) -> None:
-        self._highs = new_program(state, parallel="off", **options)
-        ones, none = np.ones(n), np.zeros(0, np.int32)
-        self._highs.addRows(n, ones, ones, 0, none, none, np.zeros(0))
-        self._state = state
-
-    def add(self, columns: Columns) -> None:
-        """Add columns to choose from."""
-        count = len(columns.size)
-        used = np.arange(columns.members.shape[1]) < columns.size[:, None]
-        index = columns.members[used]
-        starts = (np.cumsum(columns.size) - columns.size).astype(np.int32)
-        zeros, ones, units = np.zeros(count), np.ones(count), np.ones(len(index))
-        self._highs.addCols(count, columns.sse, zeros, ones, len(index), starts, index, units)
-
-    def relax(self) -> tuple[float, Floats, Floats] | None:
-        """Solve the relaxation: its value, the records' prices, the columns' weights; None if stopped."""
-        from highspy import HighsModelStatus
-
-        self._highs.run()
-        if self._highs.getModelStatus() != HighsModelStatus.kOptimal:
-            return None
-        # Columns that come later leave the solution feasible: go on from it by the primal method.
-        self._highs.setOptionValue("simplex_strategy", 4)
-        self._highs.setOptionValue("presolve", "off")
-        solution = self._highs.getSolution()
-        value = float(self._highs.getInfo().objective_function_value)
-        return value, np.array(solution.row_dual), np.array(solution.col_value)
-
-    def choose(self, first: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Solve the integer program from a first choice; the columns chosen, none if stopped."""
-        count = len(first)
-        every = np.arange(count, dtype=np.int32)
-        self._highs.changeColsIntegrality(count, every, np.ones(count, np.uint8))
-        self._highs.setSolution(count, every, first.astype(float))
-        # Within its heuristics the solver looks at the clock but does not ask whether to stop.
-        left = seconds_left(self._state)
-        if left < np.inf:
-            self._highs.setOptionValue("time_limit", min(left, _SECONDS))
-        self._highs.run()
-        return np.flatnonzero(np.array(self._highs.getSolution().col_value) > 0.5)
-
-
 def _relaxed(table: _Table, first: Columns, others: Columns, state: State) -> _Relaxed | None:
     """Add columns until none costs less than its records pay, or it hardly matters."""
     columns, n_groups = _together([first, others]), len(first.size)
-    program = _Program(len(table.word), state)
-    program.add(columns)
+    program = Program(len(table.word), 2 * table.k - 1, state, most=1.0)
+    program.add(columns.members, columns.sse)
     found = new_columns(_ROOM // (2 * table.k - 1), table.k)
     values: list[float] = []
     while True:
         solved = program.relax()
         if solved is None:
             return None
-        value, price, weight = solved
+        # Columns that come later leave the solution feasible: go on from it by the primal method.
+        program.set(simplex_strategy=4, presolve="off")
+        value, price, _, weight, _ = solved
         values.append(value)
         lately = values[-_PATIENCE] - value if len(values) > _PATIENCE else np.inf
         if len(values) == _ROUNDS or _TINY < lately < 0.02 * (n_groups - value):
@@ -185,7 +136,7 @@ def _relaxed(table: _Table, first: Columns, others: Columns, state: State) -> _R
         if not len(new.size):
             break
         new = _take(new, np.argsort(reduced_costs(new, price), kind="stable")[:_NEW])
-        program.add(new)
+        program.add(new.members, new.sse)
         columns = _together([columns, new])
     return _Relaxed(columns, weight, price, value)
 
@@ -265,7 +216,6 @@ class _Candidates(NamedTuple):
     """Columns to choose from."""
 
     columns: Columns
-    used: NDArray[np.bool_]  # (columns, 2k − 1) places that hold a member
     reduced: Floats  # (columns,) what they cost beyond what their records pay
 
 
@@ -273,19 +223,22 @@ def _best_choice(
     candidates: _Candidates, price: Floats, now: Columns, nodes: int, state: State
 ) -> Columns:
     """Choose the best columns for the records that the present ones hold."""
-    inside = _labels_of(now, len(price)) >= 0
+    inside = labels_of(now.members, len(price)) >= 0
     # What costs more beyond its price than all present groups together cannot help.
     room = now.sse.sum() - price[inside].sum()
-    fits = (inside[candidates.columns.members] | ~candidates.used).all(axis=1)
+    fits = np.append(inside, True)[candidates.columns.members].all(axis=1)  # −1 is the last
     columns = _together([now, _take(candidates.columns, fits & (candidates.reduced < room))])
     if len(columns.size) == len(now.size):
         return now
     n = int(np.count_nonzero(inside))
-    place = np.cumsum(inside, dtype=np.int32) - 1
-    program = _Program(n, state, mip_rel_gap=0.0, mip_max_nodes=nodes)
-    program.add(columns._replace(members=place[columns.members]))
-    best = _take(columns, program.choose(np.isin(columns.key, now.key)))
-    held = np.count_nonzero(_labels_of(best, len(price)) >= 0)
+    place = np.append(np.cumsum(inside, dtype=np.int32) - 1, np.int32(-1))
+    program = Program(
+        n, columns.members.shape[1], state, most=1.0, mip_rel_gap=0.0, mip_max_nodes=nodes
+    )
+    program.add(place[columns.members], columns.sse)
+    seconds = _SECONDS if seconds_left(state) < np.inf else np.inf
+    best = _take(columns, program.choose(seconds, np.isin(columns.key, now.key)))
+    held = np.count_nonzero(labels_of(best.members, len(price)) >= 0)
     covers = best.size.sum() == n == held
     return best if covers and best.sse.sum() < now.sse.sum() else now
 
@@ -329,11 +282,10 @@ def recombine(
         return given
     room = n_groups - relaxed.value
     columns = _promising(table, relaxed, room, limits.columns * n_groups)
-    used = np.arange(2 * k - 1) < columns.size[:, None]
-    candidates = _Candidates(columns, used, reduced_costs(columns, relaxed.price))
+    candidates = _Candidates(columns, reduced_costs(columns, relaxed.price))
     rng, most = np.random.default_rng(seed), limits.groups
     while most <= limits.largest and not state[STOP]:
-        cells = _linked_cells(relaxed, _labels_of(now, len(X)), most, rng)
+        cells = _linked_cells(relaxed, labels_of(now.members, len(X)), most, rng)
         parts = [_take(now, cell) for cell in cells]
 
         def work(begin: int, end: int, _: int, parts: list[Columns] = parts) -> None:
@@ -347,5 +299,5 @@ def recombine(
         before, now = now.sse.sum(), _together(parts)
         if now.sse.sum() > before - _TINY * n_groups:
             most *= 2
-    labels = canonical_labels(_labels_of(now, len(X)))
+    labels = canonical_labels(labels_of(now.members, len(X)))
     return labels if sum_of_squares(X, labels) < sse else given

@@ -1,9 +1,8 @@
 """Groups that differ from given ones by one record: the candidates of a recombination.
 
 The SSE of a group of s records is the sum of the squared distances over its pairs, divided by s; so
-what a group costs with a record added, dropped or exchanged follows from a few sums. Groups
-are rows of an array, the first ``size`` places in use. A group's key is the sum of its
-records' random words, so that equal groups are told by a number.
+what a group costs with a record added, dropped or exchanged follows from a few sums. A group's key
+is the sum of its records' random words, so that equal groups are told by a number.
 """
 
 from __future__ import annotations
@@ -12,26 +11,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.groups import Members
 from microagg.kernels.jit import inner, kernel
 
 
 class Columns(NamedTuple):
     """Candidate groups, one a row."""
 
-    members: Any  # (columns, 2k − 1) int32
+    members: Any  # (columns, 2k − 1) int32, filled up with −1
     size: Any  # (columns,) int32
     sse: Any  # (columns,)
     key: Any  # (columns,) uint64
 
 
+def as_columns(members: Members) -> Columns:
+    """Make columns of groups; SSE and key are still to be measured."""
+    count = len(members)
+    size = np.count_nonzero(members >= 0, axis=1).astype(np.int32)
+    return Columns(members, size, np.empty(count), np.empty(count, np.uint64))
+
+
 def new_columns(count: int, k: int) -> Columns:
     """Allocate so many columns."""
-    return Columns(
-        np.zeros((count, 2 * k - 1), np.int32),
-        np.zeros(count, np.int32),
-        np.empty(count),
-        np.empty(count, np.uint64),
-    )
+    return as_columns(np.full((count, 2 * k - 1), -1, np.int32))
 
 
 @kernel
@@ -102,6 +104,7 @@ def _note(found, count, columns, c, without, extra, sse, key):  # type: ignore[n
     if extra >= 0:
         found.members[count, m] = extra
         m += 1
+    found.members[count, m:] = -1
     found.size[count], found.sse[count], found.key[count] = m, sse, key
     return count + 1
 

@@ -1,0 +1,178 @@
+"""Programs of choice: of some groups, take those that hold each record once and cost least.
+
+    minimise   Σ cost(G)·x(G)
+    such that  Σ x(G) over the groups with record i = 1              for each record i
+               Σ x(G) over the groups with ≥ 2 of a triple ≤ 1       for each cut
+
+HiGHS solves them, in fractions or in whole numbers, and goes on from what it had when groups or cuts
+are added. It ends when the run is asked to stop or its time is over. Nothing that is proved
+relies on its word: see columns.py and methods/optimal/branch.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Members
+from microagg.progress import STOP, State, seconds_left
+
+
+class Relaxed(NamedTuple):
+    """The best choice of fractions of groups."""
+
+    value: float
+    duals: Floats  # (n,) prices of the records
+    penalties: Floats  # (cuts,) at least 0
+    x: Floats  # (groups,)
+    alone: Floats  # of the columns of single records
+
+
+def touches(members: Members, triples: Members) -> NDArray[np.bool_]:
+    """Which groups hold two or more records of which cuts: shape (groups, cuts)."""
+    out = np.zeros((len(members), len(triples)), dtype=bool)
+    for c, triple in enumerate(triples):
+        out[:, c] = np.isin(members, triple).sum(axis=1) >= 2
+    return out
+
+
+def solver_unit(mean: float) -> float:
+    """A power of two by which to multiply records, so that groups of this mean SSE have about 1.
+
+    The solver's tolerances are absolute. A power of two changes no digit of a value.
+
+    >>> solver_unit(1e-8), solver_unit(3.0), solver_unit(0.0)
+    (8192.0, 0.5, 1.0)
+    """
+    return 2.0 ** -(math.frexp(mean)[1] // 2) if mean > 0 else 1.0
+
+
+class Program:
+    """A program of n records and groups of up to ``width``, each chosen ``most`` times at most.
+
+    Columns of single records come first, if there are any, then those of groups.
+
+    >>> from microagg.progress import new_state
+    >>> program = Program(3, 2, new_state())
+    >>> program.add(np.array([[0, 1], [1, 2], [0, 2], [2, -1]], np.int32), np.array([1.0, 1, 1, 2]))
+    >>> program.relax().x.tolist(), program.choose().tolist()
+    ([0.5, 0.5, 0.5, 0.0], [0, 3])
+    """
+
+    def __init__(
+        self, n: int, width: int, state: State, *, most: float = np.inf, **options: Any
+    ) -> None:
+        import highspy  # here, for the sake of a fast import
+
+        self.n, self._state = n, state
+        self._singles, self._most = 0, most
+        self.members, self.triples = np.empty((0, width), np.int32), np.empty((0, 3), np.int32)
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        # One thread, so that results are the same everywhere.
+        self.set(output_flag=False, threads=1, parallel="off", **options)
+
+        def answer(event: Any) -> None:
+            if state[STOP]:
+                event.interrupt()
+
+        for asks in (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt):
+            asks.subscribe(answer)
+        ones, none = np.ones(n), np.empty(0, np.int32)
+        self._highs.addRows(n, ones, ones, 0, np.zeros(n, np.int32), none, np.empty(0))
+
+    def set(self, **options: Any) -> None:
+        """Set options of the solver."""
+        for option, value in options.items():
+            self._highs.setOptionValue(option, value)
+
+    def add_alone(self, costs: Floats, cover: float = 1.0) -> None:
+        """Let each record be covered by itself at a cost; a cover of −1 takes it away."""
+        rows = np.arange(self.n, dtype=np.int32)
+        self._add(costs, rows, rows, np.full(self.n, cover))
+        self._singles += self.n
+
+    def price_alone(self, column: int, cost: float) -> None:
+        """Change the cost of a column of a single record."""
+        self._highs.changeColCost(column, cost)
+
+    def add(self, members: Members, costs: Floats) -> None:
+        """Add groups to choose from."""
+        owner, place = np.nonzero(members >= 0)
+        rows = members[owner, place]
+        if len(self.triples):
+            held, cut = np.nonzero(touches(members, self.triples))
+            owner, rows = np.concatenate([owner, held]), np.concatenate([rows, self.n + cut])
+            order = np.argsort(owner, kind="stable")
+            owner, rows = owner[order], rows[order]
+        starts = np.searchsorted(owner, np.arange(len(members)))
+        self._add(costs, starts, rows, np.ones(len(rows)))
+        self.members = np.concatenate([self.members, members])
+
+    def _add(self, costs: Floats, starts: Any, rows: Any, values: Floats) -> None:
+        count, starts, rows = len(costs), starts.astype(np.int32), rows.astype(np.int32)
+        low, high = np.zeros(count), np.full(count, self._most)
+        self._highs.addCols(count, costs, low, high, len(rows), starts, rows, values)
+
+    def cut(self, triples: Members) -> NDArray[np.bool_]:
+        """Allow at most one of the groups that touch a triple; return which do."""
+        held = touches(self.members, triples)
+        cut, group = np.nonzero(held.T)
+        count, columns = len(triples), self._columns()[group]
+        starts = np.searchsorted(cut, np.arange(count)).astype(np.int32)
+        low, high = np.full(count, -np.inf), np.ones(count)
+        self._highs.addRows(count, low, high, len(cut), starts, columns, np.ones(len(cut)))
+        self.triples = np.concatenate([self.triples, triples])
+        return held
+
+    def allow(self, allowed: NDArray[np.bool_]) -> None:
+        """Forbid all other groups."""
+        columns, high = self._columns(), np.where(allowed, self._most, 0.0)
+        self._highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), high)
+
+    def _columns(self) -> NDArray[np.int32]:
+        """Numbers of the groups' columns."""
+        return self._singles + np.arange(len(self.members), dtype=np.int32)
+
+    def _run(self, seconds: float) -> bool:
+        """Run the solver for so long at most; False when there is no time."""
+        if seconds <= 0 or self._state[STOP]:
+            return False
+        if seconds < np.inf:
+            self.set(time_limit=self._highs.getRunTime() + seconds)
+        self._highs.run()
+        return True
+
+    def relax(self) -> Relaxed | None:
+        """Solve it in fractions; None when stopped, or when the solver gives up."""
+        if not self._run(seconds_left(self._state)):
+            return None
+        status = self._highs.getModelStatus()
+        if status != type(status).kOptimal:
+            return None
+        solution = self._highs.getSolution()
+        duals, x = np.array(solution.row_dual), np.array(solution.col_value)
+        return Relaxed(
+            float(self._highs.getInfo().objective_function_value),
+            duals[: self.n],
+            np.maximum(-duals[self.n :], 0.0),
+            x[self._singles :],
+            x[: self._singles],
+        )
+
+    def choose(
+        self, seconds: float = np.inf, first: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.intp]:
+        """Solve it in whole numbers, from a first choice: the groups chosen, none if stopped."""
+        columns = self._columns()
+        count = len(columns)
+        self._highs.changeColsIntegrality(count, columns, np.ones(count, np.uint8))
+        if first is not None:
+            self._highs.setSolution(count, columns, first.astype(float))
+        # Within its heuristics the solver looks at the clock but does not ask whether to stop.
+        if not self._run(min(seconds, seconds_left(self._state))):
+            return np.empty(0, np.intp)
+        x = np.array(self._highs.getSolution().col_value)[self._singles :]
+        return np.flatnonzero(x > 0.5)
