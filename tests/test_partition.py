@@ -205,3 +205,12 @@ def test_import_is_light():
 def test_an_attribute_that_does_not_exist():
     with pytest.raises(AttributeError, match="no attribute 'protekt'"):
         _ = microagg.protekt
+
+
+def test_bound_takes_an_effort():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    fast, good = (microagg.partition(X, 8, bound=effort) for effort in ("fast", True))
+    assert 0 < fast.lower_bound < good.lower_bound <= good.sse
+    assert fast.lower_bound == microagg.lower_bound(X, 8)
+    with pytest.raises(microagg.InputError, match="effort is one of"):
+        microagg.partition(X, 8, bound="heroic")

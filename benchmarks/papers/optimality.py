@@ -53,8 +53,11 @@ stop. Here is how microagg gets near, and how it proves how near. Written by `ma
 - **`lower_bound`** proves how low any partition could go. `effort="fast"`, any n: a group's SSE is the
   sum of its squared pairwise distances over its size, so each record pays at least for its k−1 nearest.
   `"balanced"` and `"best"` put a price on each record such that no group of k to 2k−1 records is
-  cheaper than what its records pay: the sum of prices is then a bound. With `"best"` the prices come from a
-  linear program whose columns are searched for exactly.
+  cheaper than what its records pay: the sum of prices is then a bound. First they come from semidefinite
+  programs: how two records share a group is a matrix that is symmetric and semidefinite, and each of its rows
+  must be that of a group. `"balanced"` has a program for each neighbourhood, which is linear in n; `"best"`
+  a single one for up to 1,500 records. For k up to 5, where all groups of interest can be searched,
+  a linear program over groups then raises the prices.
 - **`optimal`** has both sides: it goes on until they meet, or says how far they stayed apart.
 
 A bound holds in exact arithmetic for the scaled values: prices are taken as the doubles they are,
@@ -112,7 +115,7 @@ def examine(data: str, k: int, seconds: float) -> Cell:
         proof = microagg.partition(X, k, method="optimal", time_limit=2 * seconds)
         found.append(Known(proof.labels, proof.sse, proof.sst, proof.lower_bound or 0.0))
     except microagg.InputError:  # out of reach
-        bound = microagg.lower_bound(X, k, effort="best", time_limit=seconds)
+        bound = microagg.lower_bound(X, k, effort="best", time_limit=4 * seconds)
         found.append(found[0]._replace(bound=bound))
     for each in found:
         known = best_known.keep_better(data, k, each, X)

@@ -27,6 +27,7 @@ __all__ = ["check_options", "partition", "settings_of"]
 
 # Up to so many values the slowest algorithm for one column takes a fraction of a second.
 _QUICK = 20_000
+_EASILY_BOUND = 10_000  # records up to which a good bound takes seconds
 
 
 def partition(
@@ -37,7 +38,7 @@ def partition(
     scale: str = "zscore",
     random_state: int | None = 0,
     refine: bool | str = False,
-    bound: bool = False,
+    bound: bool | str = False,
     progress: Report | None = None,
     **options: Any,
 ) -> Partition:
@@ -58,8 +59,9 @@ def partition(
     refine : bool or {"fast", "balanced", "best"}
         Improve what the method found by local search, see :func:`microagg.refine`; True is
         "balanced".
-    bound : bool
-        Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`.
+    bound : bool or {"fast", "balanced", "best"}
+        Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
+        10,000 records, which takes seconds, and "fast" for more.
     progress : callable, optional
         Called about ten times a second with the number of records done; from a search that number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -86,9 +88,10 @@ def partition(
     chosen = find(method)
     check_scale(scale)
     settings = settings_of(chosen, options, random_state)
-    effort = _effort(refine)
+    effort = _effort(refine, "balanced")
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
+    proof = _effort(bound, "balanced" if len(matrix) <= _EASILY_BOUND else "fast")
     if chosen.one_column and matrix.shape[1] > 1:
         raise InputError(
             f"method {shown(method)} is for one column; the data have {matrix.shape[1]}. Use a method "
@@ -127,21 +130,24 @@ def partition(
         search = {"effort": effort, "time_limit": None, "random_state": random_state}
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
-    if bound or chosen.proves:
+    if proof or chosen.proves:
         if raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost"):
             least = result.sse  # without other costs no partition is better than the exact one
         elif least is None:
-            least = lower_bound(matrix, k, scale=scale)
+            how = (
+                "fast" if result.stopped else proof or "fast"
+            )  # who stops the search will not wait
+            least = lower_bound(matrix, k, scale=scale, effort=how, progress=progress)
         result = replace(result, lower_bound=min(least, result.sse))
     return result
 
 
-def _effort(refine: object) -> str:
-    """Translate ``refine`` to an effort, empty for none."""
-    if isinstance(refine, bool):
-        return "balanced" if refine else ""
-    check_effort(refine)
-    return str(refine)
+def _effort(wanted: object, usual: str) -> str:
+    """Translate yes, no or an effort to an effort, empty for none."""
+    if isinstance(wanted, bool):
+        return usual if wanted else ""
+    check_effort(wanted)
+    return str(wanted)
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
