@@ -27,7 +27,7 @@ __all__ = ["check_options", "partition", "settings_of"]
 
 # Up to so many values the slowest algorithm for one column takes a fraction of a second.
 _QUICK = 20_000
-_EASILY_BOUND = 10_000  # records up to which a good bound takes seconds
+_EASILY_BOUND = 100_000  # records times k (at least 10) up to which a good bound takes seconds
 
 
 def partition(
@@ -61,7 +61,7 @@ def partition(
         "balanced".
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
-        10,000 records, which takes seconds, and "fast" for more.
+        10,000 records (less for k above 10), which takes seconds, and "fast" for more.
     progress : callable, optional
         Called about ten times a second with the number of records done; from a search that number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -91,7 +91,7 @@ def partition(
     effort = _effort(refine, "balanced")
     matrix = as_matrix(X)
     k = check_k(k, len(matrix))
-    proof = _effort(bound, "balanced" if len(matrix) <= _EASILY_BOUND else "fast")
+    proof = _effort(bound, "balanced" if len(matrix) * max(k, 10) <= _EASILY_BOUND else "fast")
     if chosen.one_column and matrix.shape[1] > 1:
         raise InputError(
             f"method {shown(method)} is for one column; the data have {matrix.shape[1]}. Use a method "

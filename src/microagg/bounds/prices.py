@@ -64,6 +64,10 @@ def first_prices(X: Floats, k: int, effort: str, state: State, time_share: float
         size = _FIRST
     elif effort == "best" and n <= _WHOLE:
         size = size._replace(block=n)
+    elif 4 * k > _WHOLE:  # blocks that hold groups with their neighbours would be too large
+        return Prices(np.zeros(n), NO_CUTS, 0.0)
+    else:
+        size = size._replace(block=max(size.block, 4 * k))
     with part(state, 1 / 4 if size == _FIRST else 7 / 8):
         prices = semidefinite_prices(X, k, size, time_share * seconds_left(state), state)
     return Prices(prices, NO_CUTS, proved_by(prices))

@@ -33,6 +33,19 @@ class Lists(NamedTuple):
     share: Any  # (pairs,) z, in units of its scale
 
 
+class Pairs(NamedTuple):
+    """Which pairs are looked at, and where they are."""
+
+    first: Any  # as in Lists
+    own: Any
+    count: Any
+    column: Any  # (pairs,) the other record, −1 for one in no block of the first
+    cost: Any  # (pairs,) of those
+    place: Any  # as in Blocks
+    first_held: Any
+    held: Any
+
+
 class Blocks(NamedTuple):
     """Blocks of m records each, with a symmetric and a free copy of their pairs' shares."""
 
@@ -48,9 +61,7 @@ class Blocks(NamedTuple):
 def list_pairs(members, n, near, near_cost):  # type: ignore[no-untyped-def]
     """Number the pairs that share a block, then those of a record with its nearest outside its blocks.
 
-    ``near`` are record numbers, −1 for records that are in no block, at ``near_cost``.
-    Returns first, own, count, place, the column of each pair (−1: none that is in a block), its cost
-    where known, and the places of records in blocks.
+    ``near`` are record numbers, −1 for records that are in no block at all, at ``near_cost``.
     """
     blocks, m = members.shape
     first_held = np.zeros(n + 1, np.intp)
@@ -90,13 +101,13 @@ def list_pairs(members, n, near, near_cost):  # type: ignore[no-untyped-def]
                 column[filled], cost[filled] = -1, near_cost[i, c]
                 filled += 1
         first[i + 1] = filled
-    return (
+    return Pairs(
         first,
         own,
         count[:filled].copy(),
-        place,
         column[:filled].copy(),
         cost[:filled].copy(),
+        place,
         first_held,
         held,
     )

@@ -152,26 +152,31 @@ class _Solver:
         self.k, self.size, self.deadline, self.state = k, size, deadline, state
         X, n = region.X, len(region.X)
         members = _blocks_of(X, size.block)
-        first, own, count, place, column, cost, at, held = list_pairs(
-            members, n, region.near, region.cost
-        )
-        row = np.repeat(np.arange(n), np.diff(first))
-        inside = column >= 0
-        pairs = np.zeros(len(row))
+        listed = list_pairs(members, n, region.near, region.cost)
+        row, column = np.repeat(np.arange(n), np.diff(listed.first)), listed.column
+        known = np.zeros(len(row))
         for values in X.T:
-            pairs += (values[row] - values[column]) ** 2
-        cost = np.where(inside, pairs / 2, cost)
+            known += (values[row] - values[column]) ** 2
+        cost = np.where(column < 0, listed.cost, known / 2)
         typical = region.cost[:, : k - 1].mean(axis=1)
         self.unit = float(typical.mean())
-        tall = np.maximum(typical / (self.unit or 1.0), _SMALLEST) ** _POWER
-        self.tall = tall
-        scale = (tall[row] * np.where(inside, tall[column], tall[row])).astype(np.float32)
-        self.lists = Lists(first, own, cost, scale, count, np.zeros(len(row), np.float32))
+        self.tall = np.maximum(typical / (self.unit or 1.0), _SMALLEST) ** _POWER
+        other = np.where(column < 0, row, column)
+        scale = (self.tall[row] * self.tall[other]).astype(np.float32)
+        share = np.zeros(len(row), np.float32)
+        self.lists = Lists(listed.first, listed.own, cost, scale, listed.count, share)
         shape = (*members.shape, members.shape[1])
         convex = np.zeros(shape, np.float32)
         diagonal = np.arange(members.shape[1])
-        convex[:, diagonal, diagonal] = (tall**2 / k)[members]
-        self.blocks = Blocks(members, place, at, held, convex, np.zeros(shape, np.float32))
+        convex[:, diagonal, diagonal] = (self.tall**2 / k)[members]
+        self.blocks = Blocks(
+            members,
+            listed.place,
+            listed.first_held,
+            listed.held,
+            convex,
+            np.zeros(shape, np.float32),
+        )
         self.limit = region.limit
         self.slack = (X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
