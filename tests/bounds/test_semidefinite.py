@@ -51,7 +51,8 @@ def prices_of(X, k, size=SMALL, state=None):
 
 def solver_of(X, k, size=SMALL):
     state = new_state()
-    (_, region), *_ = semidefinite._regions(X, size.block, state)
+    nearest = semidefinite._nearest(X, size.block, state)
+    region = semidefinite._region(X, np.arange(len(X)), nearest)
     return _Solver(region, k, size, math.inf, state)
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -84,22 +84,25 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
     >>> prices.round(2).tolist()
     [0.25, 0.25, 1.0, 1.0]
     """
-    prices = np.zeros(len(X))
-    # Products are kept in single precision, which a power of two keeps from overflow.
-    unit = solver_unit(float(np.mean(X**2)))
-    regions = list(_regions(X * unit, size.block, state))
-    deadline = time.monotonic() + seconds
     from threadpoolctl import threadpool_limits
 
+    deadline = time.monotonic() + seconds
+    # Products are kept in single precision, which a power of two keeps from overflow.
+    unit = solver_unit(float(np.mean(X**2)))
+    X, prices = X * unit, np.zeros(len(X))
+    near = _nearest(X, size.block, state)
+    rows, first = halves(X, 1, _REGION)
     # Blocks are shared out to threads; a single one is left to those of the matrix library.
     with threadpool_limits(1) if len(X) > size.block else nullcontext():
-        for number, (rows, region) in enumerate(regions):
-            left = deadline - time.monotonic()
-            ends = time.monotonic() + left / (len(regions) - number)
+        for number, (begin, end) in enumerate(pairwise(first)):
             if state[STOP]:
                 break
-            prices[rows] = _Solver(region, k, size, ends, state).run()
-            state[DONE] = len(X) * (number + 1) // len(regions)
+            own = np.sort(rows[begin:end])
+            left = deadline - time.monotonic()
+            ends = time.monotonic() + left / (len(first) - 1 - number)
+            solver = _Solver(_region(X, own, near), k, size, ends, state)
+            prices[own] = solver.run(int(begin))
+            state[DONE] = end
     return prices / unit**2
 
 
@@ -108,22 +111,23 @@ def proved_by(prices: Floats) -> float:
     return max(0.0, math.fsum(prices) - 2.0**-52 * math.fsum(np.abs(prices)))
 
 
-def _regions(X: Floats, length: int, state: State) -> Iterator[tuple[Any, _Region]]:
+def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
+    """The nearest of each record, nearest first, and what these pairs cost."""
     n = len(X)
     tree = build_tree(X)
-    length = min(length, n - 1)
-    lists = nearest_neighbours(tree, length, state, 0)
-    if state[STOP]:
-        return
-    near, cost = np.empty((n, length), np.int64), np.empty((n, length))
+    lists = nearest_neighbours(tree, min(length, n - 1), state, 0)
+    near, cost = np.empty(lists.position.shape, np.int32), np.empty(lists.square.shape)
     near[tree.rows], cost[tree.rows] = tree.rows[lists.position], lists.square / 2
-    limit = np.full(n, np.inf) if length == n - 1 else cost[:, -1]
-    rows, first = halves(X, 1, _REGION)
-    for begin, end in pairwise(first):
-        own = np.sort(rows[begin:end])
-        number = np.full(n, -1, np.int32)
-        number[own] = np.arange(len(own))
-        yield own, _Region(np.ascontiguousarray(X[own]), number[near[own]], cost[own], limit[own])
+    return near, cost
+
+
+def _region(X: Floats, rows: Any, nearest: tuple[Any, Floats]) -> _Region:
+    """What is known of some records."""
+    n, cost = len(X), nearest[1][rows]
+    number = np.full(n, -1, np.int32)
+    number[rows] = np.arange(len(rows))
+    limit = np.full(len(rows), np.inf) if cost.shape[1] == n - 1 else cost[:, -1]
+    return _Region(np.ascontiguousarray(X[rows]), number[nearest[0][rows]], cost, limit)
 
 
 def _blocks_of(X: Floats, m: int) -> Any:
@@ -181,8 +185,8 @@ class _Solver:
         self.slack = (X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
-    def run(self) -> Floats:
-        """Go on until it is not worth it; the best prices."""
+    def run(self, done: int = 0) -> Floats:
+        """Go on until it is not worth it; the best prices. So many records were done before."""
         if self.unit == 0:
             return self.best
         lists, blocks, k = self.lists, self.blocks, self.k
@@ -196,6 +200,7 @@ class _Solver:
             apart, moved = self._project_blocks(rho)
             if self.state[STOP]:
                 break
+            self.state[DONE] = done + len(prices) * turn // self.size.rounds
             late = time.monotonic() > self.deadline
             if turn % _PROVE == 0 or turn == self.size.rounds or late:
                 before = self.best.sum()
