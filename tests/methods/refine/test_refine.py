@@ -101,7 +101,7 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k):
         n = 11 * k + seed % k
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
-        count = checked_anneal(X, labels, k, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
+        count = checked_anneal(X, labels, k, 4, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
@@ -112,7 +112,7 @@ def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
     # Records that are all equal: no step gains, so that the groups stay as they are given.
     labels = np.array([0, 0, 0, 1])
     with pytest.raises(AssertionError, match="size of a group"):
-        checked_anneal(np.ones((4, 1)), labels, 2, 1, 0.0, 0.0, 1.0, np.uint64(0), new_state())
+        checked_anneal(np.ones((4, 1)), labels, 2, 2, 1, 0.0, 0.0, 1.0, np.uint64(0), new_state())
 
 
 @given(

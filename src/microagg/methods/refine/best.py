@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels.threads import share_out
-from microagg.methods.refine.cells import split
+from microagg.kernels.threads import share_out, thread_count
+from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
 from microagg.methods.refine.recombine import Limits, recombine
 from microagg.methods.refine.refine import Budget, Run, anneal_table
 from microagg.progress import State, tell_best
@@ -66,6 +66,27 @@ def _recombined(
     return canonical_labels(labels)
 
 
+def _annealed(
+    run: Run, labels: Labels, budget: Budget, turn: int, walks: int, done: int
+) -> list[tuple[Labels, Labels]]:
+    """Anneal some times at once: of each the best partition and the last."""
+    length = 2 ** (turn // 2)
+    longer = budget._replace(
+        each=budget.each * length,
+        table=budget.table * length,
+        most=budget.most * length,
+        hot=budget.hot * _HEATS[turn % len(_HEATS)],
+    )
+    found = [(labels, labels)] * walks
+
+    def work(walk: int, _: int, __: int) -> None:
+        seed = int(np.random.default_rng([run.seed, turn, walk]).integers(2**62))
+        found[walk] = anneal_table(run._replace(seed=seed), labels, longer, done)
+
+    share_out(work, walks, run.state, at_once=1)
+    return found
+
+
 def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labels:
     """Improve labels 0, 1, … of groups of k to 2k−1 by turns; never worse than given.
 
@@ -73,25 +94,29 @@ def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labe
     """
     X, k, seed, state = run
     best, least = labels, sum_of_squares(X, labels)
-    number = min(_TURNS, 1 + _GROUPS // (int(labels.max()) + 1))
+    n_groups = int(labels.max()) + 1
+    number = min(_TURNS, 1 + _GROUPS // n_groups)
+    walks = max(1, thread_count() * GROUPS_IN_A_CELL // n_groups) if endless else 1
+    walks = min(walks, thread_count())
     done = 0 if endless else len(X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
-    turn = 0
+    turn, fruitful = 0, True
     while not run.over() and least > 0 and (endless or turn < number):
-        warm = budget._replace(hot=budget.hot * _HEATS[turn % len(_HEATS)])
-        found, last = anneal_table(run._replace(seed=seed + turn), best, warm, done)
-        pool = [last, *pool][:_POOL]
-        sse = sum_of_squares(X, found)
-        if sse < least:
-            best, least = found, sse
+        for found, last in _annealed(run, best, budget, turn, walks, done):
+            pool = [last, *pool][:_POOL]
+            sse = sum_of_squares(X, found)
+            if sse < least:
+                best, least = found, sse
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
         if not endless:
             easy = max(2, _EASY // k**2)
             limits = limits._replace(
                 groups=min(limits.groups, easy), largest=min(limits.largest, easy)
             )
-        best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
-        least = sum_of_squares(X, best)
+        if fruitful:
+            best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
+        before, least = least, sum_of_squares(X, best)
+        fruitful = not fruitful or least < before
         tell_best(state, least)
         turn += 1
     return best
