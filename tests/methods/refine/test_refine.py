@@ -87,7 +87,7 @@ def checked_anneal():
     try:
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        function(X, labels, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
+        function(X, labels, 2, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
@@ -101,7 +101,8 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k):
         n = 11 * k + seed % k
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
-        count = checked_anneal(X, labels, k, 4, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
+        most = 2 + seed % 9  # groups in a pool
+        count = checked_anneal(X, labels, k, most, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k

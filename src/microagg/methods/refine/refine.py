@@ -43,7 +43,7 @@ class Budget(NamedTuple):
 _BUDGETS = {
     "fast": Budget(6, 40_000, 100, 5, 0.02, 2, 7, 40),
     "balanced": Budget(40, 500_000, 900, 48, 0.05, 12, 7, 40),
-    "best": Budget(15, 200_000, 400, 48, 0.02, 100, 26, 80),  # a turn of many
+    "best": Budget(60, 700_000, 1_500, 48, 0.05, 100, 7, 40),  # a turn of many
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
