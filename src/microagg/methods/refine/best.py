@@ -30,7 +30,12 @@ _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for 
 _GROUPS_IN_A_POOL = 26  # to anneal, after the first turn
 _RECORDS_IN_A_POOL = 80
 _DEARER = 4  # what an anneal of such pools costs, in relation to the first turn's
-_LIMITS = (Limits(20, 30, 120, 100), Limits(40, 60, 240, 500), Limits(80, 120, 480, 5_000))
+_LIMITS = (
+    Limits(20, 30, 120, 100),
+    Limits(40, 60, 240, 500),
+    Limits(80, 120, 480, 5_000),
+    Limits(80, 960, 960, 20_000),  # a block at once
+)
 _POOL = 6  # partitions to recombine
 _RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
 _GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit

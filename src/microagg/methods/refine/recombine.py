@@ -44,7 +44,8 @@ _NEW = 3_000  # columns added in a round of pricing at most
 _ROOM = 2_000_000  # numbers that the variants of a round may take
 _TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
 _SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
-_SECONDS = 15.0  # of an integer program, where there is a time limit
+_SECONDS = 15.0  # of an integer program, where there is a time limit; or
+_SHARE = 0.25  # of the time left, if that is more
 _SPREAD = 2.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
@@ -159,7 +160,7 @@ class _Program:
         # Within its heuristics the solver looks at the clock but does not ask whether to stop.
         left = seconds_left(self._state)
         if left < np.inf:
-            self._highs.setOptionValue("time_limit", min(left, _SECONDS))
+            self._highs.setOptionValue("time_limit", min(left, max(_SECONDS, _SHARE * left)))
         self._highs.run()
         return np.flatnonzero(np.array(self._highs.getSolution().col_value) > 0.5)
 
