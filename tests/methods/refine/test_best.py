@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import microagg
@@ -119,6 +119,7 @@ def test_recombination_is_never_worse(seed, k, ties):
 
 
 @settings(max_examples=60)
+@example(seed=303, k=3, n=10)  # a group of the optimum has records that pay next to nothing
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 3), n=st.integers(6, 10))
 def test_recombination_finds_the_optimum_among_all_groups(seed, k, n):
     # With so few records every group is in some partition, or one record away from one.

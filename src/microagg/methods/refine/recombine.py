@@ -46,7 +46,7 @@ _TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
 _SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
 _SECONDS = 15.0  # of an integer program, where there is a time limit; or
 _SHARE = 0.25  # of the time left, if that is more
-_SPREAD = 2.0  # the most that a candidate may cost beyond what is paid, in relation to that
+_SPREAD = 10.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
 class Limits(NamedTuple):
