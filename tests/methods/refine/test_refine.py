@@ -87,7 +87,7 @@ def checked_anneal():
     try:
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        function(X, labels, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
+        function(X, labels, 2, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
@@ -101,7 +101,8 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k):
         n = 11 * k + seed % k
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
-        count = checked_anneal(X, labels, k, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
+        most = 2 + seed % 9  # groups in a pool
+        count = checked_anneal(X, labels, k, most, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
@@ -112,7 +113,7 @@ def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
     # Records that are all equal: no step gains, so that the groups stay as they are given.
     labels = np.array([0, 0, 0, 1])
     with pytest.raises(AssertionError, match="size of a group"):
-        checked_anneal(np.ones((4, 1)), labels, 2, 1, 0.0, 0.0, 1.0, np.uint64(0), new_state())
+        checked_anneal(np.ones((4, 1)), labels, 2, 2, 1, 0.0, 0.0, 1.0, np.uint64(0), new_state())
 
 
 @given(

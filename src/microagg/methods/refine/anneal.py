@@ -24,8 +24,6 @@ from microagg.methods.refine.pool import (
 from microagg.progress import STOP
 
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
-_GROUPS_IN_A_POOL = 7
-_RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
 
 
 class _Groups(NamedTuple):
@@ -171,15 +169,15 @@ def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def anneal(X, labels, k, steps, hot, cold, unit, seed, state):  # type: ignore[no-untyped-def]
+def anneal(X, labels, k, most, steps, hot, cold, unit, seed, state):  # type: ignore[no-untyped-def]
     """Improve the labels 0, 1, … of a table in place; return the number of groups.
 
-    Every group has k to 2k−1 records, before and after every step. The temperature falls from
+    Every group has k to 2k−1 records, before and after every step. A pool has 2 groups up to so many as
+    ``most``; larger ones find better optima but take longer. The temperature falls from
     ``hot`` to ``cold``. It is counted in the geometric mean of the mean SSE of a group in the table,
     ``unit``, and in the pool: records far apart and records close together are then both in motion.
     """
     groups, count = _form(X, labels, k)
-    most = max(2, min(_GROUPS_IN_A_POOL, _RECORDS_IN_A_POOL // k))
     pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
     chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     random = np.array([seed], np.uint64)

@@ -5,9 +5,14 @@ Idea      Annealing (refine.py) finds good groups everywhere but seldom all of t
           recombination (recombine.py) chooses among the groups of several anneals and their
           variants. By turns: anneal from the best partition, heated up again; then recombine it with the
           last few, in blocks of neighbouring groups that are cut otherwise in every turn.
+          After the first turn pools are three times as large: with many steps for each group they
+          find lower losses in the same time, with few they do not. And turns get longer: one
+          slow anneal goes lower than several quick ones. After a recombination that found
+          nothing, as is usual for large k, the next one is left out.
 Cost      Without a time limit a number of turns that depends on n and k alone, else until time is over.
           A turn is O(n), but for O(n log n) of cutting.
-Threads   As in refine.py, the result does not depend on their number, unless there is a time limit.
+Threads   As in refine.py, the result does not depend on their number, unless there is a time limit:
+          then threads that would have no cell to anneal do an anneal of their own.
 """
 
 from __future__ import annotations
@@ -15,17 +20,26 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels.threads import share_out
-from microagg.methods.refine.cells import split
+from microagg.kernels.threads import share_out, thread_count
+from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
 from microagg.methods.refine.recombine import Limits, recombine
 from microagg.methods.refine.refine import Budget, Run, anneal_table
 from microagg.progress import State, tell_best
 
-_HEATS = (1.0, 0.3, 0.6, 0.15)  # shares of the budget's temperature, turn by turn
-_LIMITS = (Limits(20, 30, 120, 100), Limits(40, 60, 240, 500), Limits(80, 120, 480, 5_000))
+_HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
+_GROUPS_IN_A_POOL = 26  # to anneal, after the first turn
+_RECORDS_IN_A_POOL = 80
+_DEARER = 4  # what an anneal of such pools costs, in relation to the first turn's
+_LIMITS = (
+    Limits(20, 30, 120, 100),
+    Limits(40, 60, 240, 500),
+    Limits(80, 120, 480, 5_000),
+    Limits(80, 960, 960, 20_000),  # a block at once
+)
 _POOL = 6  # partitions to recombine
 _RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
 _GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit
+_ALONE = 2  # turns without a recombination at first, which has little to choose from then
 _TURNS = 4  # the most without a time limit
 _EASY = 1_080  # over k²: groups in a cell whose program takes seconds; the solver's branches are no clock
 
@@ -66,6 +80,35 @@ def _recombined(
     return canonical_labels(labels)
 
 
+def _longer(budget: Budget, turn: int) -> Budget:
+    """Make of the budget for the first turn that of another."""
+    if turn == 0:
+        return budget
+    length = 2 ** ((turn - 1) // 2)
+    return budget._replace(
+        each=budget.each * length,
+        table=budget.table * length // _DEARER,
+        most=budget.most * length // _DEARER,
+        hot=budget.hot * _HEATS[(turn - 1) % len(_HEATS)],
+        groups=_GROUPS_IN_A_POOL,
+        records=_RECORDS_IN_A_POOL,
+    )
+
+
+def _annealed(
+    run: Run, labels: Labels, budget: Budget, turn: int, walks: int, done: int
+) -> list[tuple[Labels, Labels]]:
+    """Anneal some times at once: of each the best partition and the last."""
+    found = [(labels, labels)] * walks
+
+    def work(walk: int, _: int, __: int) -> None:
+        seed = int(np.random.default_rng([run.seed, turn, walk]).integers(2**62))
+        found[walk] = anneal_table(run._replace(seed=seed), labels, _longer(budget, turn), done)
+
+    share_out(work, walks, run.state, at_once=1)
+    return found
+
+
 def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labels:
     """Improve labels 0, 1, … of groups of k to 2k−1 by turns; never worse than given.
 
@@ -73,25 +116,32 @@ def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labe
     """
     X, k, seed, state = run
     best, least = labels, sum_of_squares(X, labels)
-    number = min(_TURNS, 1 + _GROUPS // (int(labels.max()) + 1))
+    n_groups = int(labels.max()) + 1
+    number = min(_TURNS, 1 + _GROUPS // n_groups)
+    cells = -(-n_groups // GROUPS_IN_A_CELL)
+    walks = max(1, thread_count() // cells) if endless else 1
     done = 0 if endless else len(X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
-    turn = 0
+    alone = _ALONE if endless else min(_ALONE, number - 1)
+    turn, fruitful = 0, True
     while not run.over() and least > 0 and (endless or turn < number):
-        warm = budget._replace(hot=budget.hot * _HEATS[turn % len(_HEATS)])
-        found, last = anneal_table(run._replace(seed=seed + turn), best, warm, done)
-        pool = [last, *pool][:_POOL]
-        sse = sum_of_squares(X, found)
-        if sse < least:
-            best, least = found, sse
+        for found, last in _annealed(run, best, budget, turn, walks, done):
+            pool = [last, *pool][:_POOL]
+            sse = sum_of_squares(X, found)
+            if sse < least:
+                best, least = found, sse
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
         if not endless:
             easy = max(2, _EASY // k**2)
             limits = limits._replace(
                 groups=min(limits.groups, easy), largest=min(limits.largest, easy)
             )
-        best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
-        least = sum_of_squares(X, best)
+        if turn >= alone and fruitful:
+            best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
+            before, least = least, sum_of_squares(X, best)
+            fruitful = least < before
+        else:
+            fruitful = True
         tell_best(state, least)
         turn += 1
     return best

@@ -52,8 +52,9 @@ _NEW = 3_000  # columns added in a round of pricing at most
 _ROOM = 2_000_000  # numbers that the variants of a round may take
 _TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
 _SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
-_SECONDS = 15.0  # of an integer program, where there is a time limit
-_SPREAD = 2.0  # the most that a candidate may cost beyond what is paid, in relation to that
+_SECONDS = 15.0  # of an integer program, where there is a time limit; or
+_SHARE = 0.25  # of the time left, if that is more
+_SPREAD = 10.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
 class Limits(NamedTuple):
@@ -236,7 +237,7 @@ def _best_choice(
         n, columns.members.shape[1], state, most=1.0, mip_rel_gap=0.0, mip_max_nodes=nodes
     )
     program.add(place[columns.members], columns.sse)
-    seconds = _SECONDS if seconds_left(state) < np.inf else np.inf
+    seconds = max(_SECONDS, _SHARE * seconds_left(state)) if seconds_left(state) < np.inf else np.inf
     best = _take(columns, program.choose(seconds, np.isin(columns.key, now.key)))
     held = np.count_nonzero(labels_of(best.members, len(price)) >= 0)
     covers = best.size.sum() == n == held

@@ -36,12 +36,14 @@ class Budget(NamedTuple):
     passes: int  # at most
     hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
     sweeps: int  # over pairs of large groups
+    groups: int  # in a pool at most
+    records: int  # in a pool, about
 
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.02, 2),
-    "balanced": Budget(40, 500_000, 900, 48, 0.05, 12),
-    "best": Budget(60, 700_000, 1_500, 48, 0.05, 100),  # a turn of many
+    "fast": Budget(6, 40_000, 100, 5, 0.02, 2, 7, 40),
+    "balanced": Budget(40, 500_000, 900, 48, 0.05, 12, 7, 40),
+    "best": Budget(60, 700_000, 1_500, 48, 0.05, 100, 7, 40),  # a turn of many
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
@@ -92,11 +94,11 @@ class Run(NamedTuple):
 
 
 def _anneal_all(
-    run: Run, labels: Labels, turn: int, steps: float, heat: _Heat, done: int
+    run: Run, labels: Labels, turn: int, most: int, steps: float, heat: _Heat, done: int
 ) -> Labels:
     """Anneal every cell once, so many steps for each group; return new labels.
 
-    The progress rises by ``done`` on the way.
+    Pools have ``most`` groups at most. The progress rises by ``done`` on the way.
     """
     labels = labels.copy()
     rng = np.random.default_rng([run.seed, turn])
@@ -111,7 +113,7 @@ def _anneal_all(
         rows = cells.rows[first : cells.first[cell + 1]]
         own = labels[rows] - first
         turns = int(np.ceil(steps * (own[-1] + 1)))
-        anneal(run.X[rows], own, run.k, turns, *heat, seeds[cell], run.state)
+        anneal(run.X[rows], own, run.k, most, turns, *heat, seeds[cell], run.state)
         labels[rows] = own + first
 
     share_out(work, len(seeds), run.state, done, at_once=1)
@@ -123,6 +125,7 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
     best, least = labels, sum_of_squares(run.X, labels)
     n_groups = int(labels.max()) + 1
     passes, steps = _plan(budget, n_groups, run.k)
+    most = max(2, min(budget.groups, budget.records // run.k))
     # The more steps there are, the slower it cools, and the more of its order it may lose at first.
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
     unit = least / n_groups
@@ -131,7 +134,7 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
             break
         heat = _Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
         done = records * (turn + 1) // passes - records * turn // passes
-        labels = _anneal_all(run, labels, turn, steps, heat, done)
+        labels = _anneal_all(run, labels, turn, most, steps, heat, done)
         sse = sum_of_squares(run.X, labels)
         if sse < least:
             best, least = labels, sse
