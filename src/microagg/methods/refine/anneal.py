@@ -128,20 +128,18 @@ def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-untyped-def]
+def _replace(X, groups, count, chosen, q, pool, new_q):  # type: ignore[no-untyped-def]
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     if new_q > q:
         chosen[q] = count
         count += 1
     for a in range(new_q):
-        groups.size[chosen[a]] = 0
-    for x in range(m):
-        g = chosen[pool.part[x]]
-        groups.members[g, groups.size[g]] = pool.rows[x]
-        groups.size[g] += 1
-    for a in range(new_q):
-        groups.sse[chosen[a]] = pool.within[a] / pool.size[a]
-        _centre(X, groups, chosen[a])
+        g = chosen[a]
+        groups.size[g] = pool.size[a]
+        for b in range(pool.size[a]):
+            groups.members[g, b] = pool.rows[pool.members[a, b]]
+        groups.sse[g] = pool.within[a] / pool.size[a]
+        _centre(X, groups, g)
     if new_q < q:  # the last group takes the place of the one that is gone
         gone, count = chosen[q - 1], count - 1
         groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
@@ -196,7 +194,7 @@ def anneal(X, labels, k, steps, hot, cold, unit, seed, state):  # type: ignore[n
         descend(pool, m, new_q, k)
         temperature = (hot + (cold - hot) * step / steps) * np.sqrt(unit * before / q)
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
-            count = _replace(X, groups, count, chosen, q, pool, m, new_q)
+            count = _replace(X, groups, count, chosen, q, pool, new_q)
         if CHECKED:
             _check(X, groups, count, k)
     for g in range(count):
