@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.kernels.jit import inner, kernel
+from microagg.methods.refine.cells import put_back, rows_of
 from microagg.methods.refine.pool import (
     cost,
     descend,
@@ -26,6 +27,18 @@ from microagg.progress import STOP
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
 _GROUPS_IN_A_POOL = 7
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
+
+
+class Heat(NamedTuple):
+    """Temperatures at the beginning and the end of a pass.
+
+    Counted in the geometric mean of the mean SSE of a group in the table, ``unit``, and in the
+    pool: records far apart and records close together are then both in motion.
+    """
+
+    hot: float
+    cold: float
+    unit: float
 
 
 class _Groups(NamedTuple):
@@ -169,12 +182,10 @@ def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def anneal(X, labels, k, steps, hot, cold, unit, seed, state):  # type: ignore[no-untyped-def]
-    """Improve the labels 0, 1, … of a table in place; return the number of groups.
+def anneal(X, labels, k, steps, heat, seed, state):  # type: ignore[no-untyped-def]
+    """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
 
-    Every group has k to 2k−1 records, before and after every step. The temperature falls from
-    ``hot`` to ``cold``. It is counted in the geometric mean of the mean SSE of a group in the table,
-    ``unit``, and in the pool: records far apart and records close together are then both in motion.
+    Every group has k to 2k−1 records, before and after every step.
     """
     groups, count = _form(X, labels, k)
     most = max(2, min(_GROUPS_IN_A_POOL, _RECORDS_IN_A_POOL // k))
@@ -192,12 +203,35 @@ def anneal(X, labels, k, steps, hot, cold, unit, seed, state):  # type: ignore[n
         new_q = _number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
-        temperature = (hot + (cold - hot) * step / steps) * np.sqrt(unit * before / q)
+        temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(
+            heat.unit * before / q
+        )
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
             count = _replace(X, groups, count, chosen, q, pool, new_q)
         if CHECKED:
             _check(X, groups, count, k)
+    total = 0.0
     for g in range(count):
+        total += groups.sse[g]
         for a in range(groups.size[g]):
             labels[groups.members[g, a]] = g
-    return count
+    return count, total
+
+
+@kernel
+def anneal_cells(X, old, groups, first, begin, end, k, steps, heat, seeds, new, sse, state):  # type: ignore[no-untyped-def]
+    """Anneal the cells begin..end−1 of the old groups; write the new ones and the SSE of each cell.
+
+    A cell has as many records as before, so that its rows have their place among the new ones; its
+    groups begin at that place over k.
+    """
+    for cell in range(begin, end):
+        mine = groups[first[cell] : first[cell + 1]]
+        rows, labels = rows_of(old, mine)
+        own = np.empty((rows.size, X.shape[1]))
+        for a in range(rows.size):
+            for j in range(X.shape[1]):
+                own[a, j] = X[rows[a], j]
+        turns = int(np.ceil(steps * mine.size))
+        count, sse[cell] = anneal(own, labels, k, turns, heat, seeds[cell], state)
+        put_back(own, rows, labels, count, new.begins[cell], k, new)

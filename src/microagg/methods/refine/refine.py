@@ -21,8 +21,16 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.anneal import anneal
-from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
+from microagg.methods.refine.anneal import Heat, anneal_cells
+from microagg.methods.refine.cells import (
+    GROUPS_IN_A_CELL,
+    Fresh,
+    Groups,
+    compacted,
+    grouped,
+    labels_of,
+    split_groups,
+)
 from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
@@ -70,14 +78,6 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     return canonical_labels(labels)
 
 
-class _Heat(NamedTuple):
-    """Temperatures at the beginning and the end of a pass, and their unit (anneal.py)."""
-
-    hot: float
-    cold: float
-    unit: float
-
-
 class Run(NamedTuple):
     """What stays the same from pass to pass."""
 
@@ -92,36 +92,41 @@ class Run(NamedTuple):
 
 
 def _anneal_all(
-    run: Run, labels: Labels, turn: int, steps: float, heat: _Heat, done: int
-) -> Labels:
-    """Anneal every cell once, so many steps for each group; return new labels.
+    run: Run, old: Groups, turn: int, steps: float, heat: Heat, done: int
+) -> tuple[Groups, float]:
+    """Anneal every cell once, so many steps for each group; return the new groups and their SSE.
 
     The progress rises by ``done`` on the way.
     """
-    labels = labels.copy()
+    n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    cells = split(run.X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
-    seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
+    groups, first = split_groups(old.centroid, GROUPS_IN_A_CELL, random)
+    cells = len(first) - 1
+    seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
+    records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
+    places = n // run.k
+    new = Fresh(
+        records[first], np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d))
+    )
+    sse = np.full(cells, np.nan)
 
-    def work(cell: int, _: int, __: int) -> None:
-        if run.over():  # a cell that is left out stays as it is
-            return
-        first = cells.first[cell]
-        rows = cells.rows[first : cells.first[cell + 1]]
-        own = labels[rows] - first
-        turns = int(np.ceil(steps * (own[-1] + 1)))
-        anneal(run.X[rows], own, run.k, turns, *heat, seeds[cell], run.state)
-        labels[rows] = own + first
+    def work(begin: int, end: int, _: int) -> None:
+        anneal_cells(
+            run.X, old, groups, first, begin, end, run.k, steps, heat, seeds, new, sse, run.state
+        )
 
-    share_out(work, len(seeds), run.state, done, at_once=1)
-    return canonical_labels(labels)
+    share_out(work, cells, run.state, done, at_once=1)
+    for cell in np.flatnonzero(np.isnan(sse)):  # stopped: the rest of the cells stay as they are
+        work(cell, cell + 1, 0)
+    return compacted(new), float(sse.sum())
 
 
 def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
     """Anneal in passes: the best partition seen, and the last. The progress rises by ``records``."""
-    best, least = labels, sum_of_squares(run.X, labels)
+    least = sum_of_squares(run.X, labels)
     n_groups = int(labels.max()) + 1
+    best = last = grouped(run.X, labels, n_groups)
     passes, steps = _plan(budget, n_groups, run.k)
     # The more steps there are, the slower it cools, and the more of its order it may lose at first.
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
@@ -129,14 +134,13 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
     for turn in range(passes):
         if run.over() or least == 0:
             break
-        heat = _Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
+        heat = Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
         done = records * (turn + 1) // passes - records * turn // passes
-        labels = _anneal_all(run, labels, turn, steps, heat, done)
-        sse = sum_of_squares(run.X, labels)
+        last, sse = _anneal_all(run, last, turn, steps, heat, done)
         if sse < least:
-            best, least = labels, sse
+            best, least = last, sse
             tell_best(run.state, least)
-    return best, labels
+    return labels_of(best), labels_of(last)
 
 
 def refine(
