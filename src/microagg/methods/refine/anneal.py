@@ -29,6 +29,9 @@ _GROUPS_IN_A_POOL = 7
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
 
 
+_AROUND = 0.4
+
+
 class Heat(NamedTuple):
     """Temperatures at the beginning and the end of a pass.
 
@@ -95,8 +98,8 @@ def _form(X, labels, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
-    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
+def _measure_all(X, groups, count, row, distance):  # type: ignore[no-untyped-def]
+    """Squared distances of a record to all centroids."""
     for g in range(count):
         distance[g] = 0.0
     for j in range(X.shape[1]):
@@ -104,6 +107,12 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
         for g in range(count):
             gap = centroid[g] - value
             distance[g] += gap * gap
+
+
+@inner
+def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
+    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
+    _measure_all(X, groups, count, row, distance)
     distance[own] = -1.0
     have, farthest = 0, np.inf
     for g in range(count):
@@ -115,6 +124,24 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
             chosen[a] = g
             have = min(have + 1, p)
             farthest = distance[chosen[have - 1]]
+    return have
+
+
+@inner
+def _around(X, groups, count, own, p, chosen, distance, random):  # type: ignore[no-untyped-def]
+    """Choose a group and p−1 others, each the nearest to one of its members."""
+    chosen[0] = own
+    have = min(p, count)
+    for a in range(1, have):
+        row = groups.members[own, int(draw(random) * groups.size[own])]
+        _measure_all(X, groups, count, row, distance)
+        for b in range(a):
+            distance[chosen[b]] = np.inf
+        nearest = 0
+        for g in range(1, count):
+            if distance[g] < distance[nearest]:
+                nearest = g
+        chosen[a] = nearest
     return have
 
 
@@ -198,7 +225,10 @@ def anneal(X, labels, k, steps, heat, seed, state):  # type: ignore[no-untyped-d
         own = int(draw(random) * count)
         row = groups.members[own, int(draw(random) * groups.size[own])]
         p = 2 + int(draw(random) * (most - 1))
-        q = _neighbours(X, groups, count, row, own, p, chosen, distance)
+        if draw(random) < _AROUND:
+            q = _around(X, groups, count, own, p, chosen, distance, random)
+        else:
+            q = _neighbours(X, groups, count, row, own, p, chosen, distance)
         m, before = _gather(X, groups, chosen, q, pool)
         new_q = _number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)

@@ -35,9 +35,16 @@ class Pool(NamedTuple):
     seen: Any  # (groups, groups) when the pair was last looked at
 
 
+@inner
+def _whole(m):  # type: ignore[no-untyped-def]
+    """Round up to whole vectors: loops over the rest would take one number at a time."""
+    return (m + 3) // 4 * 4
+
+
 @kernel
 def new_pool(records, groups, columns):  # type: ignore[no-untyped-def]
     """Allocate a pool of at most so many records and groups."""
+    records = _whole(records)
     return Pool(
         np.empty(records, np.intp),
         np.empty((columns, records)),
@@ -87,17 +94,17 @@ def draw_exponential(random):  # type: ignore[no-untyped-def]
 def measure(X, pool, m):  # type: ignore[no-untyped-def]
     """Fill in the distances of the pool's records."""
     rows, values, distance = pool.rows, pool.values, pool.distance
-    d = X.shape[1]
-    for a in range(m):
-        row = rows[a]
+    d, width = X.shape[1], _whole(m)
+    for a in range(width):
+        row = rows[min(a, m - 1)]
         for j in range(d):
             values[j, a] = X[row, j]
     for a in range(m):
-        for b in range(m):
+        for b in range(width):
             distance[a, b] = 0.0
         for j in range(d):
             value = values[j, a]
-            for b in range(m):
+            for b in range(width):
                 gap = values[j, b] - value
                 distance[a, b] += gap * gap
 
@@ -112,12 +119,12 @@ def cost(pool, q):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _join(x, g, m, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+def _join(x, g, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
     """Put a record that is in no group into one."""
     members[g, size[g]] = x
     size[g] += 1
     within[g] += to_group[g, x]
-    for y in range(m):
+    for y in range(width):
         to_group[g, y] += distance[x, y]
 
 
@@ -128,16 +135,16 @@ def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
     members, to_group, distance = pool.members, pool.to_group, pool.distance
     for x in range(m):
         left[x] = x
-    count = m
+    count, width = m, _whole(m)
     for g in range(q):
-        for y in range(m):
+        for y in range(width):
             to_group[g, y] = 0.0
         within[g], size[g] = 0.0, 0
         at = int(draw(random) * count)
         while True:
             x, count = left[at], count - 1
             left[at] = left[count]
-            _join(x, g, m, size, within, members, to_group, distance)
+            _join(x, g, width, size, within, members, to_group, distance)
             if size[g] == k:
                 break
             least = np.inf
@@ -150,7 +157,7 @@ def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
             more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
             if size[b] < 2 * k - 1 and more < least:
                 g, least = b, more
-        _join(x, g, m, size, within, members, to_group, distance)
+        _join(x, g, width, size, within, members, to_group, distance)
 
 
 @inner
@@ -191,28 +198,28 @@ def _best_move(g, h, k, size, within, members, to_group, bound):  # type: ignore
 
 
 @inner
-def _swap(g, a, h, b, m, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+def _swap(g, a, h, b, width, within, members, to_group, distance):  # type: ignore[no-untyped-def]
     """Change the groups of the records at places a of g and b of h."""
     x, y = members[g, a], members[h, b]
     members[g, a], members[h, b] = y, x
     within[g] += to_group[g, y] - to_group[g, x] - distance[x, y]
     within[h] += to_group[h, x] - to_group[h, y] - distance[x, y]
-    for z in range(m):
+    for z in range(width):
         more = distance[y, z] - distance[x, z]
         to_group[g, z] += more
         to_group[h, z] -= more
 
 
 @inner
-def _move(g, a, h, m, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+def _move(g, a, h, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
     """Move the record at place a of g to h."""
     x = members[g, a]
     size[g] -= 1
     members[g, a] = members[g, size[g]]
     within[g] -= to_group[g, x]
-    for y in range(m):
+    for y in range(width):
         to_group[g, y] -= distance[x, y]
-    _join(x, h, m, size, within, members, to_group, distance)
+    _join(x, h, width, size, within, members, to_group, distance)
 
 
 @kernel
@@ -221,7 +228,7 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
     changed, seen, change = pool.changed, pool.seen, pool.change
     size, within = pool.size, pool.within
     members, to_group, distance = pool.members, pool.to_group, pool.distance
-    bound = -_NOISE * cost(pool, q)
+    width, bound = _whole(m), -_NOISE * cost(pool, q)
     for g in range(q):
         changed[g] = 1
         for h in range(g):
@@ -237,19 +244,19 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
                     if size[g] > k and size[h] < 2 * k - 1:
                         a = _best_move(g, h, k, size, within, members, to_group, bound)
                         if a >= 0:
-                            _move(g, a, h, m, size, within, members, to_group, distance)
+                            _move(g, a, h, width, size, within, members, to_group, distance)
                             done = True
                     if not done and size[h] > k and size[g] < 2 * k - 1:
                         a = _best_move(h, g, k, size, within, members, to_group, bound)
                         if a >= 0:
-                            _move(h, a, g, m, size, within, members, to_group, distance)
+                            _move(h, a, g, width, size, within, members, to_group, distance)
                             done = True
                     if not done:
                         a = _best_swap(g, h, size, members, to_group, distance, change, bound)
                         if a >= 0:
                             b = a % size[h]
                             a = a // size[h]
-                            _swap(g, a, h, b, m, within, members, to_group, distance)
+                            _swap(g, a, h, b, width, within, members, to_group, distance)
                             done = True
                     if done:
                         clock += 1
