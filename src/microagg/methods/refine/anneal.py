@@ -29,7 +29,7 @@ _GROUPS_IN_A_POOL = 7
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
 
 
-_AROUND = 0.4
+_AROUND = 0.3
 
 
 class Heat(NamedTuple):

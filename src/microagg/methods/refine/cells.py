@@ -11,7 +11,8 @@ from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
 from microagg.methods.refine.pool import draw
 
-GROUPS_IN_A_CELL = 128  # to anneal
+_MOST, _LEAST = 128, 16  # groups in a cell
+_QUARTER = 0.36  # of a table at most, since cuts are not at the very middle
 
 
 class Groups(NamedTuple):
@@ -27,6 +28,11 @@ class Cells(NamedTuple):
 
     rows: Any  # (n,)
     first: Any  # (cells + 1,)
+
+
+def groups_in_a_cell(n_groups: int) -> int:
+    """Say how many groups a cell may have: small tables have cells for a few threads too."""
+    return min(_MOST, max(_LEAST, int(_QUARTER * n_groups)))
 
 
 @inner
@@ -59,7 +65,7 @@ def _centroids(X, rows, start):  # type: ignore[no-untyped-def]
 
 @kernel
 def grouped(X, labels, n_groups):  # type: ignore[no-untyped-def]
-    """List the groups of the labels 0, 1, …"""
+    """List the groups of labels that count from 0."""
     rows, start = _by_group(labels, n_groups)
     return Groups(rows, start, _centroids(X, rows, start))
 
@@ -83,7 +89,7 @@ def _halve(centroid, groups, start, stop, keys, random):  # type: ignore[no-unty
 
 @kernel
 def split_groups(centroid, most, random):  # type: ignore[no-untyped-def]
-    """Split groups into cells of at most so many neighbours.
+    """Split groups into cells of at most so many neighbours, two or more.
 
     Returns the groups cell by cell, and where each cell begins and the last ends.
     """
@@ -135,7 +141,7 @@ class Fresh(NamedTuple):
 
 @inner
 def rows_of(old, groups):  # type: ignore[no-untyped-def]
-    """List the rows of some groups, and label them 0, 1, …"""
+    """List the rows of some groups, with labels that count from 0."""
     m = 0
     for g in groups:
         m += old.start[g + 1] - old.start[g]

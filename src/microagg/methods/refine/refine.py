@@ -23,11 +23,11 @@ from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.anneal import Heat, anneal_cells
 from microagg.methods.refine.cells import (
-    GROUPS_IN_A_CELL,
     Fresh,
     Groups,
     compacted,
     grouped,
+    groups_in_a_cell,
     labels_of,
     split_groups,
 )
@@ -48,7 +48,7 @@ class Budget(NamedTuple):
 
 _BUDGETS = {
     "fast": Budget(6, 40_000, 100, 5, 0.02, 2),
-    "balanced": Budget(40, 500_000, 900, 48, 0.05, 12),
+    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 12),
     "best": Budget(60, 700_000, 1_500, 48, 0.05, 100),  # a turn of many
 }
 _HOTTEST = 1.5
@@ -101,7 +101,7 @@ def _anneal_all(
     n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    groups, first = split_groups(old.centroid, GROUPS_IN_A_CELL, random)
+    groups, first = split_groups(old.centroid, groups_in_a_cell(len(old.centroid)), random)
     cells = len(first) - 1
     seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
     records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
