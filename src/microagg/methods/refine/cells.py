@@ -11,7 +11,6 @@ from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
 from microagg.methods.refine.pool import draw
 
-_MOST, _LEAST = 128, 16  # groups in a cell
 _QUARTER = 0.36  # of a table at most, since cuts are not at the very middle
 
 
@@ -30,9 +29,9 @@ class Cells(NamedTuple):
     first: Any  # (cells + 1,)
 
 
-def groups_in_a_cell(n_groups: int) -> int:
-    """Say how many groups a cell may have: small tables have cells for a few threads too."""
-    return min(_MOST, max(_LEAST, int(_QUARTER * n_groups)))
+def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
+    """Say how many groups a cell may have: a small table has cells for a few threads too."""
+    return min(most, max(least, int(_QUARTER * n_groups)))
 
 
 @inner

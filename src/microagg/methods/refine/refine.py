@@ -47,12 +47,13 @@ class Budget(NamedTuple):
 
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.02, 2),
-    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 12),
+    "fast": Budget(6, 40_000, 100, 5, 0.02, 4),
+    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 14),
     "best": Budget(60, 700_000, 1_500, 48, 0.05, 100),  # a turn of many
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
+_LEAST, _MOST = 16, 128  # groups in a cell
 LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
 
@@ -101,7 +102,8 @@ def _anneal_all(
     n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    groups, first = split_groups(old.centroid, groups_in_a_cell(len(old.centroid)), random)
+    most = groups_in_a_cell(len(old.centroid), _LEAST, _MOST)
+    groups, first = split_groups(old.centroid, most, random)
     cells = len(first) - 1
     seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
     records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
@@ -118,7 +120,7 @@ def _anneal_all(
 
     share_out(work, cells, run.state, done, at_once=1)
     for cell in np.flatnonzero(np.isnan(sse)):  # stopped: the rest of the cells stay as they are
-        work(cell, cell + 1, 0)
+        work(int(cell), int(cell) + 1, 0)
     return compacted(new), float(sse.sum())
 
 
@@ -185,7 +187,7 @@ def refine(
         if best.max() == 0 or run.over():
             found = best
         elif k > LARGE:
-            found = part_pairs(X, best, k, budget.sweeps, seed, state, run.over)
+            found = part_pairs(X, best, k, budget.sweeps, seed, state)
         elif effort == "best":
             found = search_best(run, best, budget, endless=time_limit is not None)
         else:
