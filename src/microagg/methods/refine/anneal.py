@@ -1,7 +1,7 @@
 """Annealing of a partition, pool by pool.
 
-A step takes a random record, pools its group with the few that have the nearest centroids, and
-rebuilds them. The new groups are kept when their SSE is lower, or, with a probability
+A step takes a random record, pools its group with the few that have the nearest centroids (to this
+record, or to several members of its group), and rebuilds them. The new groups are kept when their SSE is lower, or, with a probability
 that falls with the temperature, when it is a little higher: so the search leaves local optima.
 """
 
@@ -26,10 +26,8 @@ from microagg.progress import STOP
 
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
 _GROUPS_IN_A_POOL = 7
+_AROUND = 0.3  # share of the steps whose pool is made around all members of a group, not around one
 _RECORDS_IN_A_POOL = 40  # about; more groups in a pool find better optima but take longer
-
-
-_AROUND = 0.3
 
 
 class Heat(NamedTuple):
@@ -129,7 +127,10 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
 
 @inner
 def _around(X, groups, count, own, p, chosen, distance, random):  # type: ignore[no-untyped-def]
-    """Choose a group and p−1 others, each the nearest to one of its members."""
+    """Choose a group and p−1 others, each the nearest to one of its members.
+
+    A group whose members are far apart can so be dissolved, each joining those that are near to it.
+    """
     chosen[0] = own
     have = min(p, count)
     for a in range(1, have):

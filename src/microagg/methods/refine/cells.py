@@ -11,7 +11,7 @@ from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
 from microagg.methods.refine.pool import draw
 
-_QUARTER = 0.36  # of a table at most, since cuts are not at the very middle
+_HALF = 0.6  # of a table at most: cuts are not at the very middle
 
 
 class Groups(NamedTuple):
@@ -30,8 +30,8 @@ class Cells(NamedTuple):
 
 
 def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
-    """Say how many groups a cell may have: a small table has cells for a few threads too."""
-    return min(most, max(least, int(_QUARTER * n_groups)))
+    """Say how many groups a cell may have: a small table has two at least, for threads."""
+    return min(most, max(least, int(_HALF * n_groups)))
 
 
 @inner
