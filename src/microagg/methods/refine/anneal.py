@@ -1,8 +1,9 @@
 """Annealing of a partition, pool by pool.
 
 A step takes a random record, pools its group with the few that have the nearest centroids (to this
-record, or to several members of its group), and rebuilds them. The new groups are kept when their SSE is lower, or, with a probability
-that falls with the temperature, when it is a little higher: so the search leaves local optima.
+record, or to several members of its group), and rebuilds them. The new groups are kept when their SSE
+is lower, or, with a probability that falls with the temperature, when it is a little higher: so
+the search leaves local optima.
 """
 
 from __future__ import annotations
