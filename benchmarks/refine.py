@@ -93,6 +93,7 @@ def growth() -> None:
         ("normal", 10, "fast"),
         ("clustered", 10, "fast"),
         ("normal", 3, "fast"),
+        ("clustered", 3, "fast"),
         ("normal", 10, "balanced"),
     ]:
         sizes, seconds, peak = [20_000, 200_000, 1_000_000], [], ""

@@ -21,7 +21,7 @@ from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import LARGE, refine
 from microagg.progress import STOP, State, new_state, part
 
-_BLOCK = 131_072  # records at most; smaller ones take less time but give worse groups
+_BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
 _RECORDS_A_SECOND = 20_000
 _FEW = 2_000  # records up to which the start does not matter

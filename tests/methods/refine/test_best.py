@@ -205,7 +205,7 @@ def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypa
     assert np.bincount(labels).min() >= 3
 
 
-@pytest.mark.parametrize(("records", "threads", "walks"), [(120, 3, 3), (1_200, 3, 1), (120, 1, 1)])
+@pytest.mark.parametrize(("records", "threads", "walks"), [(120, 6, 3), (1_200, 6, 1), (120, 1, 1)])
 def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, short, monkeypatch):
     X = np.random.default_rng(0).normal(size=(records, 2))
     seeds = []

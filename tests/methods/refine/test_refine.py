@@ -16,6 +16,7 @@ import oracles
 import published
 from microagg.encode.scale import fit_scale
 from microagg.groups import canonical_labels, sum_of_squares
+from microagg.methods.refine.anneal import Heat
 from microagg.methods.refine.pool import (
     cost,
     descend,
@@ -87,7 +88,7 @@ def checked_anneal():
     try:
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        function(X, labels, 2, 2, 1, 1.0, 1.0, 1.0, np.uint64(0), new_state())
+        function(X, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
@@ -102,7 +103,10 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k):
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
         most = 2 + seed % 9  # groups in a pool
-        count = checked_anneal(X, labels, k, most, 300, 5.0, 0.0, 1.0, np.uint64(seed), new_state())
+        count, sse = checked_anneal(
+            X, labels, k, most, 300, Heat(5.0, 0.0, 1.0), np.uint64(seed), new_state()
+        )
+        assert sse == pytest.approx(loss(X, labels))
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
@@ -113,7 +117,9 @@ def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
     # Records that are all equal: no step gains, so that the groups stay as they are given.
     labels = np.array([0, 0, 0, 1])
     with pytest.raises(AssertionError, match="size of a group"):
-        checked_anneal(np.ones((4, 1)), labels, 2, 2, 1, 0.0, 0.0, 1.0, np.uint64(0), new_state())
+        checked_anneal(
+            np.ones((4, 1)), labels, 2, 2, 1, Heat(0.0, 0.0, 1.0), np.uint64(0), new_state()
+        )
 
 
 @given(
@@ -134,9 +140,20 @@ def test_a_pool_keeps_its_books(seed, k, q, d):
     assert not _improvable(pool, X, m, q, k)
 
 
+def _parts(pool, m, q):
+    """Group of each place of the pool; every one is a member of exactly one group."""
+    part = np.full(m, -1)
+    for g in range(q):
+        members = pool.members[g, : pool.size[g]]
+        assert (part[members] < 0).all()
+        part[members] = g
+    assert part.min() >= 0
+    return part
+
+
 def _check_books(pool, X, m, q, k):
     labels = np.empty(m, dtype=np.int64)
-    labels[pool.rows[:m]] = pool.part[:m]
+    labels[pool.rows[:m]] = _parts(pool, m, q)
     sizes = np.bincount(labels, minlength=q)
     assert sizes.tolist() == pool.size[:q].tolist()
     assert sizes.min() >= k
@@ -147,7 +164,7 @@ def _check_books(pool, X, m, q, k):
 
 def _improvable(pool, X, m, q, k):
     """Whether some move or swap lowers the loss, found by trying all of them."""
-    rows, part = pool.rows[:m], pool.part[:m].copy()
+    rows, part = pool.rows[:m], _parts(pool, m, q)
     labels = np.empty(m, dtype=np.int64)
 
     def loss(parts):

@@ -1,8 +1,9 @@
 """Annealing of a partition, pool by pool.
 
-A step takes a random record, pools its group with the few that have the nearest centroids, and
-rebuilds them. The new groups are kept when their SSE is lower, or, with a probability
-that falls with the temperature, when it is a little higher: so the search leaves local optima.
+A step takes a random record, pools its group with the few that have the nearest centroids (to this
+record, or to several members of its group), and rebuilds them. The new groups are kept when their SSE
+is lower, or, with a probability that falls with the temperature, when it is a little higher: so
+the search leaves local optima.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.kernels.jit import inner, kernel
+from microagg.methods.refine.cells import put_back, rows_of
 from microagg.methods.refine.pool import (
     cost,
     descend,
@@ -24,6 +26,19 @@ from microagg.methods.refine.pool import (
 from microagg.progress import STOP
 
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
+_AROUND = 0.3  # share of the steps whose pool is made around all members of a group, not around one
+
+
+class Heat(NamedTuple):
+    """Temperatures at the beginning and the end of a pass.
+
+    Counted in the geometric mean of the mean SSE of a group in the table, ``unit``, and in the
+    pool: records far apart and records close together are then both in motion.
+    """
+
+    hot: float
+    cold: float
+    unit: float
 
 
 class _Groups(NamedTuple):
@@ -80,8 +95,8 @@ def _form(X, labels, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
-    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
+def _measure_all(X, groups, count, row, distance):  # type: ignore[no-untyped-def]
+    """Squared distances of a record to all centroids."""
     for g in range(count):
         distance[g] = 0.0
     for j in range(X.shape[1]):
@@ -89,6 +104,12 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
         for g in range(count):
             gap = centroid[g] - value
             distance[g] += gap * gap
+
+
+@inner
+def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
+    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
+    _measure_all(X, groups, count, row, distance)
     distance[own] = -1.0
     have, farthest = 0, np.inf
     for g in range(count):
@@ -100,6 +121,27 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
             chosen[a] = g
             have = min(have + 1, p)
             farthest = distance[chosen[have - 1]]
+    return have
+
+
+@inner
+def _around(X, groups, count, own, p, chosen, distance, random):  # type: ignore[no-untyped-def]
+    """Choose a group and p−1 others, each the nearest to one of its members.
+
+    A group whose members are far apart can so be dissolved, each joining those that are near to it.
+    """
+    chosen[0] = own
+    have = min(p, count)
+    for a in range(1, have):
+        row = groups.members[own, int(draw(random) * groups.size[own])]
+        _measure_all(X, groups, count, row, distance)
+        for b in range(a):
+            distance[chosen[b]] = np.inf
+        nearest = 0
+        for g in range(1, count):
+            if distance[g] < distance[nearest]:
+                nearest = g
+        chosen[a] = nearest
     return have
 
 
@@ -126,20 +168,18 @@ def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _replace(X, groups, count, chosen, q, pool, m, new_q):  # type: ignore[no-untyped-def]
+def _replace(X, groups, count, chosen, q, pool, new_q):  # type: ignore[no-untyped-def]
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     if new_q > q:
         chosen[q] = count
         count += 1
     for a in range(new_q):
-        groups.size[chosen[a]] = 0
-    for x in range(m):
-        g = chosen[pool.part[x]]
-        groups.members[g, groups.size[g]] = pool.rows[x]
-        groups.size[g] += 1
-    for a in range(new_q):
-        groups.sse[chosen[a]] = pool.within[a] / pool.size[a]
-        _centre(X, groups, chosen[a])
+        g = chosen[a]
+        groups.size[g] = pool.size[a]
+        for b in range(pool.size[a]):
+            groups.members[g, b] = pool.rows[pool.members[a, b]]
+        groups.sse[g] = pool.within[a] / pool.size[a]
+        _centre(X, groups, g)
     if new_q < q:  # the last group takes the place of the one that is gone
         gone, count = chosen[q - 1], count - 1
         groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
@@ -169,13 +209,11 @@ def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def anneal(X, labels, k, most, steps, hot, cold, unit, seed, state):  # type: ignore[no-untyped-def]
-    """Improve the labels 0, 1, … of a table in place; return the number of groups.
+def anneal(X, labels, k, most, steps, heat, seed, state):  # type: ignore[no-untyped-def]
+    """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
 
     Every group has k to 2k−1 records, before and after every step. A pool has 2 groups up to so many as
-    ``most``; larger ones find better optima but take longer. The temperature falls from
-    ``hot`` to ``cold``. It is counted in the geometric mean of the mean SSE of a group in the table,
-    ``unit``, and in the pool: records far apart and records close together are then both in motion.
+    ``most``; larger ones find better optima but take longer.
     """
     groups, count = _form(X, labels, k)
     pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
@@ -187,17 +225,43 @@ def anneal(X, labels, k, most, steps, hot, cold, unit, seed, state):  # type: ig
         own = int(draw(random) * count)
         row = groups.members[own, int(draw(random) * groups.size[own])]
         p = 2 + int(draw(random) * (most - 1))
-        q = _neighbours(X, groups, count, row, own, p, chosen, distance)
+        if draw(random) < _AROUND:
+            q = _around(X, groups, count, own, p, chosen, distance, random)
+        else:
+            q = _neighbours(X, groups, count, row, own, p, chosen, distance)
         m, before = _gather(X, groups, chosen, q, pool)
         new_q = _number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
-        temperature = (hot + (cold - hot) * step / steps) * np.sqrt(unit * before / q)
+        temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(
+            heat.unit * before / q
+        )
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
-            count = _replace(X, groups, count, chosen, q, pool, m, new_q)
+            count = _replace(X, groups, count, chosen, q, pool, new_q)
         if CHECKED:
             _check(X, groups, count, k)
+    total = 0.0
     for g in range(count):
+        total += groups.sse[g]
         for a in range(groups.size[g]):
             labels[groups.members[g, a]] = g
-    return count
+    return count, total
+
+
+@kernel
+def anneal_cells(X, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state):  # type: ignore[no-untyped-def]
+    """Anneal the cells begin..end−1 of the old groups; write the new ones and the SSE of each cell.
+
+    A cell has as many records as before, so that its rows have their place among the new ones; its
+    groups begin at that place over k.
+    """
+    for cell in range(begin, end):
+        mine = groups[first[cell] : first[cell + 1]]
+        rows, labels = rows_of(old, mine)
+        own = np.empty((rows.size, X.shape[1]))
+        for a in range(rows.size):
+            for j in range(X.shape[1]):
+                own[a, j] = X[rows[a], j]
+        turns = int(np.ceil(steps * mine.size))
+        count, sse[cell] = anneal(own, labels, k, most, turns, heat, seeds[cell], state)
+        put_back(own, rows, labels, count, new.begins[cell], k, new)

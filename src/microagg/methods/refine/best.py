@@ -21,9 +21,9 @@ import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out, thread_count
-from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
+from microagg.methods.refine.cells import split
 from microagg.methods.refine.recombine import Limits, recombine
-from microagg.methods.refine.refine import Budget, Run, anneal_table
+from microagg.methods.refine.refine import Budget, Run, anneal_table, cells_of
 from microagg.progress import State, tell_best
 
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
@@ -118,8 +118,7 @@ def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labe
     best, least = labels, sum_of_squares(X, labels)
     n_groups = int(labels.max()) + 1
     number = min(_TURNS, 1 + _GROUPS // n_groups)
-    cells = -(-n_groups // GROUPS_IN_A_CELL)
-    walks = max(1, thread_count() // cells) if endless else 1
+    walks = max(1, thread_count() // cells_of(n_groups)) if endless else 1
     done = 0 if endless else len(X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
     alone = _ALONE if endless else min(_ALONE, number - 1)

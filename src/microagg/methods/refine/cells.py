@@ -6,11 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.groups import Labels, canonical_labels
 from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
 from microagg.methods.refine.pool import draw
 
-GROUPS_IN_A_CELL = 128  # to anneal
+_HALF = 0.6  # of a table at most: cuts are not at the very middle
+
+
+class Groups(NamedTuple):
+    """A partition as the rows of group 0, then of group 1, …, and the centroids."""
+
+    rows: Any  # (n,)
+    start: Any  # (groups + 1,) where each begins and the last ends
+    centroid: Any  # (groups, d)
 
 
 class Cells(NamedTuple):
@@ -18,6 +27,11 @@ class Cells(NamedTuple):
 
     rows: Any  # (n,)
     first: Any  # (cells + 1,)
+
+
+def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
+    """Say how many groups a cell may have: a small table has two at least, for threads."""
+    return min(most, max(least, int(_HALF * n_groups)))
 
 
 @inner
@@ -48,6 +62,13 @@ def _centroids(X, rows, start):  # type: ignore[no-untyped-def]
     return centroid
 
 
+@kernel
+def grouped(X, labels, n_groups):  # type: ignore[no-untyped-def]
+    """List the groups of labels that count from 0."""
+    rows, start = _by_group(labels, n_groups)
+    return Groups(rows, start, _centroids(X, rows, start))
+
+
 @inner
 def _halve(centroid, groups, start, stop, keys, random):  # type: ignore[no-untyped-def]
     """Reorder groups[start:stop] in two parts along the line through two of them; return the cut.
@@ -66,30 +87,93 @@ def _halve(centroid, groups, start, stop, keys, random):  # type: ignore[no-unty
 
 
 @kernel
+def split_groups(centroid, most, random):  # type: ignore[no-untyped-def]
+    """Split groups into cells of at most so many neighbours, two or more.
+
+    Returns the groups cell by cell, and where each cell begins and the last ends.
+    """
+    n_groups = len(centroid)
+    groups, keys = np.arange(n_groups), np.empty(n_groups)
+    first, count = np.zeros(n_groups + 1, np.intp), 0
+    ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
+    ends[0], top = n_groups, 1
+    while top > 0:
+        at, stop = first[count], ends[top - 1]
+        if stop - at > most:
+            ends[top] = _halve(centroid, groups, at, stop, keys, random)
+            top += 1
+        else:
+            count, top = count + 1, top - 1
+            first[count] = stop
+    return groups, first[: count + 1]
+
+
+@kernel
 def split(X, labels, n_groups, most, random):  # type: ignore[no-untyped-def]
     """Split the groups 0, 1, … into cells of at most so many neighbours.
 
     The labels become the number of the cell's first record, plus 0, 1, … for its groups.
     """
-    rows, start = _by_group(labels, n_groups)
-    centroid = _centroids(X, rows, start)
-    groups, keys = np.arange(n_groups), np.empty(n_groups)
-    cells = Cells(np.empty(labels.size, np.intp), np.empty(n_groups + 1, np.intp))
-    ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
-    ends[0], top, at, count, filled = n_groups, 1, 0, 0, 0
-    while top > 0:
-        stop = ends[top - 1]
-        if stop - at > most:
-            ends[top] = _halve(centroid, groups, at, stop, keys, random)
-            top += 1
-            continue
-        cells.first[count] = filled
-        for a in range(at, stop):
+    rows, start, centroid = grouped(X, labels, n_groups)
+    groups, first = split_groups(centroid, most, random)
+    cells = Cells(np.empty(labels.size, np.intp), np.zeros(first.size, np.intp))
+    filled = 0
+    for c in range(first.size - 1):
+        for a in range(first[c], first[c + 1]):
             g = groups[a]
             for b in range(start[g], start[g + 1]):
                 cells.rows[filled] = rows[b]
-                labels[rows[b]] = cells.first[count] + a - at
+                labels[rows[b]] = cells.first[c] + a - first[c]
                 filled += 1
-        at, count, top = stop, count + 1, top - 1
-    cells.first[count] = filled
-    return Cells(cells.rows, cells.first[: count + 1])
+        cells.first[c + 1] = filled
+    return cells
+
+
+class Fresh(NamedTuple):
+    """Where the cells of a pass put their new groups; a size of 0 marks an empty place."""
+
+    begins: Any  # (cells,) number of records in the cells before
+    rows: Any  # (n,)
+    size: Any  # (n // k,)
+    centroid: Any  # (n // k, d)
+
+
+@inner
+def rows_of(old, groups):  # type: ignore[no-untyped-def]
+    """List the rows of some groups, with labels that count from 0."""
+    m = 0
+    for g in groups:
+        m += old.start[g + 1] - old.start[g]
+    rows, labels = np.empty(m, np.intp), np.empty(m, np.intp)
+    m = 0
+    for a in range(groups.size):
+        for b in range(old.start[groups[a]], old.start[groups[a] + 1]):
+            rows[m], labels[m] = old.rows[b], a
+            m += 1
+    return rows, labels
+
+
+@inner
+def put_back(X, rows, labels, count, begin, k, new):  # type: ignore[no-untyped-def]
+    """Write the groups of a cell's records to their place."""
+    own = grouped(X, labels, count)
+    for a in range(rows.size):
+        new.rows[begin + a] = rows[own.rows[a]]
+    for g in range(count):
+        place = begin // k + g
+        new.size[place] = own.start[g + 1] - own.start[g]
+        for j in range(X.shape[1]):
+            new.centroid[place, j] = own.centroid[g, j]
+
+
+def compacted(new: Fresh) -> Groups:
+    """Leave out the empty places."""
+    used = new.size > 0
+    return Groups(new.rows, np.append(0, np.cumsum(new.size[used])), new.centroid[used])
+
+
+def labels_of(groups: Groups) -> Labels:
+    """Turn a list of groups into labels, numbered by first appearance."""
+    labels = np.empty(len(groups.rows), dtype=np.int64)
+    labels[groups.rows] = np.repeat(np.arange(len(groups.start) - 1), np.diff(groups.start))
+    return canonical_labels(labels)

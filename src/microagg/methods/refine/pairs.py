@@ -6,31 +6,30 @@ Idea      Two neighbouring groups a and b with centroids A and B lose least when
           best parting sorts the records of both along the line from A to B and cuts where they are
           nearer to the other end, or where a size forbids to go on. That moves the centroids;
           repeat while it gains. A second try begins from a line through two random records.
-Cost      O(k·d) for a pair, O(n·d) for a sweep over the pairs of all groups and their neighbours.
+Cost      O(k·d) for a pair, O(n·d) for a sweep over groups and their neighbours.
 Paper     None: our own. 2-means with bounds on the sizes.
-Threads   Pairs that share no group are parted at the same time.
+Threads   The groups are split into cells as for annealing (cells.py), otherwise in every sweep; a pair
+          is parted where both are in one cell, and cells do not depend on each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.halve import select
 from microagg.kernels.jit import inner, kernel
-from microagg.kernels.neighbours import nearest_rows
 from microagg.kernels.threads import share_out
+from microagg.methods.refine.cells import groups_in_a_cell, split_groups
 from microagg.methods.refine.pool import draw
-from microagg.progress import DONE, State, new_state
+from microagg.progress import DONE, STOP, State
 
 _NEIGHBOURS = 8
 _ROUNDS = 30  # of parting two groups again, at most
-_PIECES = 8  # of the pairs of one turn, for threads
-_FEW = 128  # pairs that are done sooner than threads start
+_LASTS = 2  # sweeps for which a changed group is looked at
+_MOST, _LEAST = 64, 12  # groups in a cell
 _NOISE = 1e-9  # gains below this share may be rounding
 
 
@@ -58,14 +57,15 @@ def _form(X, labels, groups):  # type: ignore[no-untyped-def]
 @inner
 def _centres(X, rows, cut, m, ends):  # type: ignore[no-untyped-def]
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
+    for j in range(X.shape[1]):
+        ends[0, j] = ends[1, j] = 0.0
+    for x in range(m):
+        row, end = rows[x], 0 if x < cut else 1
+        for j in range(X.shape[1]):
+            ends[end, j] += X[row, j]
     total = 0.0
     for j in range(X.shape[1]):
-        low = high = 0.0
-        for x in range(cut):
-            low += X[rows[x], j]
-        for x in range(cut, m):
-            high += X[rows[x], j]
-        ends[0, j], ends[1, j] = low / cut, high / (m - cut)
+        ends[0, j], ends[1, j] = ends[0, j] / cut, ends[1, j] / (m - cut)
         total += (ends[0, j] - ends[1, j]) ** 2
     return total * cut * (m - cut)
 
@@ -108,64 +108,68 @@ def _keep(groups, g, rows, begin, end, centre):  # type: ignore[no-untyped-def]
         groups.centroid[g, j] = centre[j]
 
 
+@inner
+def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):  # type: ignore[no-untyped-def]
+    """Part two groups anew."""
+    m = groups.size[a] + groups.size[b]
+    for attempt in range(2):
+        for x in range(groups.size[a]):
+            rows[x] = groups.members[a, x]
+        for x in range(groups.size[b]):
+            rows[groups.size[a] + x] = groups.members[b, x]
+        before = _centres(X, rows, groups.size[a], m, ends)
+        if attempt == 1:
+            one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
+            for j in range(X.shape[1]):
+                ends[0, j], ends[1, j] = X[one, j], X[other, j]
+        after, cut = _part(X, rows, m, k, ends, keys)
+        if after > before * (1 + _NOISE):
+            _keep(groups, a, rows, 0, cut, ends[0])
+            _keep(groups, b, rows, cut, m, ends[1])
+            groups.changed[a] = groups.changed[b] = sweep
+
+
+@inner
+def _nearest(centroid, mine, a, near, squares):  # type: ignore[no-untyped-def]
+    """Fill in the places among ``mine`` of the groups that are nearest to that at place a."""
+    have = 0
+    for b in range(mine.size):
+        if b != a:
+            square = 0.0
+            for j in range(centroid.shape[1]):
+                square += (centroid[mine[a], j] - centroid[mine[b], j]) ** 2
+            if have < near.size or square < squares[have - 1]:
+                c = min(have, near.size - 1)
+                while c > 0 and squares[c - 1] > square:
+                    near[c], squares[c] = near[c - 1], squares[c - 1]
+                    c -= 1
+                near[c], squares[c] = b, square
+                have = min(have + 1, near.size)
+    return have
+
+
 @kernel
-def _part_pairs(X, groups, k, begin, end, pairs, seeds, sweep):  # type: ignore[no-untyped-def]
-    """Part the groups of the pairs begin..end−1 anew; no two of them share a group."""
+def _part_cells(X, groups, k, begin, end, order, first, seeds, sweep, state):  # type: ignore[no-untyped-def]
+    """Part the pairs of neighbours in the cells begin..end−1 of which one changed not long ago."""
     rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
     ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
-    for p in range(begin, end):
-        a, b = pairs[p, 0], pairs[p, 1]
-        random[0] = seeds[p]
-        m = groups.size[a] + groups.size[b]
-        for attempt in range(2):
-            for x in range(groups.size[a]):
-                rows[x] = groups.members[a, x]
-            for x in range(groups.size[b]):
-                rows[groups.size[a] + x] = groups.members[b, x]
-            before = _centres(X, rows, groups.size[a], m, ends)
-            if attempt == 1:
-                one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
-                for j in range(X.shape[1]):
-                    ends[0, j], ends[1, j] = X[one, j], X[other, j]
-            after, cut = _part(X, rows, m, k, ends, keys)
-            if after > before * (1 + _NOISE):
-                _keep(groups, a, rows, 0, cut, ends[0])
-                _keep(groups, b, rows, cut, m, ends[1])
-                groups.changed[a] = groups.changed[b] = sweep
+    near, squares = np.empty(_NEIGHBOURS, np.intp), np.empty(_NEIGHBOURS)
+    for cell in range(begin, end):
+        random[0] = seeds[cell]
+        mine = order[first[cell] : first[cell + 1]]
+        done = np.zeros((mine.size, mine.size), np.bool_)
+        for a in range(mine.size):
+            for c in range(_nearest(groups.centroid, mine, a, near, squares)):
+                if state[STOP]:
+                    return
+                b, g, h = near[c], mine[a], mine[near[c]]
+                fresh = max(groups.changed[g], groups.changed[h]) >= sweep - _LASTS
+                if fresh and not done[a, b]:
+                    _part_pair(X, groups, k, g, h, rows, keys, ends, random, sweep)
+                    done[a, b] = done[b, a] = True
 
 
-@kernel
-def _turns(pairs, turn, n_groups):  # type: ignore[no-untyped-def]
-    """Give each pair a turn, so that no two pairs of one turn share a group; return their number."""
-    free = np.zeros(n_groups, np.intp)
-    count = 0
-    for p in range(len(pairs)):
-        a, b = pairs[p, 0], pairs[p, 1]
-        turn[p] = max(free[a], free[b])
-        free[a] = free[b] = turn[p] + 1
-        count = max(count, turn[p] + 1)
-    return count
-
-
-def _neighbouring(groups: _Groups, sweep: int) -> NDArray[np.intp]:
-    """List the pairs of neighbouring groups of which one changed in the sweep before."""
-    g = len(groups.size)
-    near = nearest_rows(groups.centroid, min(_NEIGHBOURS, g - 1), new_state())
-    one, other = np.repeat(np.arange(g), near.shape[1]), near.reshape(-1).astype(np.intp)
-    pairs = np.unique(np.sort(np.column_stack([one, other]), axis=1), axis=0)
-    fresh = groups.changed[pairs].max(axis=1) >= sweep - 1
-    return np.ascontiguousarray(pairs[fresh])
-
-
-def part_pairs(
-    X: Floats,
-    labels: Labels,
-    k: int,
-    sweeps: int,
-    seed: int,
-    state: State,
-    over: Callable[[], bool],
-) -> Labels:
+def part_pairs(X: Floats, labels: Labels, k: int, sweeps: int, seed: int, state: State) -> Labels:
     """Improve groups of k to 2k−1 records, labelled 0, 1, …, until nothing gains or it is over."""
     g = int(labels.max()) + 1
     groups = _Groups(
@@ -177,24 +181,22 @@ def part_pairs(
     _form(X, labels, groups)
     rng = np.random.default_rng(seed)
     for sweep in range(1, sweeps + 1):
-        pairs = _neighbouring(groups, sweep)
-        if over() or not len(pairs):
+        if state[STOP] or groups.changed.max() < sweep - 1 - _LASTS:
             break
-        turn = np.empty(len(pairs), np.intp)
-        for t in range(_turns(pairs, turn, g)):
-            mine = np.ascontiguousarray(pairs[turn == t])
-            seeds = rng.integers(0, 2**63, size=len(mine), dtype=np.uint64)
+        random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
+        most = groups_in_a_cell(g, _LEAST, _MOST)
+        order, first = split_groups(groups.centroid, most, random)
+        seeds = rng.integers(0, 2**63, size=len(first) - 1, dtype=np.uint64)
 
-            def work(
-                begin: int,
-                end: int,
-                _: int,
-                now: tuple[Any, Any, int] = (mine, seeds, sweep),
-            ) -> None:
-                if not over():
-                    _part_pairs(X, groups, k, begin, end, *now)
+        def work(
+            begin: int,
+            end: int,
+            _: int,
+            now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
+        ) -> None:
+            _part_cells(X, groups, k, begin, end, *now, state)
 
-            share_out(work, len(mine), state, at_once=max(-(-len(mine) // _PIECES), _FEW))
+        share_out(work, len(seeds), state, at_once=1)
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)
     new = np.empty_like(labels)
     for group in range(g):

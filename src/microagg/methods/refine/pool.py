@@ -23,33 +23,40 @@ class Pool(NamedTuple):
     """Records of some groups; the first m rows and q groups of the arrays are in use."""
 
     rows: Any  # (records,)
-    part: Any  # (records,) group of each
     values: Any  # (columns, records)
     distance: Any  # (records, records) squared
     to_group: Any  # (groups, records) sum of distances to the members
-    within: Any  # (groups,) sum of distances over pairs
+    members: Any  # (groups, records)
     size: Any  # (groups,)
-    share: Any  # (records,) 1 / size of the own group
-    own: Any  # (records,) sum of distances to the own group, times share
-    scratch: Any  # (records,)
-    toll: Any  # (groups,)
+    within: Any  # (groups,) sum of distances over pairs
+    left: Any  # (records,) in no group yet
+    change: Any  # (records,) scratch
+    changed: Any  # (groups,) when it last was
+    seen: Any  # (groups, groups) when the pair was last looked at
+
+
+@inner
+def _whole(m):  # type: ignore[no-untyped-def]
+    """Round up to whole vectors: loops over the rest would take one number at a time."""
+    return (m + 3) // 4 * 4
 
 
 @kernel
 def new_pool(records, groups, columns):  # type: ignore[no-untyped-def]
     """Allocate a pool of at most so many records and groups."""
+    records = _whole(records)
     return Pool(
-        np.empty(records, np.intp),
         np.empty(records, np.intp),
         np.empty((columns, records)),
         np.empty((records, records)),
         np.empty((groups, records)),
-        np.empty(groups),
+        np.empty((groups, records), np.intp),
         np.empty(groups, np.intp),
-        np.empty(records),
-        np.empty(records),
-        np.empty(records),
         np.empty(groups),
+        np.empty(records, np.intp),
+        np.empty(records),
+        np.empty(groups, np.intp),
+        np.empty((groups, groups), np.intp),
     )
 
 
@@ -87,17 +94,17 @@ def draw_exponential(random):  # type: ignore[no-untyped-def]
 def measure(X, pool, m):  # type: ignore[no-untyped-def]
     """Fill in the distances of the pool's records."""
     rows, values, distance = pool.rows, pool.values, pool.distance
-    d = X.shape[1]
-    for a in range(m):
-        row = rows[a]
+    d, width = X.shape[1], _whole(m)
+    for a in range(width):
+        row = rows[min(a, m - 1)]
         for j in range(d):
             values[j, a] = X[row, j]
     for a in range(m):
-        for b in range(m):
+        for b in range(width):
             distance[a, b] = 0.0
         for j in range(d):
             value = values[j, a]
-            for b in range(m):
+            for b in range(width):
                 gap = values[j, b] - value
                 distance[a, b] += gap * gap
 
@@ -112,120 +119,146 @@ def cost(pool, q):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _add(to_group, g, distance, x, m, sign):  # type: ignore[no-untyped-def]
-    """Add or take away one record's distances."""
-    for y in range(m):
-        to_group[g, y] += sign * distance[x, y]
+def _join(x, g, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+    """Put a record that is in no group into one."""
+    members[g, size[g]] = x
+    size[g] += 1
+    within[g] += to_group[g, x]
+    for y in range(width):
+        to_group[g, y] += distance[x, y]
 
 
 @kernel
 def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
     """Form q groups anew around random records; what is left over goes where it costs least."""
-    part, distance, to_group = pool.part, pool.distance, pool.to_group
-    within, size, closed = pool.within, pool.size, pool.scratch
+    left, size, within = pool.left, pool.size, pool.within
+    members, to_group, distance = pool.members, pool.to_group, pool.distance
     for x in range(m):
-        part[x], closed[x] = -1, 0.0
+        left[x] = x
+    count, width = m, _whole(m)
     for g in range(q):
-        for y in range(m):
+        for y in range(width):
             to_group[g, y] = 0.0
         within[g], size[g] = 0.0, 0
-        x = int(draw(random) * m)
-        while part[x] >= 0:
-            x = x + 1 if x + 1 < m else 0
+        at = int(draw(random) * count)
         while True:
-            part[x], closed[x] = g, np.inf
-            within[g] += to_group[g, x]
-            size[g] += 1
-            _add(to_group, g, distance, x, m, 1.0)
+            x, count = left[at], count - 1
+            left[at] = left[count]
+            _join(x, g, width, size, within, members, to_group, distance)
             if size[g] == k:
                 break
             least = np.inf
-            for y in range(m):
-                if to_group[g, y] + closed[y] < least:
-                    x, least = y, to_group[g, y]
-    for x in range(m):
-        if part[x] < 0:
-            g, least = 0, np.inf
-            for b in range(q):
-                more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
-                if size[b] < 2 * k - 1 and more < least:
-                    g, least = b, more
-            part[x] = g
-            within[g] += to_group[g, x]
-            size[g] += 1
-            _add(to_group, g, distance, x, m, 1.0)
-
-
-@inner
-def _best_move(a, x, q, k, within, size, to_group, bound):  # type: ignore[no-untyped-def]
-    """Find the group that x of group a gains most by moving to, −1 if none is below the bound."""
-    best = -1
-    if size[a] > k:
-        bound += within[a] / size[a] - (within[a] - to_group[a, x]) / (size[a] - 1)
+            for a in range(count):
+                if to_group[g, left[a]] < least:
+                    at, least = a, to_group[g, left[a]]
+    for a in range(count):
+        x, g, least = left[a], 0, np.inf
         for b in range(q):
             more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
-            if b != a and size[b] < 2 * k - 1 and more < bound:
-                bound, best = more, b
-    return best
+            if size[b] < 2 * k - 1 and more < least:
+                g, least = b, more
+        _join(x, g, width, size, within, members, to_group, distance)
 
 
 @inner
-def _best_swap(a, x, m, part, share, own, toll, distance, to_group, change, bound):  # type: ignore[no-untyped-def]
-    """Find the record that x gains most by changing groups with, −1 if none is below the bound.
+def _best_swap(g, h, size, members, to_group, distance, change, bound):  # type: ignore[no-untyped-def]
+    """Find the places in two groups of the records that gain most by a swap, −1 if none gains enough.
 
-    A swap of x in group a and y in b changes the SSE by (to(y, a) − to(x, a) − d²)/|a| +
-    (to(x, b) − to(y, b) − d²)/|b|. What is no look-up is summed in a loop of its own.
+    A swap of x in g and y in h changes the SSE by (to(y, g) − to(x, g) − d²)/|g| +
+    (to(x, h) − to(y, h) − d²)/|h|.
     """
-    own_share = share[x]
-    for y in range(m):
-        change[y] = to_group[a, y] * own_share - own[y] - distance[x, y] * (own_share + share[y])
-    best, bound = -1, own[x] + bound
-    for y in range(m):
-        total = change[y] + toll[part[y]]
-        if total < bound:
-            bound, best = total, y
-    return best
+    one, other = 1.0 / size[g], 1.0 / size[h]
+    both = one + other
+    for b in range(size[h]):
+        y = members[h, b]
+        change[b] = to_group[g, y] * one - to_group[h, y] * other
+    place = -1
+    for a in range(size[g]):
+        x = members[g, a]
+        own = to_group[h, x] * other - to_group[g, x] * one
+        for b in range(size[h]):
+            total = own + change[b] - both * distance[x, members[h, b]]
+            if total < bound:
+                bound, place = total, a * size[h] + b
+    return place
 
 
 @inner
-def _move(part, within, size, to_group, distance, m, x, b):  # type: ignore[no-untyped-def]
-    """Move a record to another group."""
-    a = part[x]
-    within[a] -= to_group[a, x]
-    within[b] += to_group[b, x]
-    size[a] -= 1
-    size[b] += 1
-    part[x] = b
-    _add(to_group, a, distance, x, m, -1.0)
-    _add(to_group, b, distance, x, m, 1.0)
+def _best_move(g, h, k, size, within, members, to_group, bound):  # type: ignore[no-untyped-def]
+    """Find the place in group g of the record that gains most by moving to h, −1 if none does."""
+    place = -1
+    one, other = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
+    bound += within[g] / size[g] + within[h] / size[h] - within[g] * one - within[h] * other
+    for a in range(size[g]):
+        x = members[g, a]
+        total = to_group[h, x] * other - to_group[g, x] * one
+        if total < bound:
+            bound, place = total, a
+    return place
+
+
+@inner
+def _swap(g, a, h, b, width, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+    """Change the groups of the records at places a of g and b of h."""
+    x, y = members[g, a], members[h, b]
+    members[g, a], members[h, b] = y, x
+    within[g] += to_group[g, y] - to_group[g, x] - distance[x, y]
+    within[h] += to_group[h, x] - to_group[h, y] - distance[x, y]
+    for z in range(width):
+        more = distance[y, z] - distance[x, z]
+        to_group[g, z] += more
+        to_group[h, z] -= more
+
+
+@inner
+def _move(g, a, h, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+    """Move the record at place a of g to h."""
+    x = members[g, a]
+    size[g] -= 1
+    members[g, a] = members[g, size[g]]
+    within[g] -= to_group[g, x]
+    for y in range(width):
+        to_group[g, y] -= distance[x, y]
+    _join(x, h, width, size, within, members, to_group, distance)
 
 
 @kernel
 def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
     """Move and swap records of the pool until nothing gains any more."""
-    part, distance, to_group = pool.part, pool.distance, pool.to_group
-    within, size, share, own = pool.within, pool.size, pool.share, pool.own
-    change, toll = pool.scratch, pool.toll
-    bound = -_NOISE * cost(pool, q)
-    x, idle, changed = 0, 0, True
-    while idle < m:
-        if changed:
-            for y in range(m):
-                g = part[y]
-                share[y] = 1.0 / size[g]
-                own[y] = to_group[g, y] * share[y]
-        a = part[x]
-        b = _best_move(a, x, q, k, within, size, to_group, bound)
-        if b < 0:
-            for g in range(q):
-                toll[g] = to_group[g, x] / size[g]
-            toll[a] = np.inf
-            y = _best_swap(a, x, m, part, share, own, toll, distance, to_group, change, bound)
-            if y >= 0:
-                b = part[y]
-                _move(part, within, size, to_group, distance, m, y, a)
-        changed = b >= 0
-        if changed:
-            _move(part, within, size, to_group, distance, m, x, b)
-        idle = 0 if changed else idle + 1
-        x = x + 1 if x + 1 < m else 0
+    changed, seen, change = pool.changed, pool.seen, pool.change
+    size, within = pool.size, pool.within
+    members, to_group, distance = pool.members, pool.to_group, pool.distance
+    width, bound = _whole(m), -_NOISE * cost(pool, q)
+    for g in range(q):
+        changed[g] = 1
+        for h in range(g):
+            seen[g, h] = 0
+    clock, busy = 1, True
+    while busy:
+        busy = False
+        for g in range(q):
+            for h in range(g):
+                while seen[g, h] < max(changed[g], changed[h]):
+                    seen[g, h] = clock
+                    done = False
+                    if size[g] > k and size[h] < 2 * k - 1:
+                        a = _best_move(g, h, k, size, within, members, to_group, bound)
+                        if a >= 0:
+                            _move(g, a, h, width, size, within, members, to_group, distance)
+                            done = True
+                    if not done and size[h] > k and size[g] < 2 * k - 1:
+                        a = _best_move(h, g, k, size, within, members, to_group, bound)
+                        if a >= 0:
+                            _move(h, a, g, width, size, within, members, to_group, distance)
+                            done = True
+                    if not done:
+                        a = _best_swap(g, h, size, members, to_group, distance, change, bound)
+                        if a >= 0:
+                            b = a % size[h]
+                            a = a // size[h]
+                            _swap(g, a, h, b, width, within, members, to_group, distance)
+                            done = True
+                    if done:
+                        clock += 1
+                        changed[g] = changed[h] = clock
+                        busy = True

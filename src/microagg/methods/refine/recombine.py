@@ -237,7 +237,7 @@ def _best_choice(
         n, columns.members.shape[1], state, most=1.0, mip_rel_gap=0.0, mip_max_nodes=nodes
     )
     program.add(place[columns.members], columns.sse)
-    seconds = max(_SECONDS, _SHARE * seconds_left(state)) if seconds_left(state) < np.inf else np.inf
+    seconds = max(_SECONDS, _SHARE * seconds_left(state))
     best = _take(columns, program.choose(seconds, np.isin(columns.key, now.key)))
     held = np.count_nonzero(labels_of(best.members, len(price)) >= 0)
     covers = best.size.sum() == n == held

@@ -21,8 +21,16 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.refine.anneal import anneal
-from microagg.methods.refine.cells import GROUPS_IN_A_CELL, split
+from microagg.methods.refine.anneal import Heat, anneal_cells
+from microagg.methods.refine.cells import (
+    Fresh,
+    Groups,
+    compacted,
+    grouped,
+    groups_in_a_cell,
+    labels_of,
+    split_groups,
+)
 from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
@@ -41,12 +49,13 @@ class Budget(NamedTuple):
 
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.02, 2, 7, 40),
-    "balanced": Budget(40, 500_000, 900, 48, 0.05, 12, 7, 40),
+    "fast": Budget(6, 40_000, 100, 5, 0.02, 4, 7, 40),
+    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 14, 7, 40),
     "best": Budget(60, 700_000, 1_500, 48, 0.05, 100, 7, 40),  # a turn of many
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
+_LEAST, _MOST = 16, 128  # groups in a cell
 LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
 
 
@@ -72,14 +81,6 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     return canonical_labels(labels)
 
 
-class _Heat(NamedTuple):
-    """Temperatures at the beginning and the end of a pass, and their unit (anneal.py)."""
-
-    hot: float
-    cold: float
-    unit: float
-
-
 class Run(NamedTuple):
     """What stays the same from pass to pass."""
 
@@ -93,37 +94,64 @@ class Run(NamedTuple):
         return bool(self.state[STOP])
 
 
+def _in_a_cell(n_groups: int) -> int:
+    return groups_in_a_cell(n_groups, _LEAST, _MOST)
+
+
+def cells_of(n_groups: int) -> int:
+    """Number of cells in which so many groups are annealed, about."""
+    return -(-n_groups // _in_a_cell(n_groups))
+
+
 def _anneal_all(
-    run: Run, labels: Labels, turn: int, most: int, steps: float, heat: _Heat, done: int
-) -> Labels:
-    """Anneal every cell once, so many steps for each group; return new labels.
+    run: Run, old: Groups, turn: int, most: int, steps: float, heat: Heat, done: int
+) -> tuple[Groups, float]:
+    """Anneal every cell once, so many steps for each group; return the new groups and their SSE.
 
     Pools have ``most`` groups at most. The progress rises by ``done`` on the way.
     """
-    labels = labels.copy()
+    n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    cells = split(run.X, labels, int(labels.max()) + 1, GROUPS_IN_A_CELL, random)
-    seeds = rng.integers(0, 2**63, size=len(cells.first) - 1, dtype=np.uint64)
+    groups, first = split_groups(old.centroid, _in_a_cell(len(old.centroid)), random)
+    cells = len(first) - 1
+    seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
+    records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
+    places = n // run.k
+    new = Fresh(
+        records[first], np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d))
+    )
+    sse = np.full(cells, np.nan)
 
-    def work(cell: int, _: int, __: int) -> None:
-        if run.over():  # a cell that is left out stays as it is
-            return
-        first = cells.first[cell]
-        rows = cells.rows[first : cells.first[cell + 1]]
-        own = labels[rows] - first
-        turns = int(np.ceil(steps * (own[-1] + 1)))
-        anneal(run.X[rows], own, run.k, most, turns, *heat, seeds[cell], run.state)
-        labels[rows] = own + first
+    def work(begin: int, end: int, _: int) -> None:
+        anneal_cells(
+            run.X,
+            old,
+            groups,
+            first,
+            begin,
+            end,
+            run.k,
+            most,
+            steps,
+            heat,
+            seeds,
+            new,
+            sse,
+            run.state,
+        )
 
-    share_out(work, len(seeds), run.state, done, at_once=1)
-    return canonical_labels(labels)
+    share_out(work, cells, run.state, done, at_once=1)
+    for cell in np.flatnonzero(np.isnan(sse)):  # stopped: the rest of the cells stay as they are
+        work(int(cell), int(cell) + 1, 0)
+    return compacted(new), float(sse.sum())
 
 
 def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
     """Anneal in passes: the best partition seen, and the last. The progress rises by ``records``."""
-    best, least = labels, sum_of_squares(run.X, labels)
+    least = sum_of_squares(run.X, labels)
     n_groups = int(labels.max()) + 1
+    best = last = grouped(run.X, labels, n_groups)
     passes, steps = _plan(budget, n_groups, run.k)
     most = max(2, min(budget.groups, budget.records // run.k))
     # The more steps there are, the slower it cools, and the more of its order it may lose at first.
@@ -132,14 +160,13 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
     for turn in range(passes):
         if run.over() or least == 0:
             break
-        heat = _Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
+        heat = Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
         done = records * (turn + 1) // passes - records * turn // passes
-        labels = _anneal_all(run, labels, turn, most, steps, heat, done)
-        sse = sum_of_squares(run.X, labels)
+        last, sse = _anneal_all(run, last, turn, most, steps, heat, done)
         if sse < least:
-            best, least = labels, sse
+            best, least = last, sse
             tell_best(run.state, least)
-    return best, labels
+    return labels_of(best), labels_of(last)
 
 
 def refine(
@@ -184,7 +211,7 @@ def refine(
         if best.max() == 0 or run.over():
             found = best
         elif k > LARGE:
-            found = part_pairs(X, best, k, budget.sweeps, seed, state, run.over)
+            found = part_pairs(X, best, k, budget.sweeps, seed, state)
         elif effort == "best":
             found = search_best(run, best, budget, endless=time_limit is not None)
         else:
