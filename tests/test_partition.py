@@ -214,3 +214,25 @@ def test_bound_takes_an_effort():
     assert fast.lower_bound == microagg.lower_bound(X, 8)
     with pytest.raises(microagg.InputError, match="effort is one of"):
         microagg.partition(X, 8, bound="heroic")
+
+
+def test_who_stops_the_bound_keeps_the_groups(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+
+    def stopped(*_, **__):
+        raise microagg.StopSearch
+
+    monkeypatch.setattr(sys.modules["microagg.partition"], "lower_bound", stopped)
+    p = microagg.partition(X, 8, method="mdav", bound=True)
+    assert p.stopped
+    assert p.lower_bound is None
+    assert p.sizes.min() >= 8
+
+
+@pytest.mark.parametrize("method", ["auto", "optimal"])
+def test_values_whose_squares_underflow(method):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    p = microagg.partition(X * 1e-160, 3, method=method, scale="none", bound=True)
+    assert p.sizes.min() >= 3
+    assert 0 <= p.lower_bound <= p.sse < 1e-300
+    assert np.isfinite(microagg.lower_bound(X * 1e-160, 8, scale="none", effort="best"))

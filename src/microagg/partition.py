@@ -10,6 +10,7 @@ from typing import Any
 from microagg.encode.scale import check_scale, fit_scale, total_squares
 from microagg.errors import (
     InputError,
+    StopSearch,
     check_effort,
     check_random_state,
     check_time_limit,
@@ -134,10 +135,12 @@ def partition(
         if raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost"):
             least = result.sse  # without other costs no partition is better than the exact one
         elif least is None:
-            how = (
-                "fast" if result.stopped else proof or "fast"
-            )  # who stops the search will not wait
-            least = lower_bound(matrix, k, scale=scale, effort=how, progress=progress)
+            # Who stops the search will not wait for the bound, and who stops the bound has the groups.
+            how = "fast" if result.stopped else proof or "fast"
+            try:
+                least = lower_bound(matrix, k, scale=scale, effort=how, progress=progress)
+            except StopSearch:
+                return replace(result, stopped=True)
         result = replace(result, lower_bound=min(least, result.sse))
     return result
 

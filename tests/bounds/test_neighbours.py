@@ -60,7 +60,7 @@ def test_a_wrong_bound_would_be_found():
 )
 def test_known_figures(data, k, loss, reference):
     X = reference(data)
-    p = microagg.partition(X, k, method="mdav", bound=True)
+    p = microagg.partition(X, k, method="mdav", bound="fast")
     assert 100 * p.lower_bound / p.sst == pytest.approx(loss, abs=6e-5)
     assert 0 < p.gap < 1
 

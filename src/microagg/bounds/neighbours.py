@@ -5,8 +5,8 @@ Bound     A group of s records has SSE = (1/2s) Σᵢ Σⱼ |xᵢ − xⱼ|². F
               SSE ≥ Σᵢ (1/2k) · (squared distances from i to its k−1 nearest neighbours).
 Cost      That of the nearest neighbours; any n.
 Rounding  Sums of n·k products of d + 2 roundings each are off by a relative (n·k + d + 9) ε at most,
-          with ε = 2⁻⁵³ for a rounding; the bound is lowered by four times that, so that it holds in
-          exact arithmetic for the scaled values as they are.
+          with ε = 2⁻⁵³ for a rounding, and by as many 2⁻¹⁰⁷⁴ where products underflow; the bound is lowered
+          by four times that, so that it holds in exact arithmetic for the scaled values as they are.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def neighbour_bound(X: Floats, k: int, *, progress: State | None = None) -> floa
     if state[STOP]:  # not all were found
         return 0.0
     total = float(np.sum(squares)) / (2 * k)
-    safe: float = total * (1 - 4 * (n * k + d + 9) * 2.0**-53)
+    safe: float = total * (1 - 4 * (n * k + d + 9) * 2.0**-53) - 4 * n * k * d * 2.0**-1074
     return max(safe, 0.0)

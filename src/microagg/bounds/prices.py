@@ -21,7 +21,6 @@ _ROUNDS = 60  # of ascent
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
 _SIZES = {"balanced": Size(block=100, rounds=60, worth=2e-3), "best": Size(250, 300, 5e-4)}
 _WHOLE = 1_500  # records up to which "best" has them all in one block
-_TIME = 0.9  # of what is left, so that the last proof is done when time is over
 
 
 def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state: State) -> float:
@@ -40,7 +39,8 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         bound = neighbour_bound(X, k, progress=state)
     state[VALID] = 1
     with stop_after(state, rest_of(time_limit, started)):
-        prices = first_prices(X, k, effort, state, _TIME)
+        with part(state, 1 / 4 if _priceable(n, k) else 7 / 8):
+            prices = first_prices(X, k, effort, state)
         bound = max(bound, prices.bound)
     if _priceable(n, k) and not state[STOP]:
         bound = max(bound, _priced(X, k, effort, prices, rest_of(time_limit, started), state))
@@ -53,23 +53,33 @@ def _priceable(n: int, k: int) -> bool:
     return k <= EXACT_K and n <= _FEW
 
 
-def first_prices(X: Floats, k: int, effort: str, state: State, time_share: float) -> Prices:
-    """Prices of the semidefinite bound, in a part of the time that is left.
+def _sizes(n: int, k: int, effort: str) -> list[Size]:
+    """How much work the semidefinite bound may be: one after the other, each better than the last."""
+    if _priceable(n, k):
+        return [_FIRST]
+    whole = effort == "best" and n <= _WHOLE
+    if (
+        4 * k > _WHOLE and not whole
+    ):  # blocks that hold groups with their neighbours would be too large
+        return []
+    sizes = [_SIZES[name]._replace(block=max(_SIZES[name].block, 4 * k)) for name in _SIZES]
+    if whole:
+        sizes[-1] = sizes[-1]._replace(block=n)
+    return sizes if effort == "best" else sizes[:1]
+
+
+def first_prices(X: Floats, k: int, effort: str, state: State, share: float = 1.0) -> Prices:
+    """Prices of the semidefinite bound, in this share of the time that is left.
 
     For small k they are a start, from which pricing gets further; for larger k, where
     pricing would not end, they are the best there are.
     """
-    n, size = len(X), _SIZES[effort]
-    if _priceable(n, k):
-        size = _FIRST
-    elif effort == "best" and n <= _WHOLE:
-        size = size._replace(block=n)
-    elif 4 * k > _WHOLE:  # blocks that hold groups with their neighbours would be too large
-        return Prices(np.zeros(n), NO_CUTS, 0.0)
-    else:
-        size = size._replace(block=max(size.block, 4 * k))
-    with part(state, 1 / 4 if size == _FIRST else 7 / 8):
-        prices = semidefinite_prices(X, k, size, time_share * seconds_left(state), state)
+    sizes, found = _sizes(len(X), k, effort), [np.zeros(len(X))]
+    for size in sizes:
+        seconds = share * seconds_left(state) / (1 if size == sizes[-1] else 4)
+        with part(state, 1 / len(sizes)):
+            found.append(semidefinite_prices(X, k, size, seconds, state))
+    prices = max(found, key=lambda each: float(each.sum()))
     return Prices(prices, NO_CUTS, proved_by(prices))
 
 

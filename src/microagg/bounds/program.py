@@ -47,7 +47,7 @@ def solver_unit(mean: float) -> float:
     >>> solver_unit(1e-8), solver_unit(3.0), solver_unit(0.0)
     (8192.0, 0.5, 1.0)
     """
-    return 2.0 ** -(math.frexp(mean)[1] // 2) if mean > 0 else 1.0
+    return 2.0 ** -max(-500, math.frexp(mean)[1] // 2) if mean > 0 else 1.0  # its square is finite
 
 
 class Program:

@@ -123,15 +123,16 @@ def _cap(own, own_weight, value, weight, used, low, high):  # type: ignore[no-un
     if slope <= 0:
         return high
     t = low
-    while True:
+    for _ in range(used + 1):  # each step leaves some value below
         slope, total = own_weight * (t - own), own_weight
         for a in range(used):
             if value[a] > t:
                 slope += weight[a] * (t - value[a])
                 total += weight[a]
         if slope >= -1e-9 * total * high:
-            return t
+            break
         t = min(t - slope / total, high)
+    return t
 
 
 @inner
@@ -157,7 +158,9 @@ def _nearest_row(target, weight, count, own, k, price, at, value, heavy):  # typ
     low, high = 1.0 / (2 * k - 1), 1.0 / k
     step = 0.02 * abs(price) + 1e-6 * weight[own]
     below, above, used = price - step, np.inf, 0
-    while True:  # a price that is too low: only what it leaves can be in the row at higher ones
+    for _ in range(
+        _STEPS
+    ):  # a price that is too low: only what it leaves can be in the row at higher ones
         used = 0
         for a in range(count):
             if a != own and target[a] * weight[a] > below:

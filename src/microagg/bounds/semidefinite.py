@@ -42,12 +42,14 @@ from microagg.kernels.block_tree import build_tree
 from microagg.kernels.halve import halves
 from microagg.kernels.neighbours import nearest_neighbours
 from microagg.kernels.threads import share_out
-from microagg.progress import DONE, STOP, State
+from microagg.progress import DONE, STOP, State, part
 
-_REGION = 16_384  # records
+_REGION = 1_600_000  # records of a region, times those of a block
 _OVERLAP = 6  # blocks that hold a record, about
 _POWER = 0.35  # of a record's distances to its neighbours in its unit; outliers need larger steps
 _SMALLEST = 0.01  # of the mean distance: records with copies have units too
+_NOTHING = 1e-30  # a mean cost that is too small for single precision
+_UNDERFLOW = 1e-300  # more than what is lost where products underflow
 _RHO = 0.5  # the weight of the multipliers at first
 _RELAX = 1.6  # how far beyond the projected rows to go
 _PROVE = 20  # rounds between two proofs
@@ -88,27 +90,37 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
 
     deadline = time.monotonic() + seconds
     # Products are kept in single precision, which a power of two keeps from overflow.
-    unit = solver_unit(float(np.mean(X**2)))
-    X, prices = X * unit, np.zeros(len(X))
-    near = _nearest(X, size.block, state)
-    rows, first = halves(X, 1, _REGION)
+    factor = solver_unit(float(np.mean(X**2)))
+    X = X * factor
+    single = len(X) <= size.block
+    near, cost = _nearest(X, k - 1 if single else size.block, state)
+    if state[STOP]:
+        return np.zeros(len(X))
+    # The neighbour bound's: for whoever is not reached in time.
+    prices: Floats = (
+        cost[:, : k - 1].sum(axis=1) / k * (1 - (X.shape[1] + k + 9) * 2.0**-52) - _UNDERFLOW
+    )
+    rows, first = halves(X, 1, max(2 * size.block, _REGION // size.block))
     # Blocks are shared out to threads; a single one is left to those of the matrix library.
-    with threadpool_limits(1) if len(X) > size.block else nullcontext():
+    with nullcontext() if single else threadpool_limits(1):
         for number, (begin, end) in enumerate(pairwise(first)):
-            if state[STOP]:
+            left = deadline - time.monotonic()
+            if state[STOP] or left <= 0:
                 break
             own = np.sort(rows[begin:end])
-            left = deadline - time.monotonic()
             ends = time.monotonic() + left / (len(first) - 1 - number)
-            solver = _Solver(_region(X, own, near), k, size, ends, state)
-            prices[own] = solver.run(int(begin))
+            solver = _Solver(_region(X, own, near, cost, single), k, size, state)
+            better = solver.run(ends, int(begin))
+            if better.sum() > prices[own].sum():
+                prices[own] = better
             state[DONE] = end
-    return prices / unit**2
+    return prices / factor**2
 
 
 def proved_by(prices: Floats) -> float:
     """The lower bound on the SSE that such prices prove."""
-    return max(0.0, math.fsum(prices) - 2.0**-52 * math.fsum(np.abs(prices)))
+    rounding = 2.0**-52 * math.fsum(np.abs(prices)) + len(prices) * 2.0**-1074
+    return max(0.0, math.fsum(prices) - rounding)
 
 
 def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
@@ -121,23 +133,27 @@ def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
     return near, cost
 
 
-def _region(X: Floats, rows: Any, nearest: tuple[Any, Floats]) -> _Region:
-    """What is known of some records."""
-    n, cost = len(X), nearest[1][rows]
-    number = np.full(n, -1, np.int32)
+def _region(X: Floats, rows: Any, near: Any, cost: Floats, single: bool) -> _Region:
+    """What is known of some records; of all, if there is a single block."""
+    number = np.full(len(X), -1, np.int32)
     number[rows] = np.arange(len(rows))
-    limit = np.full(len(rows), np.inf) if cost.shape[1] == n - 1 else cost[:, -1]
-    return _Region(np.ascontiguousarray(X[rows]), number[nearest[0][rows]], cost, limit)
+    complete = single or near.shape[1] == len(X) - 1
+    limit = np.full(len(rows), np.inf) if complete else cost[rows, -1]
+    return _Region(np.ascontiguousarray(X[rows]), number[near[rows]], cost[rows], limit)
 
 
-def _blocks_of(X: Floats, m: int) -> Any:
-    """The m records nearest to the centre of each of some cells, ascending."""
+def _blocks_of(X: Floats, m: int, state: State) -> Any:
+    """The m records nearest to the centre of each of some cells, ascending; none when stopped."""
     n = len(X)
     if n <= m:
         return np.arange(n, dtype=np.int32)[None]
     from microagg.methods.fixed_size.mdav import mdav  # bounds are below methods, which use them
 
-    labels = canonical_labels(mdav(X, max(1, m // _OVERLAP)))
+    with part(state, 0.0):
+        labels = mdav(X, max(1, m // _OVERLAP), progress=state)
+    if state[STOP]:
+        return np.empty((0, m), np.int32)
+    labels = canonical_labels(labels)
     sums = np.stack([np.bincount(labels, values) for values in X.T], axis=1)
     centres = sums / np.bincount(labels)[:, None]
     squares = (X**2).sum(axis=1)
@@ -152,19 +168,19 @@ def _blocks_of(X: Floats, m: int) -> Any:
 class _Solver:
     """The method of multipliers for one region."""
 
-    def __init__(self, region: _Region, k: int, size: Size, deadline: float, state: State) -> None:
-        self.k, self.size, self.deadline, self.state = k, size, deadline, state
-        X, n = region.X, len(region.X)
-        members = _blocks_of(X, size.block)
-        listed = list_pairs(members, n, region.near, region.cost)
-        row, column = np.repeat(np.arange(n), np.diff(listed.first)), listed.column
+    def __init__(self, region: _Region, k: int, size: Size, state: State) -> None:
+        """List the pairs and lay out the blocks."""
+        self.k, self.size, self.state, self.limit = k, size, state, region.limit
+        members = _blocks_of(region.X, size.block, state)
+        listed = list_pairs(members, len(region.X), region.near, region.cost)
+        row, column = np.repeat(np.arange(len(region.X)), np.diff(listed.first)), listed.column
         known = np.zeros(len(row))
-        for values in X.T:
+        for values in region.X.T:
             known += (values[row] - values[column]) ** 2
         cost = np.where(column < 0, listed.cost, known / 2)
         typical = region.cost[:, : k - 1].mean(axis=1)
-        self.unit = float(typical.mean())
-        self.tall = np.maximum(typical / (self.unit or 1.0), _SMALLEST) ** _POWER
+        self.mean = float(typical.mean())
+        self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
         other = np.where(column < 0, row, column)
         scale = (self.tall[row] * self.tall[other]).astype(np.float32)
         share = np.zeros(len(row), np.float32)
@@ -181,16 +197,16 @@ class _Solver:
             convex,
             np.zeros(shape, np.float32),
         )
-        self.limit = region.limit
-        self.slack = (X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
+        self.slack = (region.X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
-    def run(self, done: int = 0) -> Floats:
+    def run(self, deadline: float, done: int = 0) -> Floats:
         """Go on until it is not worth it; the best prices. So many records were done before."""
-        if self.unit == 0:
-            return self.best
         lists, blocks, k = self.lists, self.blocks, self.k
-        rho, prices = _RHO * k * self.unit, np.zeros(len(self.best))
+        if self.mean < _NOTHING or not len(blocks.members):
+            return self.best
+        rho, prices = _RHO * k * self.mean, np.zeros(len(self.best))
+        begun = time.monotonic()
         for turn in range(1, self.size.rounds + 1):
 
             def rows(begin: int, end: int, _: int, rho: float = rho) -> None:
@@ -201,7 +217,8 @@ class _Solver:
             if self.state[STOP]:
                 break
             self.state[DONE] = done + len(prices) * turn // self.size.rounds
-            late = time.monotonic() > self.deadline
+            now = time.monotonic()
+            late = now + 2 * (now - begun) / turn > deadline  # a proof takes longer than a round
             if turn % _PROVE == 0 or turn == self.size.rounds or late:
                 before = self.best.sum()
                 self._prove()
@@ -277,4 +294,4 @@ class _Solver:
             )
 
         share_out(work, len(costs), self.state)
-        return costs
+        return costs - _UNDERFLOW

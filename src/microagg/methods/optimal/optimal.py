@@ -150,7 +150,8 @@ class _Search:
         if self._over():  # nothing is lost, or there is no time
             return self._proved()
         n = len(self.X)
-        first = first_prices(self.X, self.k, "best", self.state, 1 / 4)
+        with part(self.state, 1 / 4):
+            first = first_prices(self.X, self.k, "best", self.state, 1 / 4)
         self._learn(first)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, first)
         generation.run(self.depth)

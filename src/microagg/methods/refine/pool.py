@@ -17,6 +17,7 @@ import numpy as np
 from microagg.kernels.jit import inner, kernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
+_UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
 
 
 class Pool(NamedTuple):
@@ -228,7 +229,7 @@ def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
     changed, seen, change = pool.changed, pool.seen, pool.change
     size, within = pool.size, pool.within
     members, to_group, distance = pool.members, pool.to_group, pool.distance
-    width, bound = _whole(m), -_NOISE * cost(pool, q)
+    width, bound = _whole(m), -max(_NOISE * cost(pool, q), _UNDERFLOW)
     for g in range(q):
         changed[g] = 1
         for h in range(g):
