@@ -13,6 +13,7 @@ BENCHMARKS = (
     "tables",
     "mdav",
     "refine",
+    "bounds",
     "outside_in",
     "mst",
     "nearest",
