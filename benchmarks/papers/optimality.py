@@ -164,6 +164,7 @@ def plot(name: str, tables: dict[str, tuple[Floats, int]]) -> str:
 
 def main() -> None:
     seconds = float(next((a for a in sys.argv[1:] if a.replace(".", "").isdigit()), 60))
+    microagg.partition(reference_data(DATA[0])[:300], SIZES[0])  # load what is compiled
     cells = {(data, k): examine(data, k, seconds) for data in DATA for k in SIZES}
     rows = []
     for (data, k), cell in cells.items():
