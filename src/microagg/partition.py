@@ -28,7 +28,7 @@ __all__ = ["check_options", "partition", "settings_of"]
 
 # Up to so many values the slowest algorithm for one column takes a fraction of a second.
 _QUICK = 20_000
-_EASILY_BOUND = 100_000  # records times k (at least 10) up to which a good bound takes seconds
+_EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
 
 
 def partition(
@@ -62,7 +62,7 @@ def partition(
         "balanced".
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
-        10,000 records (less for k above 10), which takes seconds, and "fast" for more.
+        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
     progress : callable, optional
         Called about ten times a second with the number of records done; from a search that number
         also has ``information_loss``, of the best partition so far, and ``gap``, see

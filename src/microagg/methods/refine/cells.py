@@ -172,7 +172,7 @@ def compacted(new: Fresh) -> Groups:
     return Groups(new.rows, np.append(0, np.cumsum(new.size[used])), new.centroid[used])
 
 
-def labels_of(groups: Groups) -> Labels:
+def labelled(groups: Groups) -> Labels:
     """Turn a list of groups into labels, numbered by first appearance."""
     labels = np.empty(len(groups.rows), dtype=np.int64)
     labels[groups.rows] = np.repeat(np.arange(len(groups.start) - 1), np.diff(groups.start))

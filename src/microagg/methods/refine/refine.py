@@ -28,7 +28,7 @@ from microagg.methods.refine.cells import (
     compacted,
     grouped,
     groups_in_a_cell,
-    labels_of,
+    labelled,
     split_groups,
 )
 from microagg.methods.refine.pairs import part_pairs
@@ -166,7 +166,7 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
         if sse < least:
             best, least = last, sse
             tell_best(run.state, least)
-    return labels_of(best), labels_of(last)
+    return labelled(best), labelled(last)
 
 
 def refine(
