@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_means
+from microagg.settings import check_aggregate
 
-__all__ = ["AGGREGATES", "aggregate", "check_aggregate"]
+__all__ = ["aggregate"]
 
 
 def group_medians(column: Floats, labels: Labels) -> Floats:
@@ -51,30 +51,13 @@ def group_minima(column: Floats, labels: Labels) -> Floats:
     return _sorted_ends(column, labels)[0]
 
 
-AGGREGATES: dict[str, Callable[[Floats, Labels], Floats]] = {
+_FUNCTIONS: dict[str, Callable[[Floats, Labels], Floats]] = {
     "mean": group_means,
     "median": group_medians,
     "midrange": group_midranges,
     "maximum": group_maxima,
     "minimum": group_minima,
 }
-
-# What a group releases when its cost is measured so (Stamm & Schaub 2024, Corollary 7).
-AGGREGATE_OF_COST = {
-    "sse": "mean",
-    "sae": "median",
-    "max": "midrange",
-    "round-up": "maximum",
-    "round-down": "minimum",
-}
-
-
-def check_aggregate(how: str) -> None:
-    """Refuse an aggregate that does not exist."""
-    if not isinstance(how, str) or how not in AGGREGATES:
-        raise InputError(
-            f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}."
-        )
 
 
 def aggregate(column: Floats, labels: Labels, how: str = "mean") -> Floats:
@@ -95,4 +78,4 @@ def aggregate(column: Floats, labels: Labels, how: str = "mean") -> Floats:
     [3.0, 3.0, 3.0, 8.0]
     """
     check_aggregate(how)
-    return AGGREGATES[how](column, labels)[labels]
+    return _FUNCTIONS[how](column, labels)[labels]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
-from microagg.tables.matrix import check_k
+from microagg.settings import check_k
 
 __all__ = ["count_partitions"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.errors import InputError, check_random_state
+from microagg.errors import InputError
 from microagg.groups import Floats, Labels
+from microagg.settings import check_random_state
 
 __all__ = ["simulate_clusters"]
 

@@ -64,31 +64,3 @@ def listed(names: object, limit: int = 12) -> str:
     quoted = [shown(name) for name in names]  # type: ignore[attr-defined]
     extra = len(quoted) - limit
     return ", ".join(quoted[:limit]) + (f" and {extra} more" if extra > 0 else "")
-
-
-def check_random_state(random_state: object) -> None:
-    """Refuse a seed that is neither a whole number from 0 up nor None."""
-    whole = hasattr(random_state, "__index__") and not isinstance(random_state, bool)
-    if random_state is not None and not (whole and random_state >= 0):  # type: ignore[operator]
-        raise InputError(
-            f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
-        )
-
-
-EFFORTS = ("fast", "balanced", "best")
-
-
-def check_effort(effort: object) -> None:
-    """Refuse anything but the name of an effort."""
-    if effort not in EFFORTS:
-        raise InputError(f"effort is one of {listed(EFFORTS)}; got {shown(effort)}.")
-
-
-def check_time_limit(seconds: object) -> None:
-    """Refuse anything but None or a number of seconds."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (number and float(str(seconds)) >= 0):
-        raise InputError(
-            f"time_limit is a number of seconds, 0 or more; got {shown(seconds)}. Leave it out to "
-            "search to the end."
-        )

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from microagg.aggregate import aggregate, check_aggregate
+from microagg.aggregate import aggregate
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.partition import partition
 from microagg.results import Partition
+from microagg.settings import check_aggregate
 
 __all__ = ["Microaggregator"]
 

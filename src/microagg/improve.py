@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import check_scale, fit_scale, total_squares
-from microagg.errors import (
-    InputError,
-    check_effort,
-    check_random_state,
-    check_time_limit,
-)
+from microagg.encode.scale import fit_scale, total_squares
+from microagg.errors import InputError
 from microagg.groups import Floats, canonical_labels, sum_of_squares
 from microagg.progress import STOP, Report, State, new_state, run_watched
 from microagg.results import Partition
-from microagg.tables.matrix import as_matrix, check_k
+from microagg.settings import (
+    check_effort,
+    check_k,
+    check_random_state,
+    check_scale,
+    check_time_limit,
+)
+from microagg.tables.matrix import as_matrix
 
 __all__ = ["lower_bound", "refine", "refined"]
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from microagg.encode.scale import check_scale, fit_scale, total_squares
-from microagg.errors import (
-    InputError,
-    StopSearch,
-    check_effort,
-    check_random_state,
-    check_time_limit,
-    listed,
-    shown,
-)
+from microagg.encode.scale import fit_scale, total_squares
+from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import lower_bound, refined
 from microagg.progress import STOP, Report, State, new_state, run_watched
-from microagg.registry import Method, find
+from microagg.registry import find
 from microagg.results import Partition, Proved
-from microagg.tables.matrix import as_matrix, check_k
+from microagg.settings import (
+    check_effort,
+    check_k,
+    check_scale,
+    settings_of,
+)
+from microagg.tables.matrix import as_matrix
 
-__all__ = ["check_options", "partition", "settings_of"]
+__all__ = ["partition"]
 
 # Up to so many values the slowest algorithm for one column takes a fraction of a second.
 _QUICK = 20_000
@@ -151,32 +148,3 @@ def _effort(wanted: object, usual: str) -> str:
         return usual if wanted else ""
     check_effort(wanted)
     return str(wanted)
-
-
-def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse options that the method does not have; return those it has, with their defaults."""
-    known = {option.name: option.default for option in method.options}
-    for name in options:
-        if name in method.refuses:
-            why = method.refuses[name]
-            raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
-        if name not in known:
-            has = f"it takes {listed(known)}" if known else "it takes none"
-            raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
-    return known
-
-
-def settings_of(
-    method: Method, options: dict[str, Any], random_state: int | None
-) -> dict[str, Any]:
-    """Complete the options by their defaults; refuse those that the method does not have."""
-    check_random_state(random_state)
-    known = check_options(method, options)
-    settings = {**known, **options}
-    if "effort" in known:
-        check_effort(settings["effort"])
-    if "time_limit" in known:
-        check_time_limit(settings["time_limit"])
-    if "random_state" in known:
-        settings["random_state"] = random_state
-    return settings

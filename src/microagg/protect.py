@@ -16,23 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.aggregate import AGGREGATE_OF_COST, check_aggregate
 from microagg.aggregate import aggregate as group_aggregate
-from microagg.encode.scale import check_scale
-from microagg.errors import (
-    DisclosureRiskWarning,
-    VerificationError,
-    check_effort,
-    listed,
-    shown,
-)
+from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
 from microagg.groups import Floats
 from microagg.partition import partition
 from microagg.progress import Report
 from microagg.registry import find
 from microagg.results import Partition
+from microagg.settings import AGGREGATE_OF_COST, check_aggregate, check_effort, check_k, check_scale
 from microagg.tables.frames import Frame
-from microagg.tables.matrix import check_k, columns_matrix
+from microagg.tables.matrix import columns_matrix
 from microagg.tables.roles import choose_columns, warn_of_identifiers, warn_of_numbers_as_text
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import count_combinations
+from microagg.settings import check_k
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
-from microagg.tables.matrix import check_k
 from microagg.tables.roles import choose_columns
 
 __all__ = ["Verification", "verify"]

@@ -7,7 +7,8 @@ import pytest
 
 import oracles
 from microagg import InputError
-from microagg.encode.scale import SCALES, fit_scale
+from microagg.encode.scale import fit_scale
+from microagg.settings import SCALES
 
 X = np.random.default_rng(0).lognormal(size=(50, 3))
 

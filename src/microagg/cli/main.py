@@ -413,8 +413,8 @@ def demo(
 
 def _options(method: str, words: list[str], own: Mapping[str, object]) -> dict[str, object]:
     """Settings of the method, from words such as gamma=0.2; refused if it does not have them."""
-    from microagg.partition import check_options
     from microagg.registry import find
+    from microagg.settings import check_options
 
     found = {name: value for name, value in own.items() if value is not None}
     for word in words:

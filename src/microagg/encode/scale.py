@@ -14,23 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.errors import InputError, listed, shown
+from microagg.errors import InputError
 from microagg.groups import Floats
+from microagg.settings import check_scale
 
-__all__ = ["SCALES", "Scaling", "check_scale", "fit_scale", "total_squares"]
+__all__ = ["Scaling", "fit_scale", "total_squares"]
 
-SCALES = ("zscore", "range", "robust", "none")
 
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
 # The interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.3489795003921634
-
-
-def check_scale(how: str) -> None:
-    """Refuse a scale that does not exist."""
-    if not isinstance(how, str) or how not in SCALES:
-        raise InputError(f"scale={shown(how)} is not known; choose one of {listed(SCALES)}.")
 
 
 @dataclass(frozen=True)

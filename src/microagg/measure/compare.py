@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import check_scale
 from microagg.errors import InputError, MicroaggError, listed, shown
 from microagg.groups import Floats, group_means
 from microagg.measure.linkage import Linkage, link, sample_for
 from microagg.measure.pairs import Pair
 from microagg.measure.utility import utility_of
-from microagg.partition import check_options, partition
+from microagg.partition import partition
 from microagg.registry import find
 from microagg.registry import methods as registered
+from microagg.settings import check_k, check_options, check_scale
 from microagg.tables.frames import Frame, is_frame
-from microagg.tables.matrix import as_matrix, check_k, columns_matrix
+from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
 
 __all__ = ["Cell", "Comparison", "Suggestion", "check_targets", "compare", "suggest"]

@@ -17,7 +17,7 @@ from microagg.measure.diversity import Diversity, Dominance, diversity, dominanc
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.pairs import Pair, pair
-from microagg.tables.matrix import check_k
+from microagg.settings import check_k
 
 __all__ = ["Ask", "Risk", "risk"]
 

@@ -13,13 +13,14 @@ import time
 
 import numpy as np
 
-from microagg.errors import InputError, check_effort, check_time_limit, shown
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.kernels.halve import halves
 from microagg.kernels.threads import share_out
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import LARGE, refine
 from microagg.progress import STOP, State, new_state, part
+from microagg.settings import check_effort, check_time_limit
 
 _BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.tables.frames import Frame, check_finite, is_frame
 
-__all__ = ["as_matrix", "check_k", "columns_matrix"]
+__all__ = ["as_matrix", "columns_matrix"]
 
 
 def as_matrix(X: Any) -> Floats:
@@ -64,24 +63,6 @@ def columns_matrix(frame: Frame, names: Sequence[Any]) -> Floats:
     for j, name in enumerate(names):
         matrix[:, j] = frame.values(name)
     return matrix
-
-
-def check_k(k: Any, n: int) -> int:
-    """Return k as an int if it is a valid least group size for n records."""
-    try:
-        value = operator.index(k)
-    except TypeError:
-        value = -1
-    if isinstance(k, bool | np.bool_) or value < 1:
-        raise InputError(
-            f"k, the least number of records in a group, must be a whole number of at least 1; "
-            f"got {shown(k)}."
-        )
-    if value > n:
-        raise InputError(
-            f"k={value} needs at least {value} records; the table has {n}. Lower k or add records."
-        )
-    return value
 
 
 def _as_array(X: Any) -> np.ndarray[Any, Any]:

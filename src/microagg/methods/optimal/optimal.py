@@ -28,13 +28,14 @@ from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, MANY, Pricer
 from microagg.bounds.prices import first_prices
 from microagg.bounds.program import solver_unit
-from microagg.errors import InputError, check_time_limit, shown
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import DONE, STOP, State, new_state, part, rest_of, stop_after, tell_best
 from microagg.results import PROOF, Proved
+from microagg.settings import check_time_limit
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record

@@ -30,13 +30,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.jit import inner, kernel
 from microagg.progress import DONE, STOP, Report, State, new_state, run_watched
 from microagg.results import Partition
-from microagg.tables.matrix import as_matrix, check_k
+from microagg.settings import check_k, check_scale
+from microagg.tables.matrix import as_matrix
 
 Order = NDArray[np.int64]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.methods.ordering.cut import Order
-from microagg.partition import settings_of
 from microagg.progress import Report, State, run_watched
 from microagg.registry import METHODS, find
-from microagg.tables.matrix import as_matrix, check_k
+from microagg.settings import check_k, check_scale, settings_of
+from microagg.tables.matrix import as_matrix
 
 
 def order(

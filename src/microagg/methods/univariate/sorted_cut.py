@@ -30,7 +30,7 @@ from microagg.methods.univariate.exact import MAX, SSE
 from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one
 from microagg.methods.univariate.order import labels_of, sorted_order
 from microagg.progress import DONE, State, new_state
-from microagg.tables.matrix import check_k
+from microagg.settings import check_k
 
 
 class Cut(NamedTuple):

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import check_scale, fit_scale
+from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.kernels.block_tree import Indices
 from microagg.kernels.jit import kernel
 from microagg.kernels.spanning_tree import boruvka
 from microagg.progress import DONE, STOP, Report, State, run_watched
+from microagg.settings import check_scale
 from microagg.tables.matrix import as_matrix
 
 __all__ = ["SpanningTree", "minimum_spanning_tree"]

@@ -1,0 +1,130 @@
+"""The settings: their names, and the one check of each.
+
+A check states the rule, the fact and the way out, and is made before any work. The plan, every public
+function and the methods call these.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import InputError, listed, shown
+from microagg.registry import Method
+
+__all__ = [
+    "AGGREGATES",
+    "AGGREGATE_OF_COST",
+    "EFFORTS",
+    "SCALES",
+    "check_aggregate",
+    "check_effort",
+    "check_k",
+    "check_options",
+    "check_random_state",
+    "check_scale",
+    "check_time_limit",
+    "settings_of",
+]
+
+EFFORTS = ("fast", "balanced", "best")
+SCALES = ("zscore", "range", "robust", "none")
+AGGREGATES = ("mean", "median", "midrange", "maximum", "minimum")
+
+# What a group releases when its cost is measured so (Stamm & Schaub 2024, Corollary 7).
+AGGREGATE_OF_COST = {
+    "sse": "mean",
+    "sae": "median",
+    "max": "midrange",
+    "round-up": "maximum",
+    "round-down": "minimum",
+}
+
+
+def check_aggregate(how: str) -> None:
+    """Refuse an aggregate that does not exist."""
+    if not isinstance(how, str) or how not in AGGREGATES:
+        raise InputError(
+            f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}."
+        )
+
+
+def check_k(k: Any, n: int) -> int:
+    """Return k as an int if it is a valid least group size for n records."""
+    try:
+        value = operator.index(k)
+    except TypeError:
+        value = -1
+    if isinstance(k, bool | np.bool_) or value < 1:
+        raise InputError(
+            f"k, the least number of records in a group, must be a whole number of at least 1; "
+            f"got {shown(k)}."
+        )
+    if value > n:
+        raise InputError(
+            f"k={value} needs at least {value} records; the table has {n}. Lower k or add records."
+        )
+    return value
+
+
+def check_scale(how: str) -> None:
+    """Refuse a scale that does not exist."""
+    if not isinstance(how, str) or how not in SCALES:
+        raise InputError(f"scale={shown(how)} is not known; choose one of {listed(SCALES)}.")
+
+
+def check_random_state(random_state: object) -> None:
+    """Refuse a seed that is neither a whole number from 0 up nor None."""
+    whole = hasattr(random_state, "__index__") and not isinstance(random_state, bool)
+    if random_state is not None and not (whole and random_state >= 0):  # type: ignore[operator]
+        raise InputError(
+            f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
+        )
+
+
+def check_effort(effort: object) -> None:
+    """Refuse anything but the name of an effort."""
+    if effort not in EFFORTS:
+        raise InputError(f"effort is one of {listed(EFFORTS)}; got {shown(effort)}.")
+
+
+def check_time_limit(seconds: object) -> None:
+    """Refuse anything but None or a number of seconds."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and float(str(seconds)) >= 0):
+        raise InputError(
+            f"time_limit is a number of seconds, 0 or more; got {shown(seconds)}. Leave it out to "
+            "search to the end."
+        )
+
+
+def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse options that the method does not have; return those it has, with their defaults."""
+    known = {option.name: option.default for option in method.options}
+    for name in options:
+        if name in method.refuses:
+            why = method.refuses[name]
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
+        if name not in known:
+            has = f"it takes {listed(known)}" if known else "it takes none"
+            raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
+    return known
+
+
+def settings_of(
+    method: Method, options: dict[str, Any], random_state: int | None
+) -> dict[str, Any]:
+    """Complete the options by their defaults; refuse those that the method does not have."""
+    check_random_state(random_state)
+    known = check_options(method, options)
+    settings = {**known, **options}
+    if "effort" in known:
+        check_effort(settings["effort"])
+    if "time_limit" in known:
+        check_time_limit(settings["time_limit"])
+    if "random_state" in known:
+        settings["random_state"] = random_state
+    return settings
