@@ -1,358 +1,282 @@
-"""protect(): the whole way of a table on one page.
+"""protect(): the way of a table on one page.
 
-read → roles, checks → encode, scale → partition → aggregate → measure → verify → write
+plan → roles → encode, scale → partition → aggregate → release, whose evidence is measured when asked for
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from microagg.aggregate import aggregate as group_aggregate
-from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
-from microagg.groups import Floats
+from microagg.draft import Guess, guess, quantities
+from microagg.encode.scale import fit_scale
+from microagg.errors import DisclosureRiskWarning
+from microagg.evidence import Caution, Part
+from microagg.groups import Floats, sum_of_squares
+from microagg.measure.known import known_columns
 from microagg.partition import partition
-from microagg.progress import Report
-from microagg.registry import find
+from microagg.plan import UNSET, Block, Plan
+from microagg.progress import Listener
+from microagg.release import Release
+from microagg.require.units import check_units, merge_for_units
 from microagg.results import Partition
-from microagg.settings import AGGREGATE_OF_COST, check_aggregate, check_effort, check_k, check_scale
 from microagg.tables.frames import Frame
 from microagg.tables.matrix import columns_matrix
-from microagg.tables.roles import choose_columns, warn_of_identifiers, warn_of_numbers_as_text
+from microagg.tables.outgoing import outgoing
+from microagg.words import names as listed_names
 
-if TYPE_CHECKING:
-    from pathlib import Path
+__all__ = ["protect", "protect_table"]
 
-    from microagg.measure.pairs import Pair
-    from microagg.measure.risk import Risk
-    from microagg.measure.utility import Utility
-    from microagg.tables.files import CsvFormat
-    from microagg.verify import Verification
-
-__all__ = ["Release", "protect"]
-
-
-@dataclass(frozen=True)
-class Written:
-    """A file that was read back, and the hash of what was read."""
-
-    path: Path
-    verification: Verification
-    sha256: str
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """A protected table and how it came about."""
-
-    data: Any = field(repr=False)
-    parts: list[tuple[list[Any], Partition]]  # columns and their partition; one part but per column
-    columns: list[Any]
-    untouched: list[Any]
-    identifying: list[Any]
-    aggregate: str
-    settings: Mapping[str, Any] = field(repr=False)  # what protect() was called with
-    seconds: Mapping[str, float] = field(repr=False)
-    _original: Floats = field(repr=False)  # (n, columns), for the measures
-    _written: list[Written] = field(default_factory=list, repr=False)
-
-    @property
-    def partition(self) -> Partition:
-        """The partition of the records, if all columns share one."""
-        if len(self.parts) > 1:
-            raise AttributeError("each column was protected by itself; see .parts")
-        return self.parts[0][1]
-
-    @property
-    def k(self) -> int:
-        """Least number of records in a group."""
-        return self.parts[0][1].k
-
-    @cached_property
-    def utility(self) -> Utility:
-        """What was lost, see :func:`microagg.utility`."""
-        from microagg.measure.utility import utility_of
-
-        return utility_of(self._pair)
-
-    @cached_property
-    def risk(self) -> Risk:
-        """What an attacker still gains, see :func:`microagg.risk`."""
-        from microagg.measure.risk import Ask, risk_of
-
-        return risk_of(self._pair, Ask(k=self.k))
-
-    def measure(
-        self,
-        *,
-        analyses: Iterable[Any] = (),
-        confidential: Iterable[Any] = (),
-        dominance: Iterable[Any] = (),
-        dominance_percent: float = 80.0,
-    ) -> tuple[Utility, Risk]:
-        """Loss and risk with more to measure; the linkage of a large table is sampled.
-
-        The parameters are those of :func:`microagg.utility` and :func:`microagg.risk`.
-        """
-        from microagg.measure.linkage import sample_for
-        from microagg.measure.risk import Ask, risk_of
-        from microagg.measure.utility import utility_of
-
-        ask = Ask(
-            k=self.k,
-            confidential=tuple(confidential),
-            dominance=tuple(dominance),
-            dominance_percent=dominance_percent,
-            sample=sample_for(len(self._original)),
-        )
-        return utility_of(self._pair, analyses), risk_of(self._pair, ask)
-
-    @cached_property
-    def _pair(self) -> Pair:
-        from microagg.measure.pairs import Pair
-
-        after = Frame(self.data)
-        original = dict(zip(self.columns, self._original.T, strict=True))
-        before = Frame(after.replace(original))
-        return Pair(
-            self.columns, self._original, columns_matrix(after, self.columns), before, after
-        )
-
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            "A Release holds the original values and is not pickled, lest they travel. Pickle "
-            "its .data and .partition."
-        )
-
-    def write(self, path: str | Path, csv: CsvFormat | None = None) -> Verification:
-        """Write the protected table; it gets its name only after it was read back and counted.
-
-        The ending of the name tells the format: .csv, .parquet, .arrow and some more.
-
-        Raises
-        ------
-        VerificationError
-            If a combination of protected values occurs fewer than k times in the file, or
-            records are missing from it. The file is removed.
-        """
-        from pathlib import Path
-
-        from microagg.tables.atomic import replacing, sha256
-        from microagg.tables.files import kind_of, write_file
-        from microagg.verify import verify_all
-
-        target = Path(path)
-        kind = kind_of(target)  # an unknown ending is refused before any work
-        frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind != "csv")
-        written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
-        promised = [[written[name] for name in columns] for columns, _ in self.parts]
-        with replacing(target) as part:
-            write_file(table, part, csv)
-            counts = verify_all(part, self.k, promised, csv)
-            found = min(counts, key=lambda count: count.smallest)
-            if not found.holds or found.records != len(self._original):
-                raise VerificationError(
-                    f"{shown(str(path), 300)} was read back and does not hold: {found.records} of "
-                    f"{len(self._original)} records are there and {found.records_below_k} share "
-                    f"their values in {listed(found.columns)} with fewer than {found.k - 1} others. "
-                    "The file was removed."
-                )
-            digest = sha256(part)
-        self._written.append(Written(target, found, digest))
-        return found
-
-    def report(
-        self,
-        path: str | Path,
-        *,
-        public: bool = False,
-        source: str | Path | None = None,
-        command: list[str] | None = None,
-        measured: tuple[Utility, Risk] | None = None,
-        **measures: Any,
-    ) -> None:
-        """Write the evidence as one HTML file, and every number of it as JSON beside it.
-
-        Parameters
-        ----------
-        path : file to write, such as report.html; its twin is report.json
-        public : leave out what could reveal a record: for readers of the release, not the board
-        source : the file that the table came from, of which the report gives the hash
-        command : the words to repeat it with; by default the call of :func:`microagg.protect`
-        measured : what :meth:`measure` gave, if that was asked already
-        **measures
-            As for :meth:`measure`: ``analyses``, ``confidential``, ``dominance``.
-        """
-        from pathlib import Path
-
-        from microagg.report.html import check_report_target, write_report
-        from microagg.report.model import release_model
-
-        check_report_target(Path(path))
-        if measured is None:
-            measured = self.measure(**measures)
-        model = release_model(
-            self, measured=measured, public=public, source=source, command=command
-        )
-        write_report(model, Path(path))
+# Released means keep this share of a column's standard deviation, unless digits are given.
+_KEPT = 1e-6
+_MOST_DECIMALS = 15
 
 
 def protect(
     frame: Any,
-    k: int,
+    k: int = UNSET,
     *,
-    columns: Iterable[Any] | None = None,
-    method: str = "auto",
-    aggregate: str | None = None,
-    scale: str = "zscore",
-    per_column: bool = False,
-    round: bool = False,  # noqa: A002 - the word that users look for
-    random_state: int | None = 0,
-    progress: Report | None = None,
+    plan: Plan | None = None,
+    columns: Iterable[Any] | None = UNSET,
+    method: str = UNSET,
+    aggregate: str | None = UNSET,
+    scale: str = UNSET,
+    per_column: bool = UNSET,
+    refine: bool | str = UNSET,
+    bound: bool | str | None = UNSET,
+    drop: Iterable[Any] = UNSET,
+    renumber: Iterable[Any] = UNSET,
+    confidential: Iterable[Any] = UNSET,
+    unit: Any = UNSET,
+    kinds: Mapping[Any, str] = UNSET,
+    round: bool = UNSET,  # noqa: A002 - the word that users look for
+    digits: int | None = UNSET,
+    shuffle: bool = UNSET,
+    max_loss: float | None = UNSET,
+    max_linkage: float | None = UNSET,
+    random_state: int | None = UNSET,
+    progress: Listener | None = None,
     **options: Any,
 ) -> Release:
     """Protect a table: replace values by those of groups of at least k similar records.
+
+    Every keyword is a setting of :class:`microagg.Plan`; with ``plan``, those given override it.
 
     Parameters
     ----------
     frame : data frame of pandas, polars or pyarrow. Never changed.
     k : int
-        Least number of records that share their protected values.
-    columns : names of the columns to protect; by default all numeric ones
-    method, scale, random_state, progress, **options
-        As for :func:`microagg.partition`, which also takes ``refine`` and ``bound``.
+        Least number of records (or units) that share their protected values.
+    plan : Plan, optional
+        The settings written down, from :func:`microagg.draft` or :meth:`microagg.Plan.from_toml`.
+    columns : names of the columns to protect; by default those that look like quantities, see
+        :func:`microagg.draft`
+    method, scale, random_state, progress, refine, bound, **options
+        As for :func:`microagg.partition`.
     aggregate : {"mean", "median", "midrange", "maximum", "minimum"}
         What a group releases; by default the mean, or what fits the ``cost`` of the method.
     per_column : bool
         Protect each column by itself (individual ranking). Loses far less, but is no
         k-anonymity of the combination of columns.
+    drop, renumber, confidential : names
+        Columns to leave out; to replace by random numbers, one for each value; and those that no attacker
+        knows but many would like to. All others that are not protected count as known.
+    unit : name, optional
+        Column that tells whose record it is (person, household, firm): k then counts its distinct
+        values in each group.
+    kinds : mapping of names to "number" or "integer", where the type of the column does not tell
     round : bool
-        Round the aggregates of integer columns, which so stay integers. Groups stay
+        Round the aggregates of whole-number columns, which then keep their type. Groups stay
         indistinguishable; column means are kept up to rounding only.
+    digits : int, optional
+        Decimals of released values. By default means are rounded to a millionth of the column's
+        standard deviation, and no finer.
+    shuffle : bool
+        Release the rows in a random order, which differs from call to call.
+    max_loss, max_linkage : float, optional
+        What is accepted: information loss in percent, and share of records linked. Checked and told.
 
     Returns
     -------
     Release
-        ``data`` has the type, row order, index and column order of ``frame``.
+        ``data`` has the type, row order, index and column order of ``frame``; ``evidence`` all that is
+        claimed about it.
 
     Warns
     -----
     DisclosureRiskWarning
-        If a column that is left as it was has (nearly) only distinct values.
+        For every caution that a disclosure board should weigh; see ``Release.cautions``.
 
     >>> import pyarrow as pa
-    >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66], "city": ["A", "B", "A", "B", "B", "A"]})
-    >>> r = protect(t, k=3)
-    >>> r.data["age"].to_pylist(), r.risk.smallest_class
-    ([31.666..., 31.666..., 31.666..., 64.0, 64.0, 64.0], 3)
+    >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66]})
+    >>> r = protect(t, k=3, columns=["age"])
+    >>> r.data["age"].to_pylist(), r.risk.smallest_class, r.evidence.verdict
+    ([31.66667, 31.66667, 31.66667, 64.0, 64.0, 64.0], 3, 'green')
     """
-    if aggregate is None:
-        aggregate = AGGREGATE_OF_COST.get(str(options.get("cost", "sse")), "mean")
-    check_settings(k, method, scale, aggregate, **options)
+    given = {
+        name: value
+        for name, value in locals().items()
+        if name not in ("frame", "plan", "progress", "options")
+    }
+    whole = (Plan() if plan is None else plan).override(**given, **options)
+    release = protect_table(Frame(frame), whole, progress)
+    for caution in release.cautions:
+        if caution.severity != "note":
+            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    return release
+
+
+def protect_table(
+    table: Frame,
+    plan: Plan,
+    progress: Listener | None = None,
+    guesses: Mapping[Any, Guess] | None = None,
+) -> Release:
+    """Protect a table by a plan; nothing is warned of, cautions are part of the release."""
+    plan.check_complete()
     clock = Clock()
     with clock.time("check"):
-        table = Frame(frame)
-        chosen = choose_columns(table, columns)
-        matrix = columns_matrix(table, chosen)
-        whole = [name for name in chosen if round and table.is_integer(name)]
+        plan, odd = _completed(table, plan, guesses)
+        roles = plan.roles(table.names)
+        matrix = columns_matrix(table, roles.protected)
+        whole = [name for name in roles.protected if _stays_whole(table, plan, name)]
         for name in whole:
-            table.check_roundable(name, matrix[:, chosen.index(name)])
-        protected = set(chosen)
-        untouched = [name for name in table.names if name not in protected]
-        identifying = warn_of_identifiers(table, untouched)
-        if columns is None:
-            warn_of_numbers_as_text(table, untouched)
-        _warn_of_weak_promises(k, chosen, per_column)
+            table.check_roundable(name, matrix[:, roles.protected.index(name)])
+        units = None
+        if roles.unit is not None:
+            units = known_columns(table, [roles.unit])[roles.unit].codes
+            check_units(units, plan.k, listed_names([roles.unit]))
+    place = {name: j for j, name in enumerate(roles.protected)}
     with clock.time("partition"):
-        parts = [
-            (
-                names,
-                partition(
-                    matrix[:, [chosen.index(name) for name in names]],
-                    k,
-                    method=method,
-                    scale=scale,
-                    random_state=random_state,
-                    progress=progress,
-                    **options,
-                ),
-            )
-            for names in ([[name] for name in chosen] if per_column else [chosen])
-        ]
+        parts = []
+        for block in plan.blocks:
+            chosen = list(block.columns or ())
+            for columns in [[name] for name in chosen] if block.per_column else [chosen]:
+                X = matrix[:, [place[name] for name in columns]]
+                found = _grouped(X, block, plan, progress)
+                if units is not None:
+                    found = _with_units(found, X, units)
+                parts.append(Part(np.arange(len(X)), columns, found))
     with clock.time("aggregate"):
-        released = {
-            name: group_aggregate(matrix[:, chosen.index(name)], part.labels, aggregate)
-            for names, part in parts
-            for name in names
-        }
-        for name in whole:
-            released[name] = np.rint(released[name])
-        data = table.replace(released, whole=whole)
+        released = np.empty_like(matrix)
+        for part, block in zip(parts, _block_of_parts(plan), strict=True):
+            for name in part.columns:
+                values = matrix[:, place[name]]
+                means = group_aggregate(values, part.partition.labels, block.released)
+                released[:, place[name]] = (
+                    np.rint(means) if name in whole else _rounded(means, values, plan, block)
+                )
+        data, order = outgoing(
+            table,
+            dict(zip(roles.protected, released.T, strict=True)),
+            whole=whole,
+            drop=roles.dropped,
+            renumber=roles.renumbered,
+            shuffle=plan.shuffle,
+        )
     return Release(
         data=data,
+        plan=plan,
+        roles=roles,
         parts=parts,
-        columns=chosen,
-        untouched=untouched,
-        identifying=identifying,
-        aggregate=aggregate,
-        settings={
-            "k": k,
-            "columns": chosen,
-            "method": method,
-            "aggregate": aggregate,
-            "scale": scale,
-            "per_column": per_column,
-            "round": round,
-            "random_state": random_state,
-            **options,
-        },
         seconds=clock.seconds,
+        _given=table,
         _original=matrix,
+        _protected=released,
+        _order=order,
+        _odd=odd,
     )
 
 
-def check_settings(
-    k: int,
-    method: str = "auto",
-    scale: str = "zscore",
-    aggregate: str | None = None,
-    refine: bool | str = False,
-    **_: object,
-) -> None:
-    """Refuse wrong settings of :func:`protect` before anything is read."""
-    check_k(k, sys.maxsize)
-    find(method)
-    check_scale(scale)
-    if not isinstance(refine, bool):
-        check_effort(refine)
-    if aggregate is not None:
-        check_aggregate(aggregate)
+def _completed(
+    table: Frame, plan: Plan, guesses: Mapping[Any, Guess] | None
+) -> tuple[Plan, tuple[Caution, ...]]:
+    """Fill in the columns that nobody named by those that look like quantities."""
+    if plan.blocks[0].columns is not None:
+        return plan, ()
+    guesses = guess(table) if guesses is None else guesses
+    spoken_for = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
+    chosen = [name for name in quantities(guesses) if name not in spoken_for]
+    notes = {name: found.reason for name, found in guesses.items() if name not in spoken_for}
+    left = [
+        name
+        for name, found in guesses.items()
+        if found.warn and name not in spoken_for and name not in chosen
+    ]
+    odd = ()
+    if left:
+        why = "; ".join(f"{listed_names([name])} {guesses[name].looks_like}" for name in left[:12])
+        more = f"; and {len(left) - 12} more" if len(left) > 12 else ""
+        odd = (
+            Caution(
+                "warning",
+                tuple(left),
+                f"Nobody named the columns to protect, and these were left as they are: {why}{more}.",
+                "Name the columns if that is wrong; microagg plan writes the choice down for editing.",
+            ),
+        )
+    block = replace(plan.blocks[0], columns=tuple(chosen))
+    return replace(plan, blocks=(block,), notes=notes), odd
 
 
-def _warn_of_weak_promises(k: int, columns: list[Any], per_column: bool) -> None:
-    """Warn of settings that are allowed but protect less than one may think."""
-    if k == 1:
-        warnings.warn(
-            "k = 1 protects nothing: every record may form a group of its own.",
-            DisclosureRiskWarning,
-            stacklevel=3,
-        )
-    if per_column and len(columns) > 1:
-        warnings.warn(
-            f"Each of {listed(columns)} is protected by itself: every value is shared by at least {k} "
-            "records, but combinations of columns need not be, so this is not k-anonymity.",
-            DisclosureRiskWarning,
-            stacklevel=3,
-        )
+def _stays_whole(table: Frame, plan: Plan, name: Any) -> bool:
+    column = plan.column(name)
+    return column.round == "nearest" and (
+        column.kind == "integer" or (column.kind is None and table.is_integer(name))
+    )
+
+
+def _grouped(X: Floats, block: Block, plan: Plan, progress: Listener | None) -> Partition:
+    return partition(
+        X,
+        block.k or 1,
+        method=block.method,
+        scale=block.scale,
+        random_state=plan.seed,
+        refine=block.refine,
+        bound=block.bound or False,
+        progress=progress,
+        **block.options,
+    )
+
+
+def _with_units(found: Partition, X: Floats, units: Any) -> Partition:
+    """Merge groups until each has k distinct units."""
+    scaled = fit_scale(X, found.scale).apply(X)
+    labels = merge_for_units(scaled, found.labels, units, found.k)
+    return replace(found, labels=labels, sse=sum_of_squares(scaled, labels))
+
+
+def _block_of_parts(plan: Plan) -> Iterator[Block]:
+    for block in plan.blocks:
+        for _ in range(len(block.columns or ()) if block.per_column else 1):
+            yield block
+
+
+def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Floats:
+    """Round to the digits asked for, or means to a millionth of the standard deviation.
+
+    Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
+    """
+    decimals = plan.digits
+    if decimals is None:
+        spread = float(np.std(original - original[0]))
+        if block.released not in ("mean", "midrange") or not spread > 0:
+            return released
+        decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
+        if decimals > _MOST_DECIMALS:
+            return released
+    # Values so large that they have no such decimals stay as they are.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.round(released, decimals)
+    return np.where(np.isfinite(found), found, released)
 
 
 class Clock:

@@ -1,0 +1,453 @@
+"""All that is claimed about a release, as data: command, JSON, report and notebook render it.
+
+What is said here is said nowhere else: the verdict, the cautions and the sentences are properties of the
+evidence. Of the originals there are statistics of all records, and counts of bins that hold at least
+k, with as few digits as a board needs; no original record, ever. What may be published beside the
+file is another matter: see :mod:`microagg.report.public`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from microagg.groups import Labels
+from microagg.measure.harm import Harm
+from microagg.measure.known import KnownRisk
+from microagg.measure.pairs import Pair
+from microagg.measure.pictured import class_sizes, correlations, distribution
+from microagg.measure.risk import Risk
+from microagg.measure.summaries import Summary, summaries
+from microagg.measure.utility import Utility
+from microagg.plan import Plan, Roles
+from microagg.registry import find
+from microagg.results import Partition
+from microagg.verify import Verification
+from microagg.words import few_digits, names, number, percent, plural, share
+
+__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold"]
+
+Severity = Literal["note", "warning", "amber", "red"]
+Verdict = Literal["green", "amber", "red"]
+
+# Digits of figures about originals: enough for a board, too few to solve for a record.
+_DIGITS = 3
+_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
+
+
+class Part(NamedTuple):
+    """Columns that share one partition, and the rows that it is of."""
+
+    rows: Labels
+    columns: list[Any]
+    partition: Partition
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to know before the file leaves the house."""
+
+    severity: Severity
+    """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
+    not hold against what an attacker may have. "red": a promise is broken, or a threshold missed."""
+    columns: tuple[Any, ...]
+    words: str
+    """The fact, with figures."""
+    advice: str = ""
+    """What to do about it."""
+
+    @property
+    def sentence(self) -> str:
+        """The fact and what to do."""
+        return f"{self.words} {self.advice}".strip()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "severity": self.severity,
+            "columns": [str(name) for name in self.columns],
+            "words": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A figure that the plan sets, and what was found."""
+
+    what: str
+    limit: str
+    found: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A file that was read back, what was counted in it, and its hash."""
+
+    path: str
+    parts: tuple[Verification, ...]
+    sha256: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether every part keeps its promise."""
+        return all(part.holds for part in self.parts)
+
+    @property
+    def least(self) -> Verification:
+        """The part with the rarest combination."""
+        return min(self.parts, key=lambda part: part.smallest)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        rarest = self.least.as_dict()
+        return {**rarest, "holds": self.holds, "sha256": self.sha256}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is claimed about a release."""
+
+    plan: Plan
+    roles: Roles
+    parts: Sequence[Part]
+    utility: Utility
+    alone: Risk
+    """Risk by the protected columns alone."""
+    with_known: KnownRisk
+    """Risk for an attacker who knows every untouched column that is not confidential."""
+    harms: Sequence[Harm]
+    """Known columns, the most harmful first."""
+    cautions: Sequence[Caution]
+    alternatives: Mapping[str, Any] | None = None
+    """The same method with other k, see :func:`microagg.compare`."""
+    counted: Counted | None = None
+    """What was found in the written file; None while there is none."""
+    source: Mapping[str, str] | None = None
+    """Name and hash of the file that the table came from."""
+    _pair: Pair = field(kw_only=True, repr=False, compare=False)
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self._pair)
+
+    @property
+    def k(self) -> int:
+        """Least number of records, or units, that share their values."""
+        return self.plan.k
+
+    @property
+    def verdict(self) -> Verdict:
+        """Green only if k holds for the protected columns alone and with all that is known."""
+        severities = {caution.severity for caution in self.cautions}
+        broken = self.counted is not None and not self.counted.holds
+        if broken or "red" in severities or not all(t.passed for t in self.thresholds):
+            return "red"
+        holds = min(self.alone.smallest_class, self.with_known.smallest_class) >= self.k
+        return "green" if holds and "amber" not in severities else "amber"
+
+    @cached_property
+    def thresholds(self) -> list[Threshold]:
+        """What the plan accepts, and whether the release keeps to it."""
+        found = []
+        accept = self.plan.accept
+        if accept.loss is not None:
+            loss = self.utility.information_loss
+            found.append(
+                Threshold(
+                    "information loss",
+                    f"at most {accept.loss:g} %",
+                    percent(loss),
+                    loss <= accept.loss,
+                )
+            )
+        if accept.linkage is not None:
+            linkage = self.with_known.linkage
+            found.append(
+                Threshold(
+                    "record linkage, with what an attacker knows",
+                    f"at most {share(accept.linkage)}",
+                    share(linkage.share)
+                    + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
+                    linkage.high <= accept.linkage,
+                )
+            )
+        return found
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        """Totals, means, medians and standard deviations of each protected column."""
+        return summaries(self._pair, max(self.k, 3))
+
+    # The sentences.
+
+    @property
+    def promise(self) -> str:
+        """What is promised, and to whom."""
+        unit = self.roles.unit
+        who = "records" if unit is None else f"different values of {names([unit])}"
+        block = self.plan.blocks[0]
+        if len(self.plan.blocks) == 1 and not block.per_column:
+            what = f"each combination of {names(self.roles.protected, 12)}"
+        elif len(self.plan.blocks) == 1:
+            what = f"each value of {names(self.roles.protected, 12)}, every column by itself,"
+        else:
+            what = "; ".join(
+                f"each combination of {names(b.columns or (), 6)} (k = {b.k})"
+                for b in self.plan.blocks
+            )
+            return f"In the released file, {what} is shared by at least k {who}."
+        return f"In the released file, {what} is shared by at least {self.k:,} {who}."
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict in one sentence."""
+        k, known = self.k, self.roles.known
+        where = "in the written file" if self.counted else "in the table, not yet written,"
+        if self.verdict == "red":
+            missed = [t.what for t in self.thresholds if not t.passed]
+            if self.counted is not None and not self.counted.holds:
+                return f"k = {k:,} does not hold in the written file."
+            if missed:
+                return f"The {' and the '.join(missed)} is beyond what the plan accepts."
+            return next(c.words for c in self.cautions if c.severity == "red")
+        if self.verdict == "green":
+            also = ", also for an attacker who knows every column left as it is" if known else ""
+            return f"k = {k:,} holds {where}{also}."
+        if self.alone.smallest_class < k:
+            return (
+                "Every value of a column is shared as promised, but combinations of protected columns are "
+                f"not: {share(self.alone.below_k)} of the records are among fewer than {k:,} that look alike."
+            )
+        if self.with_known.smallest_class < k:
+            return (
+                f"k = {k:,} holds {where} for the protected columns alone, but for an attacker who also "
+                f"knows the columns left as they are {share(self.with_known.below_k)} of the records are "
+                f"among fewer than {k:,} that look alike."
+            )
+        first = next(c for c in self.cautions if c.severity == "amber")
+        return f"k = {k:,} holds {where}, but: {first.words}"
+
+    @property
+    def loss_words(self) -> str:
+        """What was lost."""
+        by = self.utility.by_column
+        worst = max(by, key=lambda name: by[name])
+        return (
+            f"{percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
+            f"{names([worst])}, {percent(by[worst])}"
+        )
+
+    @property
+    def hidden_words(self) -> str:
+        """Among how many a record is."""
+        risk = self.alone
+        now = (
+            f"each record shares its protected values with at least {risk.smallest_class - 1:,} others"
+            if risk.smallest_class > 1
+            else f"{share(risk.unique_after)} of the records share their protected values with no other"
+        )
+        return f"{now}; before, {share(risk.unique_before)} of the records were unique"
+
+    @property
+    def alone_words(self) -> str:
+        """What an attacker gains from the protected columns."""
+        return (
+            f"who knows a person's true values in the protected columns finds the right record for "
+            f"{_linked(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
+        )
+
+    @property
+    def known_words(self) -> str:
+        """What an attacker gains who knows the columns left as they are too."""
+        if not self.roles.known:
+            return "no column is left that an attacker could know besides"
+        found = self.with_known
+        return (
+            f"who also knows {names(self.roles.known, 6)} finds it for {_linked(found.linkage)}; "
+            f"{share(found.unique)} of the records are then unique and {share(found.below_k)} among fewer "
+            f"than {self.k:,}"
+        )
+
+    def proof(self, part: Part) -> tuple[str, str]:
+        """Whether any method could do better: a word, and the sentence."""
+        found, block = part.partition, self._block(part)
+        used = find(found.method).guarantee_for(len(part.columns))
+        plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
+            "group_cost"
+        )
+        if used == "exact" and plain_cost and block.released == "mean":
+            return "no", "The method is exact: no groups with this k lose less."
+        if found.gap is not None and found.gap == 0:
+            return "no", f"Proved: no groups of {found.k:,} or more lose less."
+        if found.gap is not None:
+            least = percent(found.information_loss * (1 - found.gap))
+            return (
+                f"by at most {percent(100 * found.gap)}",
+                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
+            )
+        if used == "exact":
+            return "not known", (
+                f"The groups are the best for the cost {found.options.get('cost')}; others may lose less by "
+                "100·SSE/SST."
+            )
+        kind = "an approximation" if used == "approximation" else "a heuristic"
+        return "not known", f"The method is {kind} and no bound was computed."
+
+    def part_words(self, part: Part) -> str:
+        """How a part was grouped."""
+        found = part.partition
+        which = f"{names(part.columns, 6)}: " if len(self.parts) > 1 else ""
+        how = f"{found.method}, refined" if "refine" in found.options else found.method
+        stopped = ", stopped early as asked: the best groups found until then" * found.stopped
+        return (
+            f"{which}by {how}, k = {found.k:,}: {plural(found.n_groups, 'group')} of "
+            f"{found.sizes.min():,} to {found.sizes.max():,} records{stopped}"
+        )
+
+    @property
+    def counted_words(self) -> str:
+        """What was found in the written file."""
+        if self.counted is None:
+            return "no file was written yet, so none was counted"
+        found = self.counted.least
+        unit = "records" if found.unit is None else f"different values of {names([found.unit])}"
+        rarest = f"the rarest shared by {found.smallest:,} {unit}"
+        scope = " for each column by itself" if self.plan.blocks[0].per_column else ""
+        holds = (
+            f"k = {found.k:,} holds{scope}"
+            if self.counted.holds
+            else f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
+        )
+        return (
+            f"{found.records:,} records, {found.combinations:,} combinations, {rarest}; {holds}"
+        )
+
+    def _block(self, part: Part) -> Any:
+        return next(b for b in self.plan.blocks if b.columns and part.columns[0] in b.columns)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""
+        return {
+            "verdict": self.verdict,
+            "verdict_words": self.verdict_words,
+            "promise": self.promise,
+            "records": self.records,
+            "k": self.k,
+            "plan": _json_plan(self.plan),
+            "columns": {
+                role: [str(name) for name in members]
+                for role, members in asdict(self.roles).items()
+                if isinstance(members, list)
+            },
+            "unit": None if self.roles.unit is None else str(self.roles.unit),
+            "cautions": [caution.as_dict() for caution in self.cautions],
+            "thresholds": [asdict(threshold) for threshold in self.thresholds],
+            "information_loss": few_digits(self.utility.information_loss, _DIGITS),
+            "risk": {
+                "alone": few_digits(self._alone(), _DIGITS),
+                "with_known": few_digits(self._with_known(), _DIGITS),
+                "known_columns": few_digits([_harm(harm) for harm in self.harms], _DIGITS),
+            },
+            "parts": [self._part(part) for part in self.parts],
+            "verified": None if self.counted is None else self.counted.as_dict(),
+            "utility": few_digits(self._utility(), _DIGITS),
+            "summaries": few_digits([asdict(row) for row in self.summaries], _DIGITS),
+            "alternatives": few_digits(self.alternatives, _DIGITS),
+            "files": {
+                "input": None if self.source is None else dict(self.source),
+                "output": self.counted
+                and {"path": self.counted.path, "sha256": self.counted.sha256},
+            },
+        }
+
+    def pictures(self) -> dict[str, Any]:
+        """Plain data of what the report draws."""
+        both = self._pair
+        drawn: dict[str, Any] = {
+            "distributions": {
+                str(name): distribution(x, y, max(self.k, 3))
+                for name, x, y in zip(both.names, both.original.T, both.protected.T, strict=True)
+            },
+            "class_sizes": class_sizes(self.alone.class_sizes),
+        }
+        if 1 < len(both.names) <= _MOST_CORRELATIONS:
+            drawn["correlations"] = few_digits(
+                correlations(*self.utility.correlation_matrices), _DIGITS
+            )
+        return drawn
+
+    def _part(self, part: Part) -> dict[str, Any]:
+        used = find(part.partition.method)
+        word, sentence = self.proof(part)
+        return {
+            "columns": [str(name) for name in part.columns],
+            **few_digits(part.partition.as_dict(), _DIGITS),
+            "options": _plain_options(part.partition.options),
+            "paper": used.paper,
+            "summary": used.summary,
+            "guarantee": used.guarantee_for(len(part.columns)),
+            "aggregate": self._block(part).released,
+            "could_do_better": word,
+            "proof": sentence,
+        }
+
+    def _alone(self) -> dict[str, Any]:
+        found = self.alone.as_dict()
+        return {**found, "unique": found["unique_after"]}
+
+    def _with_known(self) -> dict[str, Any]:
+        return self.with_known.as_dict()
+
+    def _utility(self) -> dict[str, Any]:
+        """All measures of loss; of the user's analyses, no group that is too small, nor one that follows."""
+        found = self.utility.as_dict()
+        least = max(self.k, 3)  # a mean of two and its interval can be solved for both
+        found["analyses"] = [analysis.safe(least) for analysis in self.utility.analyses]
+        return found
+
+
+def _linked(linkage: Any) -> str:
+    if not linkage.sampled:
+        return share(linkage.share)
+    return (
+        f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
+        f"{number(linkage.records)})"
+    )
+
+
+def _harm(harm: Harm) -> dict[str, Any]:
+    return {**asdict(harm), "name": str(harm.name)}
+
+
+def _plain_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Options of a method that are words or numbers: what is data stays out."""
+    return {
+        name: value
+        for name, value in options.items()
+        if value is None or isinstance(value, str | int | float | bool)
+    }
+
+
+def _json_plan(plan: Plan) -> dict[str, Any]:
+    """The plan with names as text, as JSON has them."""
+
+    def text(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): text(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [text(entry) for entry in value]
+        return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+    found: dict[str, Any] = text(plan.as_dict())
+    return found
+
+
+def as_rows(labels: Labels) -> Labels:
+    """All rows of a table with such labels."""
+    return np.arange(len(labels))

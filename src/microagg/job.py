@@ -1,0 +1,150 @@
+"""A job: from file to file, for command and page alike.
+
+read → draft → protect → measure → write, read back, count → report; then all files take their names
+at once. An observer hears of stages, progress and cautions; nothing travels through global state, so
+that jobs in several threads do not mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from microagg.draft import Guess, guess
+from microagg.errors import InputError, StopSearch
+from microagg.evidence import Caution, Evidence
+from microagg.measure.analyses import columns_of
+from microagg.plan import Plan
+from microagg.protect import Clock, protect_table
+from microagg.release import Release
+from microagg.report.html import check_report_target, report_texts
+from microagg.tables.atomic import check_target, replacing_all, sha256
+from microagg.tables.files import CsvFormat, Source, kind_of, read_file
+from microagg.tables.frames import Frame
+
+__all__ = ["Job", "Observer", "Outcome", "run"]
+
+
+class Observer:
+    """Hears of a job; by default it listens and says nothing."""
+
+    def stage(self, name: str, words: str) -> None:
+        """A stage is done, or begins: what there is to say of it."""
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Part of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""
+
+    def caution(self, caution: Caution) -> None:
+        """Something to weigh was found."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do."""
+
+    source: Path
+    target: Path
+    plan: Plan
+    csv: CsvFormat | None = None
+    report: Path | None = None
+    public: bool = False
+    analyses: Sequence[Any] = ()
+    dominance: Sequence[Any] = ()
+    dominance_percent: float = 80.0
+
+    def check(self) -> None:
+        """Refuse what cannot work before anything is read: a mistake costs no waiting."""
+        kind_of(self.source)
+        kind_of(self.target)
+        check_target(self.target.absolute())
+        self.plan.check_complete()
+        if self.public and self.report is None:
+            raise InputError("--public is about the report; say where to write it with --report.")
+        if self.report is not None:
+            check_report_target(self.report, self.source, self.target)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done."""
+
+    evidence: Evidence
+    guesses: dict[Any, Guess] | None
+    """What the draft made of the columns; None where they were named."""
+    files: list[Path]
+    """The files that were written, the table first."""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def run(job: Job, observer: Observer | None = None) -> Outcome:
+    """Do a job. Whatever fails before all files are complete, none of them takes its name."""
+    hears = observer or Observer()
+    job.check()
+    clock = Clock()
+    with clock.time("read"):
+        source = read_file(job.source, numbers=_numbers(job), csv=job.csv)
+        origin = {"path": str(job.source), "sha256": sha256(job.source)}
+    table = Frame(source.table)
+    hears.stage("read", f"{len(table):,} records, {len(table.names)} columns")
+    guesses = None
+    if job.plan.blocks[0].columns is None:
+        with clock.time("draft"):
+            guesses = guess(table)
+    release = protect_table(
+        table, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
+    )
+    with clock.time("measure"):
+        if job.report is not None:
+            release = _with_bound(release, hears)
+        evidence = replace(
+            release.evidence_with(
+                analyses=job.analyses,
+                dominance=job.dominance,
+                dominance_percent=job.dominance_percent,
+            ),
+            source=origin,
+        )
+    files = _write(job, source, release, evidence, clock)
+    return Outcome(
+        release.counted(evidence), guesses, files, {**clock.seconds, **release.seconds}
+    )
+
+
+def _with_bound(release: Release, hears: Observer) -> Release:
+    n = len(release.parts[0].rows)
+    try:
+        return release.with_bound(lambda done: hears.progress("bounding", done, n))
+    except StopSearch:  # who does not wait for the proof has the groups
+        return release
+
+
+def _numbers(job: Job) -> list[Any]:
+    """Columns that are numbers even if they look like codes, since they are named as such."""
+    named = [name for block in job.plan.blocks for name in block.columns or ()]
+    numeric = [name for analysis in job.analyses for name in columns_of(analysis)]
+    return [*named, *job.plan.columns, *job.dominance, *(n for n in numeric if n not in named)]
+
+
+def _write(
+    job: Job, source: Source, release: Release, evidence: Evidence, clock: Clock
+) -> list[Path]:
+    """Write table and report beside their targets, count, and let them take their names together."""
+    targets = [job.target]
+    if job.report is not None:
+        targets += [job.report, job.report.with_suffix(".json")]
+    same_format = job.source.suffix.lower() == job.target.suffix.lower()
+    form = source.format if same_format else source.format.for_another(job.csv)
+    is_csv = kind_of(job.target) == "csv"
+    with replacing_all(targets) as parts:
+        with clock.time("write"):
+            as_written = source.as_written if is_csv else None
+            counted = release.write_part(parts[0], job.target, form, as_written)
+            release.counted_as(counted)
+        if job.report is not None:
+            with clock.time("report"):
+                model = release.report_model(job.public, evidence=evidence)
+                for part, text in zip(parts[1:], report_texts(model), strict=True):
+                    part.write_text(text, encoding="utf-8")
+    return targets

@@ -1,0 +1,322 @@
+"""Release: a protected table, how it came about, and what is claimed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microagg.cautions import cautions_of
+from microagg.compare import compare
+from microagg.errors import VerificationError, listed, shown
+from microagg.evidence import Caution, Counted, Evidence, Part
+from microagg.groups import Floats, Labels
+from microagg.improve import lower_bound
+from microagg.measure.harm import Harm, rank
+from microagg.measure.known import Known, KnownRisk, known_columns, known_risk
+from microagg.measure.linkage import sample_for
+from microagg.measure.pairs import Pair
+from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.utility import Utility, utility_of
+from microagg.plan import Plan, Roles
+from microagg.registry import find
+from microagg.report.html import check_report_target, notebook_view, write_report
+from microagg.report.model import release_model
+from microagg.report.public import public_model
+from microagg.results import Partition
+from microagg.tables.atomic import replacing, sha256
+from microagg.tables.files import FileFormat, kind_of, write_file
+from microagg.tables.frames import Frame
+from microagg.verify import Verification, verify_all
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Part", "Release"]
+
+# Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
+_RECORDS_FOR_ALTERNATIVES = 5_000
+_EASILY_BOUND = 50_000  # records times k (at least 10)
+_SECONDS_FOR_A_BOUND = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A protected table and how it came about.
+
+    ``data`` has the frame type, index, column order and (unless shuffled) the row order of the table
+    given. Measures and evidence are computed when first asked for.
+    """
+
+    data: Any = field(repr=False)
+    plan: Plan
+    roles: Roles
+    parts: list[Part] = field(repr=False)
+    seconds: Mapping[str, float] = field(repr=False)
+    _given: Frame = field(repr=False)  # the table as it came
+    _original: Floats = field(repr=False)  # (n, protected columns)
+    _protected: Floats = field(repr=False)  # the same released, rows in the order given
+    _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
+    _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
+    _written: list[Counted] = field(default_factory=list, repr=False)
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of the records, if there is one part; labels are in the order given."""
+        if len(self.parts) > 1:
+            raise AttributeError("The columns were protected in several parts; see .parts.")
+        return self.parts[0].partition
+
+    @property
+    def k(self) -> int:
+        """Least number of records in a group."""
+        return self.plan.k
+
+    @property
+    def columns(self) -> list[Any]:
+        """The protected columns."""
+        return self.roles.protected
+
+    @cached_property
+    def utility(self) -> Utility:
+        """What was lost, see :func:`microagg.utility`."""
+        return utility_of(self._pair)
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What an attacker gains from the protected columns alone, see :func:`microagg.risk`."""
+        return self._risk((), 80.0)
+
+    @cached_property
+    def with_known(self) -> KnownRisk:
+        """What an attacker gains who also knows every untouched column that is not confidential."""
+        return known_risk(self._pair, self._known, self.k, sample=sample_for(len(self._original)))
+
+    @cached_property
+    def cautions(self) -> list[Caution]:
+        """What is to be weighed before the file leaves the house."""
+        return [*self._odd, *cautions_of(self.plan, self.roles, self.parts, self._pair, self._known)]
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that is claimed about this release; with what was counted, once it is written."""
+        return self._evidence(self.utility, self.risk)
+
+    def measure(
+        self,
+        *,
+        analyses: Iterable[Any] = (),
+        dominance: Iterable[Any] = (),
+        dominance_percent: float = 80.0,
+    ) -> tuple[Utility, Risk]:
+        """Loss and risk with more to measure.
+
+        The parameters are those of :func:`microagg.utility` and :func:`microagg.risk`; confidential
+        columns are named in the plan.
+        """
+        utility = replace(self.utility, analyses=utility_of(self._pair, analyses).analyses)
+        dominance = tuple(dominance)
+        risk = self._risk(dominance, dominance_percent) if dominance else self.risk
+        return utility, risk
+
+    def evidence_with(self, **measures: Any) -> Evidence:
+        """Return the evidence with more measured, as for :meth:`measure`."""
+        return self._evidence(*self.measure(**measures))
+
+    def with_bound(self) -> Release:
+        """Return the release with a proved bound on the loss, where that takes seconds."""
+        n = len(self._original)
+        if len(self.parts) > 1 or n * max(self.k, 10) > _EASILY_BOUND:
+            return self
+        part = self.parts[0]
+        found, (block,) = part.partition, self.plan.blocks
+        if block.bound is not None or found.lower_bound is not None or found.stopped:
+            return self
+        if find(found.method).guarantee_for(len(part.columns)) == "exact":
+            return self
+        least = lower_bound(
+            self._original,
+            found.k,
+            scale=found.scale,
+            effort="balanced",
+            time_limit=_SECONDS_FOR_A_BOUND,
+        )
+        proved = replace(found, lower_bound=min(least, found.sse))
+        return replace(self, parts=[part._replace(partition=proved)])
+
+    @cached_property
+    def alternatives(self) -> Mapping[str, Any] | None:
+        """The same method with other k, for the risk–utility map; None for tables that take long."""
+        n, k = len(self._original), self.k
+        if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1:
+            return None
+        sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
+        if len(sizes) < 2:
+            return None
+        part = self.partition
+        known = {option.name for option in find(part.method).options} - {"random_state"}
+        chosen = {name: value for name, value in part.options.items() if name in known}
+        if "refine" in part.options:
+            chosen["refine"] = part.options["refine"]
+        # A map need not take as long for every k as the release did.
+        chosen.pop("time_limit", None)
+        chosen |= {name: "balanced" for name in ("effort", "refine") if chosen.get(name) == "best"}
+        return compare(
+            self._original,
+            sizes,
+            part.method,
+            scale=part.scale,
+            random_state=self.plan.seed,
+            options={part.method: chosen},
+        ).as_dict()
+
+    def write(
+        self, path: str | Path, form: FileFormat | None = None, *, as_written: pa.Table | None = None
+    ) -> Verification:
+        """Write the protected table; it gets its name only after it was read back and counted.
+
+        The ending of the name tells the format: .csv, .parquet, .arrow and some more. ``as_written``
+        has the untouched columns as they stand in the file that the table came from.
+
+        Raises
+        ------
+        VerificationError
+            If a combination of protected values is shared by fewer than k records or units, or
+            records are missing. The file is removed.
+        """
+        target = Path(path)
+        kind_of(target)  # an unknown ending is refused before any work
+        with replacing(target) as part:
+            counted = self.write_part(part, target, form, as_written)
+        self._written.append(counted)
+        return counted.least
+
+    def write_part(
+        self, part: Path, target: Path, form: FileFormat | None, as_written: pa.Table | None
+    ) -> Counted:
+        """Write the table to a temporary file beside its target, and count in what was written."""
+        frame = Frame(self.data)
+        table = frame.to_arrow(unnamed_index=kind_of(target) != "csv")
+        written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
+        if as_written is not None:
+            table = self._with_text(table, as_written)
+        write_file(table, part, form)
+        csv = None if form is None else form.csv
+        promised = [[written[name] for name in part.columns] for part in self.parts]
+        unit = self.roles.unit if self.roles.unit not in self.roles.dropped else None
+        found = verify_all(part, [p.partition.k for p in self.parts], promised, unit=unit, csv=csv)
+        counted = Counted(str(target), tuple(found), sha256(part))
+        least = counted.least
+        if not counted.holds or least.records != len(self._original):
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not hold: {least.records} of "
+                f"{len(self._original)} records are there and {least.records_below_k} share their "
+                f"values in {listed(least.columns)} with too few others for k = {least.k}. "
+                "The file was removed."
+            )
+        return counted
+
+    def counted_as(self, counted: Counted) -> None:
+        """Note that a file was written and counted."""
+        self._written.append(counted)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        public: bool = False,
+        source: Mapping[str, str] | None = None,
+        evidence: Evidence | None = None,
+        **measures: Any,
+    ) -> None:
+        """Write the evidence as one HTML file, and every number of it as JSON beside it.
+
+        Parameters
+        ----------
+        path : file to write, such as report.html; its twin is report.json
+        public : a report for readers of the release: from the released table and the plan alone
+        source : path and sha256 of the file that the table came from
+        evidence : what :meth:`evidence_with` gave, if that was asked already
+        **measures
+            As for :meth:`measure`: ``analyses``, ``dominance``.
+        """
+        check_report_target(Path(path))
+        write_report(self.report_model(public, source, evidence, **measures), Path(path))
+
+    def report_model(
+        self,
+        public: bool = False,
+        source: Mapping[str, str] | None = None,
+        evidence: Evidence | None = None,
+        **measures: Any,
+    ) -> dict[str, Any]:
+        """Gather what a report shows, as plain data."""
+        if evidence is None:
+            evidence = self.with_bound().evidence_with(**measures)
+        evidence = replace(
+            evidence,
+            source=source or evidence.source,
+            counted=evidence.counted or (self._written[-1] if self._written else None),
+        )
+        if public:
+            return public_model(Frame(self.data), self.plan, self.roles, evidence)
+        return release_model(replace(evidence, alternatives=self.alternatives))
+
+    def _repr_html_(self) -> str:
+        """Show the verdict, the loss and the risk in a notebook."""
+        return notebook_view(self.evidence)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "A Release holds the original values and is not pickled, lest they travel. Pickle "
+            "its .data and .partition."
+        )
+
+    @cached_property
+    def _pair(self) -> Pair:
+        before = self._given
+        after = Frame(before.replace(dict(zip(self.columns, self._protected.T, strict=True))))
+        return Pair(self.columns, self._original, self._protected, before, after)
+
+    @cached_property
+    def _known(self) -> Mapping[Any, Known]:
+        return known_columns(self._given, self.roles.known)
+
+    @cached_property
+    def _harms(self) -> list[Harm]:
+        return rank(self._pair, self._known, self.k)
+
+    def _risk(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
+        ask = Ask(
+            k=self.k,
+            confidential=self.plan.confidential,
+            dominance=dominance,
+            dominance_percent=dominance_percent,
+            sample=sample_for(len(self._original)),
+        )
+        return risk_of(self._pair, ask)
+
+    def _evidence(self, utility: Utility, risk: Risk) -> Evidence:
+        return Evidence(
+            plan=self.plan,
+            roles=self.roles,
+            parts=self.parts,
+            utility=utility,
+            alone=risk,
+            with_known=self.with_known,
+            harms=self._harms,
+            cautions=[*self.cautions, *_risk_cautions(risk)],
+            counted=self._written[-1] if self._written else None,
+            _pair=self._pair,
+        )
+
+    def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
+        """Put the untouched columns in as they stand in the file."""
+        for name in self.roles.released:
+            column = as_written[name]
+            if self._order is not None:
+                column = column.take(self._order)
+            table = table.set_column(table.column_names.index(name), name, column)
+        return table

@@ -1,0 +1,115 @@
+"""The frame that leaves the house: new values in, identifiers out or renumbered, rows shuffled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels
+from microagg.tables.frames import Frame
+
+__all__ = ["outgoing"]
+
+
+def outgoing(
+    frame: Frame,
+    values: Mapping[Any, Floats],
+    *,
+    whole: Collection[Any] = (),
+    drop: Collection[Any] = (),
+    renumber: Collection[Any] = (),
+    shuffle: bool = False,
+) -> tuple[Any, Labels | None]:
+    """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
+
+    Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
+    never from a seed: who knows the seed could undo them.
+    """
+    native = frame.replace(values, whole=list(whole))
+    chance = np.random.default_rng()
+    for name in renumber:
+        codes, levels = frame.levels(name)
+        missing = np.zeros(len(codes), dtype=bool)
+        if levels and levels[-1] is None:
+            missing = codes == len(levels) - 1
+        numbers = 1 + chance.permutation(len(levels))
+        native = _with_whole_numbers(native, frame.names.index(name), numbers[codes], missing)
+    if drop:
+        native = _without(native, [j for j, name in enumerate(frame.names) if name not in drop])
+    if not shuffle:
+        return native, None
+    order = chance.permutation(len(frame))
+    return _reordered(native, order), order
+
+
+def _is_pandas(native: Any) -> bool:
+    return hasattr(native, "iloc")
+
+
+def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if _is_pandas(native):
+        series = native.iloc[:, at]
+        kind = "Int64" if missing.any() else "int64"
+        new = type(series)(values, index=native.index).astype(kind)
+        new[missing] = None if missing.any() else new[missing]
+        result = native.copy(deep=False)
+        result.isetitem(at, new)
+        return result
+    array = pa.array(values, mask=missing)
+    if isinstance(native, pa.Table):
+        return native.set_column(at, pa.field(native.column_names[at], pa.int64()), array)
+    wrapped = nw.from_native(native, eager_only=True)
+    series = nw.new_series(
+        wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation
+    )
+    return wrapped.with_columns(series).to_native()
+
+
+def _without(native: Any, keep: list[int]) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if _is_pandas(native):
+        return native.iloc[:, keep]
+    if isinstance(native, pa.Table):
+        return _with_pandas_notes_of_its_own(native.select(keep))
+    return nw.from_native(native, eager_only=True)[:, keep].to_native()
+
+
+def _with_pandas_notes_of_its_own(table: Any) -> Any:
+    """Let what pandas noted in the schema tell of the columns that are still there."""
+    notes = (table.schema.metadata or {}).get(b"pandas")
+    if notes is None:
+        return table
+    there = set(table.column_names)
+    metadata = dict(table.schema.metadata)
+    try:
+        described = json.loads(notes)
+        described["columns"] = [c for c in described["columns"] if c["field_name"] in there]
+        described["index_columns"] = [
+            c for c in described["index_columns"] if not isinstance(c, str) or c in there
+        ]
+        metadata[b"pandas"] = json.dumps(described).encode()
+    except (ValueError, KeyError, TypeError):  # notes of some other kind, which nobody needs
+        del metadata[b"pandas"]
+    return table.replace_schema_metadata(metadata)
+
+
+def _reordered(native: Any, order: Labels) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if _is_pandas(native):
+        result = native.iloc[order]
+        index = native.index
+        automatic = type(index).__name__ == "RangeIndex" and index.name is None
+        return result.reset_index(drop=True) if automatic else result
+    if isinstance(native, pa.Table):
+        return native.take(order)
+    return nw.from_native(native, eager_only=True)[order.tolist(), :].to_native()
