@@ -44,9 +44,7 @@ class Harm:
     """Share if this column is coarsened to at most ten levels and the others stay; None as above."""
 
 
-def rank(
-    both: Pair, known: Mapping[Any, Known], k: int, *, in_full: int = _IN_FULL
-) -> list[Harm]:
+def rank(both: Pair, known: Mapping[Any, Known], k: int, *, in_full: int = _IN_FULL) -> list[Harm]:
     """Rank the known columns, the most harmful one first.
 
     The order is by what a column adds at both ends, to the protected columns alone and to all the others:
@@ -72,7 +70,11 @@ def rank(
     for name, labels in _leaving_out(others, {name: known[name] for name in by_alone[:in_full]}):
         coarse = combine([labels, coarsened(known[name])])
         harms[name] = Harm(
-            name, harms[name].distinct, alone[name], _share_below(labels, k), _share_below(coarse, k)
+            name,
+            harms[name].distinct,
+            alone[name],
+            _share_below(labels, k),
+            _share_below(coarse, k),
         )
     return sorted(harms.values(), key=_place)
 
