@@ -12,7 +12,9 @@ from microagg.groups import Floats, Labels, canonical_labels
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["classes", "count_combinations"]
+__all__ = ["classes", "combine", "count_combinations"]
+
+_LARGEST = 2**62
 
 
 def count_combinations(table: pa.Table, columns: Sequence[Any]) -> Labels:
@@ -38,6 +40,33 @@ def classes(X: Floats) -> Labels:
     labels = np.empty(len(X), dtype=np.int64)
     labels[rows.flatten().to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
     return canonical_labels(labels)
+
+
+def combine(columns: Sequence[Labels]) -> Labels:
+    """Label the records so that two have the same label exactly if they agree in all columns.
+
+    Columns hold whole numbers from −1 up. Labels are numbered 0, 1, … by first appearance in row order.
+
+    >>> combine([np.array([0, 1, 0, 1]), np.array([-1, 5, -1, 7])]).tolist()
+    [0, 1, 0, 2]
+    """
+    labels = np.zeros(len(columns[0]), dtype=np.int64)
+    combinations = 1  # that the labels can tell apart
+    for column in columns:
+        levels = int(column.max()) + 2
+        if combinations > _LARGEST // levels:
+            labels = _dense(labels)
+            combinations = int(labels.max()) + 1
+        labels = labels * levels + (column + 1)
+        combinations *= levels
+    return _dense(labels)
+
+
+def _dense(labels: Labels) -> Labels:
+    """Number the distinct values by first appearance."""
+    import pyarrow as pa
+
+    return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _plain(table: pa.Table, columns: Sequence[Any] | None = None) -> pa.Table:

@@ -4,14 +4,17 @@ Each original record is compared with all protected ones, in z-scores of the ori
 who holds the true values guesses one of the nearest; if the record's own twin is among m equally
 near ones, the guess is right with a chance of 1/m. The linkage is the mean of these chances.
 
-Protected rows repeat, so that only the distinct ones are searched: a tree holds
-them, and a record's search starts with the distance to its own twin as the radius.
+An attacker may know more about a record, exactly: columns that were left as they are. Records that
+agree in these form a block, and only the protected records of its own block are compared with a record.
+
+Protected rows repeat, so that only the distinct ones of a block are searched, with the
+distance to a record's own twin as the radius: in a tree, or one after the other where they are few.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -19,6 +22,7 @@ import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_sizes
+from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
 
 __all__ = ["Linkage", "check_sample", "link", "sample_for"]
@@ -26,6 +30,8 @@ __all__ = ["Linkage", "check_sample", "link", "sample_for"]
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 _EQUAL = 1e-9
 _ROWS_AT_ONCE = 8192
+# Up to this many distinct protected rows in a block, looking at each is faster than a tree.
+_FEW_POINTS = 256
 # Beyond this many records, linkage that nobody asked for by name is estimated from a sample.
 _EXACT_UP_TO = 20_000
 _SAMPLE = 10_000
@@ -53,6 +59,7 @@ def sample_for(n: int) -> int | None:
 def link(
     both: Pair,
     *,
+    blocks: Labels | None = None,
     sample: int | None = None,
     random_state: int | None = 0,
     progress: Callable[[int], None] | None = None,
@@ -62,14 +69,17 @@ def link(
     Parameters
     ----------
     both : the two tables
-    sample : try so many records only; None or n and more: all, which is exact
+    blocks : labels 0, 1, … of the records that an attacker can tell apart without the protected columns;
+        None: one block
+    sample : try this number of records only; None or n and more: all, which is exact
     progress : called now and then with the number of records done
 
     O(n log n) for few columns; the share of the tree that is visited grows with d.
     """
     n = len(both)
     rows = _sampled_rows(n, sample, random_state)
-    credit = _credits(*both.scaled, both.classes, rows, progress)
+    blocks = np.zeros(n, dtype=np.int64) if blocks is None else blocks
+    credit = _credits(both, blocks, rows, progress)
     share = float(credit[rows].sum() / len(rows))
     if len(rows) == n:
         return Linkage(share, share, share, n, sampled=False)
@@ -92,31 +102,65 @@ def _sampled_rows(n: int, sample: int | None, random_state: int | None) -> Label
     return np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
 
 
-def _credits(
-    Z: Floats, twins: Floats, own: Labels, rows: Labels, progress: Callable[[int], None] | None
-) -> Floats:
-    """1/m for each row whose twin is among the m nearest protected records, else 0."""
-    from microagg.kernels.kd_tree import build, for_thread
-    from microagg.kernels.rivals import credit_links
+class _Candidates:
+    """The distinct protected rows of each block, those of one block side by side."""
 
-    points = twins[np.unique(own, return_index=True)[1]]
-    sizes = group_sizes(own)
-    tree = build(points, np.arange(len(points)))
+    def __init__(self, both: Pair, blocks: Labels) -> None:
+        own = combine([blocks, both.classes])
+        first = np.unique(own, return_index=True)[1]
+        order = np.argsort(blocks[first], kind="stable")
+        self.points = both.scaled[1][first[order]]
+        self.sizes = group_sizes(own)[order]  # the records that have this row
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        self.own = place[own]  # where each record's own row is
+        self.ends = np.cumsum(group_sizes(blocks[first]))
+        self.starts = np.concatenate([[0], self.ends[:-1]])
+
+
+def _credits(
+    both: Pair, blocks: Labels, rows: Labels, progress: Callable[[int], None] | None
+) -> Floats:
+    """1/m for each row whose twin is among the m nearest protected records of its block, else 0."""
+    from microagg.kernels.kd_tree import Tree, build, for_thread
+    from microagg.kernels.rivals import credit_links, credit_links_by_scan
+
+    Z, twins = both.scaled
     squared = np.square(Z - twins).sum(axis=1)
     inner, outer = squared * (1 - _EQUAL) ** 2, squared * (1 + _EQUAL) ** 2
-    # Records of the same part of the tree one after the other find it in the cache.
-    rows = rows[np.argsort(tree.leaf_of[own[rows]], kind="stable")]
+    among = _Candidates(both, blocks)
     credit = np.zeros(len(Z))
 
-    def work(some: Labels) -> int:
-        credit_links(Z, some, inner, outer, for_thread(tree), sizes, credit)
+    def pieces() -> Iterator[tuple[Labels, Tree | None, Labels]]:
+        """Give rows with a tree of their block and its sizes, or rows of small blocks and all sizes."""
+        for some, few in _by_block(rows, blocks, among):
+            tree, sizes = None, among.sizes
+            order = among.own[some]
+            if not few:
+                start, end = (bounds[blocks[some[0]]] for bounds in (among.starts, among.ends))
+                tree, sizes = (
+                    build(among.points[start:end], np.arange(end - start)),
+                    sizes[start:end],
+                )
+                order = tree.leaf_of[order - start]
+            # Records of the same part of the tree one after the other find it in the cache.
+            some = some[np.argsort(order, kind="stable")]
+            for at in range(0, len(some), _ROWS_AT_ONCE):
+                yield some[at : at + _ROWS_AT_ONCE], tree, sizes
+
+    def work(piece: tuple[Labels, Tree | None, Labels]) -> int:
+        some, tree, sizes = piece
+        if tree is None:
+            begin, end = among.starts[blocks[some]], among.ends[blocks[some]]
+            credit_links_by_scan(Z, some, inner, outer, among.points, sizes, begin, end, credit)
+        else:
+            credit_links(Z, some, inner, outer, for_thread(tree), sizes, credit)
         return len(some)
 
-    parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
     done = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            for count in pool.map(work, parts):
+            for count in pool.map(work, pieces()):
                 done += count
                 if progress is not None:
                     progress(done)
@@ -124,6 +168,17 @@ def _credits(
             pool.shutdown(cancel_futures=True)
             raise
     return credit
+
+
+def _by_block(rows: Labels, blocks: Labels, among: _Candidates) -> Iterator[tuple[Labels, bool]]:
+    """Give the rows of all blocks with few candidates together, then those of each other block."""
+    few = (among.ends - among.starts <= _FEW_POINTS)[blocks[rows]]
+    if few.any():
+        yield rows[few], True
+    if not few.all():
+        others = rows[~few][np.argsort(blocks[rows[~few]], kind="stable")]
+        for some in np.split(others, np.flatnonzero(np.diff(blocks[others])) + 1):
+            yield some, False
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:

@@ -1,0 +1,231 @@
+"""Signs that columns left as they are tell more than the k of a release says: facts, no words.
+
+Three things fool people. Records of one person, household or firm that make up a group: k records, but not
+k units. Identifiers, also those that are missing in places or stand in several records. And columns
+from which a protected one can be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels, group_sizes
+from microagg.measure.classes import combine
+from microagg.measure.known import Known
+from microagg.measure.pairs import Pair
+
+__all__ = [
+    "Determined",
+    "Identifier",
+    "UnitsInGroups",
+    "determines",
+    "identifier",
+    "units_in_groups",
+]
+
+# Random groups to compare with, at least.
+_GROUPS_BY_CHANCE = 20_000
+
+# A unit has rarely more records than five years have months; fewer values are a classification.
+_RECORDS_OF_A_UNIT = 60
+_FEWEST_UNITS = 10
+# Random groups must mostly hold k units, and this many more of the real groups must not.
+_RARE_BY_CHANCE = 0.25
+_EXCESS = 0.1
+
+_NEARLY_ALL = 0.9
+# An identifier that repeats has at most this many records a value, and at least this many values;
+# more of them if they are numbers, since in a small table those of any quantity hardly repeat.
+_RECORDS_OF_AN_ID = 5
+_FEWEST_IDS = 10
+_FEWEST_NUMBERED_IDS = 100
+
+_RANK_CORRELATION = 0.99
+_FEWEST_RECORDS = 10
+# A function is told of only where it is no accident: each value was seen in this many records on
+# average, and this many of them would differ from others of the same value if it had no say.
+_RECORDS_OF_A_LEVEL = 10
+_DIFFERENT_BY_CHANCE = 10
+
+
+@dataclass(frozen=True)
+class UnitsInGroups:
+    """How many different values of a column the groups hold; shares of groups are from 0 to 1.
+
+    A missing value counts as different from all others.
+    """
+
+    groups: int
+    distinct: int
+    """Distinct values in the table, missing ones aside."""
+    one_value: float
+    """Share of groups in which the column has one value throughout."""
+    below_k: float
+    """Share of groups with fewer than k distinct values."""
+    one_value_by_chance: float
+    """What ``one_value`` would be if groups of the same sizes were drawn at random."""
+    below_k_by_chance: float
+    """The same for ``below_k``."""
+    looks_like_unit: bool
+    """Whether the values look like persons, households or firms that groups fail to mix."""
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """How far the values of a column point to single records."""
+
+    present: int
+    """Records with a value."""
+    distinct: int
+    """Distinct values."""
+    single: int
+    """Records whose value no other record has."""
+    how: str | None
+    """"distinct" (wherever present), "nearly distinct" (90 % and more), "repeats" (many values that few
+    records each have, no measurement and no date), or None: no sign of an identifier."""
+
+
+@dataclass(frozen=True)
+class Determined:
+    """A protected column that follows from a known one."""
+
+    known: Any
+    protected: Any
+    records: int
+    """Records in which the known one is present."""
+    rank_correlation: float | None
+    """Spearman's; None if the known one has no order."""
+    function: bool
+    """Whether records with equal known values have equal protected ones, throughout."""
+
+
+def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
+    """Count the different values of a column in the groups 0, 1, …, and in random ones.
+
+    Random groups are drawn with a fixed seed, all records at a time, until there are 20,000.
+
+    >>> found = units_in_groups(np.array([0, 0, 1, 1]), Known(np.array([0, 0, 1, 2])), k=2)
+    >>> found.one_value, found.below_k, round(found.one_value_by_chance, 2)
+    (0.5, 0.5, 0.17)
+    """
+    codes = column.codes.copy()
+    missing = np.flatnonzero(codes < 0)
+    codes[missing] = len(codes) + np.arange(len(missing))
+    groups = len(group_sizes(labels))
+    one_value, below_k = _homogeneous(labels, codes, k)
+    rng = np.random.default_rng(0)
+    times = -(-_GROUPS_BY_CHANCE // groups)
+    drawn = [_homogeneous(labels, rng.permutation(codes), k) for _ in range(times)]
+    one_by_chance, below_by_chance = np.mean(drawn, axis=0).tolist()
+    sizes = column.sizes[column.sizes > 0]
+    excess = max(one_value - one_by_chance, below_k - below_by_chance)
+    return UnitsInGroups(
+        groups=groups,
+        distinct=len(sizes),
+        one_value=one_value,
+        below_k=below_k,
+        one_value_by_chance=one_by_chance,
+        below_k_by_chance=below_by_chance,
+        looks_like_unit=bool(
+            column.kind in ("whole", "other")
+            and len(sizes) >= _FEWEST_UNITS
+            and np.median(sizes) <= _RECORDS_OF_A_UNIT
+            and below_by_chance <= _RARE_BY_CHANCE
+            and excess >= _EXCESS
+        ),
+    )
+
+
+def identifier(column: Known) -> Identifier:
+    """Tell whether a column's values, missing ones aside, point to single records or few.
+
+    >>> identifier(Known(np.array([2, -1, 0, -1, -1, 1]))).how
+    'distinct'
+    """
+    sizes = column.sizes
+    present, distinct = int(sizes.sum()), int(np.count_nonzero(sizes))
+    how = None
+    if present < 2:
+        how = None
+    elif distinct == present:
+        how = "distinct"
+    elif distinct >= _NEARLY_ALL * present:
+        how = "nearly distinct"
+    elif column.kind in ("whole", "other") and distinct >= present / _RECORDS_OF_AN_ID:
+        fewest = _FEWEST_NUMBERED_IDS if column.kind == "whole" else _FEWEST_IDS
+        how = "repeats" if distinct >= fewest else None
+    return Identifier(present, distinct, int(np.sum(sizes == 1)), how)
+
+
+def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
+    """Find protected columns that follow from known ones, by their original values.
+
+    Either by order: Spearman's rank correlation is 0.99 or more, or −0.99 or less; ties have their
+    mean rank, records where the known value is missing are left aside, and fewer than ten
+    records tell nothing. Or as a function of a value that many records share, whatever its order.
+
+    Each column is sorted once; then O(n) for each pair of columns.
+    """
+    columns = dict(zip(both.names, map(_numbered, both.original.T), strict=True))
+    ranks = {name: _ranks(codes) for name, codes in columns.items()}
+    return [
+        found
+        for name, column in known.items()
+        for found in _determined_by(name, column, columns, ranks)
+    ]
+
+
+def _determined_by(
+    name: Any, column: Known, columns: Mapping[Any, Labels], ranks: Mapping[Any, Floats]
+) -> Iterator[Determined]:
+    present = column.codes >= 0
+    records = int(present.sum())
+    if records < _FEWEST_RECORDS:
+        return
+    codes = column.codes[present]
+    own = _ranks(codes)
+    for protected, values in columns.items():
+        there = values if records == len(values) else values[present]
+        others = ranks[protected] if records == len(values) else _ranks(there)
+        correlation = float(own @ others) if column.ordered else None
+        function = _is_function(codes, column.distinct, there)
+        if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
+            yield Determined(name, protected, records, correlation, function)
+
+
+def _is_function(codes: Labels, distinct: int, values: Labels) -> bool:
+    """Whether the values follow from the codes, and not by accident."""
+    n = len(codes)
+    sizes = group_sizes(values)
+    if n < _RECORDS_OF_A_LEVEL * distinct or np.count_nonzero(sizes) > distinct:
+        return False
+    differ = 1 - float(np.square(sizes / n).sum())
+    if (n - distinct) * differ < _DIFFERENT_BY_CHANCE:
+        return False
+    return int(combine([codes, values]).max()) + 1 == distinct
+
+
+def _homogeneous(labels: Labels, codes: Labels, k: int) -> tuple[float, float]:
+    """Share of groups with one code, and with fewer than k distinct ones."""
+    combination = combine([labels, codes])
+    group = np.empty(int(combination.max()) + 1, dtype=np.int64)
+    group[combination] = labels
+    distinct = group_sizes(group)
+    return float(np.mean(distinct == 1)), float(np.mean(distinct < k))
+
+
+def _numbered(values: Floats) -> Labels:
+    """Number the distinct values in ascending order."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def _ranks(codes: Labels) -> Floats:
+    """Mean ranks of ascending codes, less their mean, as a vector of length 1; all 0 if constant."""
+    sizes = group_sizes(codes)
+    middle = np.cumsum(sizes) - sizes / 2 - len(codes) / 2  # 0 on average over the records
+    length = float(np.sqrt(np.square(middle) @ sizes))
+    return middle[codes] / length if length > 0 else np.zeros(len(codes))
