@@ -63,6 +63,27 @@ class Analysis:
         return float(min(estimate.overlap for estimate in self.estimates))
 
 
+    def safe(self, least: int) -> dict[str, Any]:
+        """Plain data without estimates of groups of fewer than ``least`` records.
+
+        Where one group is left out, the next smallest is left out with it: the mean of all records
+        would give the only one back by subtraction.
+        """
+        small = [e for e in self.estimates if e.records < least]
+        shown = [e for e in self.estimates if e.records >= least]
+        if self.kind == "means" and self.left_out + len(small) == 1 and shown:
+            shown.remove(min(shown, key=lambda e: e.records))
+        return {
+            "formula": self.formula,
+            "kind": self.kind,
+            "overlap": float(np.mean([e.overlap for e in shown])) if shown else None,
+            "worst": min((e.overlap for e in shown), default=None),
+            "left_out": self.left_out + len(self.estimates) - len(shown),
+            "least": least,
+            "estimates": [dict(vars(e)) for e in shown],
+        }
+
+
 Wanted = str | Sequence[Any]
 
 

@@ -18,6 +18,7 @@ from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.pairs import Pair, pair
 from microagg.settings import check_k
+from microagg.words import names, plural
 
 __all__ = ["Ask", "Risk", "risk"]
 
@@ -203,7 +204,11 @@ def risk(
         sample=sample,
         random_state=random_state,
     )
-    return risk_of(pair(original, protected, columns, leave_out=ask.confidential), ask)
+    found = risk_of(pair(original, protected, columns, leave_out=ask.confidential), ask)
+    for name, column in found.diversity.items():
+        if column.homogeneous:
+            warnings.warn(agreement_words(name, column), DisclosureRiskWarning, stacklevel=2)
+    return found
 
 
 def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
@@ -252,23 +257,15 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
                 "confidential column is one left as it was. Name another, or leave it out."
             )
         found[name] = diversity(after, name, both.classes)
-        agreeing = found[name].homogeneous
-        if agreeing:
-            _warn_of_agreement(name, agreeing, found[name].records_disclosed, both.classes)
     return found
 
 
-def _warn_of_agreement(name: Any, agreeing: list[int], records: int, own: Labels) -> None:
-    """Name the classes by a row each, never by values."""
-    first = np.unique(own, return_index=True)[1]
-    rows = listed((int(first[c]) + 1 for c in agreeing), limit=10)
-    warnings.warn(
-        f"All records agree in the confidential column {shown(name)} in {len(agreeing)} of "
-        f"{len(first)} groups: whoever knows that a person is among these {records} records knows the "
-        f"value. Groups by their first row (the first record is row 1): {rows}. Raise k, or protect "
-        "that column too.",
-        DisclosureRiskWarning,
-        stacklevel=5,
+def agreement_words(name: Any, found: Diversity) -> str:
+    """Say that the records of some groups agree in a confidential column; no value is named."""
+    return (
+        f"In {plural(len(found.homogeneous), 'group')} with {plural(found.records_disclosed, 'record')} all "
+        f"agree in the confidential {names([name])}: whoever knows that a person is among them knows the "
+        "value."
     )
 
 

@@ -1,92 +1,163 @@
-"""The public variant of a report: nothing that could help to reveal a record.
+"""The public report: what may stand beside the released file.
 
-It is read by those who may have the released file and know much else. So it has
-no extreme quantiles of the original, no estimate of any group, no group under k and no
-share of a single record. What is left are statistics of all records, to three digits, so that they
-cannot be solved for a value. The hash of the input is left out too: who knows all records but one
-could try values for that one.
+It is made from the released table and the plan, and from nothing else, but for a few figures given as
+bands (:mod:`microagg.report.bands`). Whoever has the file could make all the rest; a measure that is
+added elsewhere stays private until it is added here. Left out of the plan are the seed, with which the
+search could be replayed, and the thresholds that the board set.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["without_what_reveals"]
+import numpy as np
+
+from microagg.evidence import Evidence
+from microagg.groups import Floats, group_sizes
+from microagg.measure.classes import classes, combine
+from microagg.measure.known import known_columns
+from microagg.measure.pictured import bin_cuts, class_sizes
+from microagg.plan import Accept, Plan, Roles
+from microagg.registry import find
+from microagg.report.bands import band
+from microagg.report.model import versions
+from microagg.tables.frames import Frame
+from microagg.tables.matrix import columns_matrix
+from microagg.words import few_digits, names
+
+__all__ = ["Bands", "public_model"]
 
 _DIGITS = 3
-_QUARTILES = ("0.25", "0.5", "0.75")
-_EXACT = {"cuts", "created", "sha256"}  # known from the released file, or no number
+_MOST_CORRELATIONS = 40
 
 
-def without_what_reveals(model: dict[str, Any]) -> dict[str, Any]:
-    """Return a model with what could reveal a record taken out."""
-    found = dict(model)
-    paths = [file["path"] for file in model["files"].values() if file]
-    found["files"] = {
-        name: file
-        and {
-            "path": Path(file["path"]).name,
-            "sha256": file["sha256"] if name == "output" else None,
-        }
-        for name, file in model["files"].items()
-    }
-    found["repeat"] = _without_folders(model["repeat"], paths)
-    if model["kind"] == "release":
-        found["utility"] = _utility(model["utility"])
-        found["risk"] = _risk(model["risk"])
-        sizes = [row for row in model["pictures"]["class_sizes"] if row["size"] >= model["k"]]
-        found["pictures"] = {**model["pictures"], "class_sizes": sizes}
-        if model["alternatives"]:
-            found["alternatives"] = _rounded(model["alternatives"])
+@dataclass(frozen=True)
+class Bands:
+    """The only figures that come from originals: each one of a few ranges."""
+
+    information_loss: str
+    record_linkage_alone: str
+    record_linkage_with_known: str
+    unique_before: str
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Bands:
+        """Put the figures of the evidence into bands."""
+        return cls(
+            information_loss=band(evidence.utility.information_loss),
+            record_linkage_alone=band(100 * evidence.alone.record_linkage),
+            record_linkage_with_known=band(100 * evidence.with_known.record_linkage),
+            unique_before=band(100 * evidence.alone.unique_before),
+        )
+
+
+def public_model(
+    released: Frame, plan: Plan, roles: Roles, bands: Bands, file: tuple[str, str] | None
+) -> dict[str, Any]:
+    """Gather what the public page shows.
+
+    Parameters
+    ----------
+    released : the table as it was released
+    plan, roles : what was decided
+    bands : loss, linkage and uniqueness as ranges
+    file : name and hash of the released file, if there is one
+    """
+    matrix = columns_matrix(released, roles.protected)
+    alone = classes(matrix)
+    known = known_columns(released, roles.known)
+    with_known = combine([alone, *(column.codes for column in known.values())])
+    sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
+    public_plan = replace(plan, seed=0, accept=Accept(), notes={})
     return {
-        name: _rounded(value) if name in ("utility", "risk", "pictures", "comparison") else value
-        for name, value in found.items()
+        "kind": "public",
+        "public": True,
+        "records": len(released),
+        "k": plan.k,
+        "unit": None if roles.unit is None else str(roles.unit),
+        "columns": {
+            "protected": [str(name) for name in roles.protected],
+            "confidential": [str(name) for name in roles.confidential],
+            "known": [str(name) for name in roles.known],
+            "renumbered": [str(name) for name in roles.renumbered],
+        },
+        "methods": [
+            {
+                "columns": names(block.columns or (), 12),
+                "method": block.method,
+                "paper": find(block.method).paper,
+                "summary": find(block.method).summary,
+                "k": block.k,
+                "per_column": block.per_column,
+                "released": block.released,
+            }
+            for block in plan.blocks
+        ],
+        "plan": public_plan.as_dict() if _all_text(roles) else None,
+        "bands": asdict(bands),
+        "classes": {
+            "alone": _classes(sizes, plan.k, len(released)),
+            "with_known": _classes(all_sizes, plan.k, len(released)),
+        },
+        "pictures": {
+            "distributions": {
+                str(name): _distribution(values, max(plan.k, 3))
+                for name, values in zip(roles.protected, matrix.T, strict=True)
+            },
+            "class_sizes": class_sizes(sizes),
+            "correlations": _correlations(matrix),
+        },
+        "files": {"output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}},
+        "repeat": versions(),
     }
 
 
-def _without_folders(repeat: dict[str, Any], paths: list[str]) -> dict[str, Any]:
-    """Name files without the folders they are in, which tell about the machine."""
-    words = repeat["words"]
-    if words is None:
-        return repeat
-    import shlex
-
-    plain = [Path(word).name if word in paths or word.endswith(".html") else word for word in words]
-    return {**repeat, "words": plain, "command": shlex.join(plain)}
+def _all_text(roles: Roles) -> bool:
+    named = [*roles.protected, *roles.dropped, *roles.renumbered, *roles.released]
+    return all(isinstance(name, str) for name in named)
 
 
-def _utility(utility: dict[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in utility.items() if name != "quantile_deviations"}
-    rows = [[row[q] for q in _QUARTILES] for row in utility["quantile_deviations"].values()]
-    flat = [value for row in rows for value in row]
-    found["quantile_deviation"] = sum(flat) / len(flat)
-    found["analyses"] = [
-        {name: value for name, value in analysis.items() if name not in ("estimates", "worst")}
-        for analysis in utility["analyses"]
-    ]
+def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
+    """Records that agree, counted in the released table."""
+    return few_digits(
+        {
+            "smallest_class": int(sizes.min()),
+            "classes": len(sizes),
+            "unique": float(np.sum(sizes == 1) / n),
+            "below_k": float(sizes[sizes < k].sum() / n),
+        },
+        _DIGITS,
+    )
+
+
+def _distribution(values: Floats, least: int) -> dict[str, Any]:
+    """Counts of a released column in bins of at least ``least`` records."""
+    cuts = bin_cuts(values)
+    counts = np.bincount(np.searchsorted(cuts, values, "right"), minlength=len(cuts) + 1)
+    keep: list[float] = []
+    kept = [0]
+    for cut, count in zip([*cuts.tolist(), None], counts.tolist(), strict=True):
+        kept[-1] += count
+        if cut is not None and kept[-1] >= least:
+            keep.append(cut)
+            kept.append(0)
+    while len(kept) > 1 and kept[-1] < least:
+        last = kept.pop()
+        kept[-1] += last
+        keep.pop()
+    return {"cuts": keep, "after": kept}
+
+
+def _correlations(matrix: Floats) -> list[list[float]] | None:
+    """Correlations of the released columns; 0 with a column that is constant."""
+    if not 1 < matrix.shape[1] <= _MOST_CORRELATIONS or len(matrix) < 2:
+        return None
+    moved = matrix - matrix[0]
+    scaled = moved / np.where(np.abs(moved).max(axis=0) > 0, np.abs(moved).max(axis=0), 1.0)
+    centred = scaled - scaled.mean(axis=0)
+    length = np.sqrt(np.square(centred).sum(axis=0))
+    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
+    found: list[list[float]] = few_digits(np.clip(unit.T @ unit, -1, 1).tolist(), _DIGITS)
     return found
-
-
-def _risk(risk: dict[str, Any]) -> dict[str, Any]:
-    rules = {
-        name: {"percent": rule["percent"], "holds": rule["holds"]}
-        for name, rule in risk["dominance"].items()
-    }
-    secrets = {
-        name: {key: column[key] for key in ("distinct_l", "entropy_l", "t")}
-        for name, column in risk["diversity"].items()
-    }
-    return {**risk, "dominance": rules, "diversity": secrets}
-
-
-def _rounded(value: Any, name: str = "") -> Any:
-    """Numbers to three significant digits, however deep."""
-    if isinstance(value, dict):
-        return {key: _rounded(inner, key) for key, inner in value.items()}
-    if isinstance(value, list) and name not in _EXACT:
-        return [_rounded(inner, name) for inner in value]
-    if isinstance(value, float) and value and math.isfinite(value):
-        return float(f"{value:.{_DIGITS}g}")
-    return value

@@ -1,0 +1,224 @@
+"""The rules that make a caution: when a board must be told, and in which words.
+
+Every caution has a figure and says what to do. Names of columns are in it, values never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from microagg.evidence import Caution, Part
+from microagg.measure.harm import Harm, enough
+from microagg.measure.known import Known
+from microagg.measure.pairs import Pair
+from microagg.measure.risk import Risk, agreement_words
+from microagg.measure.signs import (
+    Determined,
+    UnitsInGroups,
+    determines,
+    identifier,
+    units_in_groups,
+)
+from microagg.plan import Plan, Roles
+from microagg.words import names, plural, share
+
+__all__ = [
+    "about_columns",
+    "about_groups",
+    "about_known",
+    "about_plan",
+    "about_row_labels",
+    "about_secrets",
+]
+
+_NAMED = 6  # columns that a sentence names
+
+
+def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
+    """Cautions that the plan alone calls for."""
+    found = []
+    if plan.k == 1:
+        found.append(
+            Caution(
+                "amber",
+                (),
+                "k = 1 protects nothing: every record may form a group of its own.",
+                "Choose k = 3 or more.",
+            )
+        )
+    each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
+    if each:
+        columns = tuple(name for block in each for name in block.columns or ())
+        found.append(
+            Caution(
+                "amber",
+                columns,
+                f"Each of {names(columns, _NAMED)} is protected by itself: every value is shared by at least "
+                f"{plan.k:,} records, but combinations of columns need not be, so this is no k-anonymity of "
+                "the records.",
+                "Protect the columns together, unless only one of them can be known to anybody.",
+            )
+        )
+    if not roles.confidential and roles.known:
+        found.append(
+            Caution(
+                "note",
+                (),
+                "No confidential column was named.",
+                "If all records of a group agree in a column that is left as it is, its value is disclosed "
+                "for all of them; name such columns as confidential to have that counted.",
+            )
+        )
+    return found
+
+
+def about_row_labels() -> Caution:
+    """Row labels of a pandas frame that single records out."""
+    return Caution(
+        "amber",
+        ("(index)",),
+        "All or nearly all row labels of the frame, its index, differ, and they are released.",
+        "They point to single records: reset the index before release.",
+    )
+
+
+def about_known(
+    k: int, both: Pair, known: Mapping[Any, Known], below_k: float, harms: Sequence[Harm]
+) -> list[Caution]:
+    """Say that k does not hold for an attacker who knows the columns left as they are."""
+    if not below_k or not known:
+        return []
+    worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
+    told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
+    drop = enough(both, known, k)
+    if drop is None:
+        way = ""
+    elif len(drop) == len(known):
+        way = " k holds only without any of them."
+    else:
+        way = f" Without {names(drop, _NAMED)} k would hold."
+    coarser = min(
+        (harm for harm in harms if harm.coarsened is not None),
+        key=lambda harm: harm.coarsened or 0.0,
+        default=None,
+    )
+    if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
+        way += f" Coarsening {names([coarser.name])} to ten levels would leave {share(coarser.coarsened)}."
+    return [
+        Caution(
+            "amber",
+            tuple(harm.name for harm in worst),
+            f"Whoever knows the columns left as they are finds {share(below_k)} of the records among fewer "
+            f"than {k:,} that look alike. Most harm, each known alone: {told}.",
+            f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
+        )
+    ]
+
+
+def about_columns(
+    roles: Roles, both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known]
+) -> list[Caution]:
+    """Identifiers left in the file, and columns from which a protected one follows."""
+    found = []
+    for name, column in known.items():
+        sign = identifier(column)
+        if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
+            found.append(_of_identifier(name, sign.how, sign.present, sign.distinct, len(both)))
+    for one in determines({**known, **secret}, both):
+        found.append(_of_determined(one))
+    return found
+
+
+def _of_identifier(name: Any, how: str, present: int, distinct: int, n: int) -> Caution:
+    where = "" if present == n else f" wherever it is present ({share(present / n)} of the records)"
+    if how == "repeats":
+        words = (
+            f"{names([name])} is left as it is and looks like an id that repeats: {distinct:,} different "
+            f"values in {plural(present, 'record')}."
+        )
+        advice = "Name it as unit if it numbers persons, households or firms; drop or renumber it."
+    else:
+        which = "all values differ" if how == "distinct" else "nearly all values differ"
+        words = f"In {names([name])}, left as it is, {which}{where}: it points to single records."
+        advice = "Drop or renumber it, or protect it."
+    return Caution("amber", (name,), words, advice)
+
+
+def _of_determined(one: Determined) -> Caution:
+    if one.rank_correlation is not None and abs(one.rank_correlation) >= 0.99:
+        how = f"the rank correlation is {one.rank_correlation:.3f}"
+    else:
+        how = "records that agree in it agree in the other"
+    return Caution(
+        "amber",
+        (one.known, one.protected),
+        f"The protected {names([one.protected])} follows from {names([one.known])}, which is left as it "
+        f"is: {how}.",
+        f"Protect {names([one.known])} too, or drop it.",
+    )
+
+
+def about_groups(
+    plan: Plan,
+    roles: Roles,
+    parts: Sequence[Part],
+    columns: Mapping[Any, Known],
+) -> list[Caution]:
+    """Records are not units: a column left, renumbered or dropped has few values in many groups."""
+    if plan.unit is not None:
+        return []
+    found = []
+    for name, column in columns.items():
+        for part in parts:
+            sign = units_in_groups(part.partition.labels, column, part.partition.k)
+            if sign.looks_like_unit:
+                found.append(_of_unit(name, sign, part.partition.k, name in roles.dropped))
+                break
+    return found
+
+
+def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
+    column = names([name])
+    one = f"{share(sign.one_value)} of the groups have one and the same {column} throughout"
+    few = f"{share(sign.below_k)} hold fewer than {k:,} different ones"
+    what = few if sign.one_value < 0.01 else f"{one}, and {few}" if k > 2 else one
+    tail = (
+        f"{column} is dropped, but whoever knows that unit finds its records."
+        if dropped
+        else f"k counts records, not {column}."
+    )
+    return Caution(
+        # Without the column in the file, nobody can read off which records belong together.
+        "warning" if dropped else "amber",
+        (name,),
+        f"{what[0].upper()}{what[1:]} (by chance, {share(sign.below_k_by_chance)}): {tail}",
+        f"Name {column} as unit, so that k counts its distinct values.",
+    )
+
+
+def about_secrets(risk: Risk) -> list[Caution]:
+    """Groups whose records agree in a confidential column, and rules of dominance that are broken."""
+    found = []
+    for name, column in risk.diversity.items():
+        if column.homogeneous:
+            found.append(
+                Caution(
+                    "warning",
+                    (name,),
+                    agreement_words(name, column),
+                    "Raise k, or protect that column too.",
+                )
+            )
+    for name, rule in risk.dominance.items():
+        if not rule.holds:
+            found.append(
+                Caution(
+                    "warning",
+                    (name,),
+                    f"In {plural(rule.classes_over, 'group')} one record makes up more than "
+                    f"{rule.percent:g} % of the total of {names([name])}.",
+                    "Raise k.",
+                )
+            )
+    return found
