@@ -20,7 +20,7 @@ from microagg.aggregate import aggregate as group_aggregate
 from microagg.errors import DisclosureRiskWarning, VerificationError, listed, shown
 from microagg.groups import Floats
 from microagg.partition import partition
-from microagg.progress import Report
+from microagg.progress import Listener
 from microagg.registry import find
 from microagg.results import Partition
 from microagg.settings import AGGREGATE_OF_COST, check_aggregate, check_effort, check_k, check_scale
@@ -217,7 +217,7 @@ def protect(
     per_column: bool = False,
     round: bool = False,  # noqa: A002 - the word that users look for
     random_state: int | None = 0,
-    progress: Report | None = None,
+    progress: Listener | None = None,
     **options: Any,
 ) -> Release:
     """Protect a table: replace values by those of groups of at least k similar records.

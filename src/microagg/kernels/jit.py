@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["compiled", "inner", "kernel"]
+__all__ = ["compiled", "kernel", "subkernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -15,7 +15,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function)
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call: no entry from Python saves compilation."""
     return compiled(function, no_cpython_wrapper=True)
 
