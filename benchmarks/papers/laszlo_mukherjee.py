@@ -106,7 +106,7 @@ def upper_bound(X: Floats, cluster: Labels, k: int) -> float:
         groups = 0
         for c in np.unique(cluster):
             inside = np.flatnonzero(cluster == c)
-            parts = method(Z[inside], k)
+            parts = method(Z[inside], k).labels
             labels[inside] = groups + parts
             groups += int(parts.max()) + 1
         best = min(best, sum_of_squares(Z, canonical_labels(labels)))

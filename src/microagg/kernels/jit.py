@@ -28,6 +28,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     """
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
     try:
-        return njit(**options, cache=True)(function)  # type: ignore[no-any-return]
+        machine_code: Callable[..., Any] = njit(**options, cache=True)(function)
     except RuntimeError:
-        return njit(**options)(function)  # type: ignore[no-any-return]
+        machine_code = njit(**options)(function)
+    return machine_code
