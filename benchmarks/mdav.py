@@ -13,7 +13,7 @@ from microagg.methods.fixed_size.mdav import mdav
 
 
 @njit(cache=True, nogil=True)
-def _distances(X, left, m, point, out):  # type: ignore[no-untyped-def]
+def _distances(X, left, m, point, out):
     for a in range(m):
         total = 0.0
         for j in range(point.size):
@@ -23,7 +23,7 @@ def _distances(X, left, m, point, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _take(X, left, m, seed, k, distance, total, labels, group):  # type: ignore[no-untyped-def]
+def _take(X, left, m, seed, k, distance, total, labels, group):
     """Label the seed and its k−1 nearest; close the gaps they leave; return how many are left."""
     _distances(X, left, m, X[left[seed]].copy(), distance)
     distance[seed] = -1.0
@@ -44,7 +44,7 @@ def _take(X, left, m, seed, k, distance, total, labels, group):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def plain_mdav(X, k):  # type: ignore[no-untyped-def]
+def plain_mdav(X, k):
     """Linear scans over what is left, on one core; the k nearest by partial selection."""
     n = len(X)
     labels, left, distance = np.empty(n, np.int64), np.arange(n), np.empty(n)
@@ -68,7 +68,7 @@ def compare(n: int, d: int, k: int) -> tuple[float, float, float]:
     X = fit_scale(raw).apply(raw)
     found: dict[str, Labels] = {}
     own, plain = best_in_turns(
-        lambda: found.update(own=mdav(X, k)),
+        lambda: found.update(own=mdav(X, k).labels),
         lambda: found.update(plain=plain_mdav(X, k)),
         rounds=2 if n <= 20_000 else 1,
     )

@@ -12,7 +12,7 @@ import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats
-from microagg.methods.variable_size.mst import cut
+from microagg.methods.variable_size.mst import cut_edges
 from microagg.methods.variable_size.spanning_tree import spanning_edges
 from microagg.progress import new_state
 
@@ -130,7 +130,7 @@ def largest_of_the_paper() -> None:
     tree = microagg.minimum_spanning_tree(X, scale="none")
     actions: list[Callable[[], object]] = [
         lambda: microagg.partition(X, K, method="mst", scale="none"),
-        lambda: cut(tree.first, tree.second, len(X), K),
+        lambda: cut_edges(tree.first, tree.second, len(X), K),
         lambda: microagg.partition(X, K, method="mst-d", scale="none", tree=tree),
         lambda: microagg.partition(X, K, method="mst-c", scale="none", tree=tree),
     ]

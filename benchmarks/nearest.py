@@ -36,7 +36,7 @@ def against_scikit_learn() -> None:
     )
 
 
-def growth(name: str, method, d: int, sizes: list[int]) -> None:  # type: ignore[no-untyped-def]
+def growth(name: str, method, d: int, sizes: list[int]) -> None:
     rows, seconds = [], []
     for n in sizes:
         X = normal(n, d)

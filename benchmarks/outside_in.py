@@ -10,16 +10,17 @@ from numba import njit
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.fixed_size.diameter import diameter
 from microagg.methods.fixed_size.gather import join_nearest
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.variable_size.v_mdav import v_mdav
+from microagg.results import Outcome
 
 
 @njit(cache=True, nogil=True)
-def _distance(X, row, point):  # type: ignore[no-untyped-def]
+def _distance(X, row, point):
     total = 0.0
     for j in range(point.size):
         total += (X[row, j] - point[j]) * (X[row, j] - point[j])
@@ -27,7 +28,7 @@ def _distance(X, row, point):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _first(X, left, m, point, sign):  # type: ignore[no-untyped-def]
+def _first(X, left, m, point, sign):
     """Place and distance of the record nearest (sign 1) to or farthest (−1) from a point."""
     place, least = -1, np.inf
     for a in range(m):
@@ -38,7 +39,7 @@ def _first(X, left, m, point, sign):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _take(left, m, place, labels, group):  # type: ignore[no-untyped-def]
+def _take(left, m, place, labels, group):
     """Label the record at a place and close the gap; return how many are left."""
     labels[left[place]] = group
     left[place : m - 1] = left[place + 1 : m].copy()
@@ -46,7 +47,7 @@ def _take(left, m, place, labels, group):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _gather(X, left, m, place, k, labels, group):  # type: ignore[no-untyped-def]
+def _gather(X, left, m, place, k, labels, group):
     total = X[left[place]].copy()
     m = _take(left, m, place, labels, group)
     for size in range(1, k):
@@ -57,7 +58,7 @@ def _gather(X, left, m, place, k, labels, group):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def plain_centroid(X, k):  # type: ignore[no-untyped-def]
+def plain_centroid(X, k):
     n = len(X)
     labels, left = np.full(n, -1), np.arange(n)
     m, group = n, 0
@@ -72,7 +73,7 @@ def plain_centroid(X, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def plain_diameter(X, k):  # type: ignore[no-untyped-def]
+def plain_diameter(X, k):
     """All pairs in every round: cubic time."""
     n = len(X)
     labels, left = np.full(n, -1), np.arange(n)
@@ -97,7 +98,7 @@ def plain_diameter(X, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def plain_v_mdav(X, k, gamma):  # type: ignore[no-untyped-def]
+def plain_v_mdav(X, k, gamma):
     """The distance of every record left to the group is kept up to date by scans."""
     n = len(X)
     labels, left, near = np.full(n, -1), np.arange(n), np.empty(n)
@@ -143,7 +144,7 @@ def data(kind: str, n: int, d: int) -> Floats:
     return fit_scale(X).apply(X)
 
 
-METHODS: dict[str, tuple[Callable[..., object], Callable[..., object], int]] = {
+METHODS: dict[str, tuple[Callable[..., Outcome], Callable[..., Labels], int]] = {
     "diameter": (diameter, plain_diameter, 2_000),
     "centroid": (centroid, plain_centroid, 20_000),
     "v-mdav, gamma 0.2": (
@@ -165,7 +166,7 @@ def against_plain() -> None:
         for d, k in [(4, 3), (10, 3), (10, 10)]:
             small, X = data("normal", 200, d), data("normal", n, d)
             assert np.array_equal(
-                canonical_labels(own(small, k)), canonical_labels(plain(small, k))
+                canonical_labels(own(small, k).labels), canonical_labels(plain(small, k))
             )
             a, b = best_in_turns(
                 lambda own=own, X=X, k=k: own(X, k),

@@ -42,11 +42,13 @@ def against_mdav() -> None:
 
             plain, own, fast = best_in_turns(
                 lambda k=k, X=X, to=found: keep("plain", lambda: plain_mdav(X, k), to),
-                lambda k=k, X=X, to=found: keep("mdav", lambda: mdav(X, k), to),
-                lambda k=k, X=X, to=found: keep("fast", lambda: auto(X, k, effort="fast"), to),
+                lambda k=k, X=X, to=found: keep("mdav", lambda: mdav(X, k).labels, to),
+                lambda k=k, X=X, to=found: keep(
+                    "fast", lambda: auto(X, k, effort="fast").labels, to
+                ),
             )
             (balanced,) = best_in_turns(
-                lambda k=k, X=X, to=found: keep("balanced", lambda: auto(X, k), to), rounds=1
+                lambda k=k, X=X, to=found: keep("balanced", lambda: auto(X, k).labels, to), rounds=1
             )
             loss = {name: sum_of_squares(X, labels) for name, labels in found.items()}
             for effort, seconds in (("fast", fast), ("balanced", balanced)):
@@ -82,7 +84,7 @@ def one(kind: str, n: int, k: int, effort: str) -> None:
     auto(records("normal", 3_000), k, effort=effort)
     X = records(kind, n)
     found: list[Labels] = []
-    (seconds,) = best_in_turns(lambda: found.append(auto(X, k, effort=effort)), rounds=1)
+    (seconds,) = best_in_turns(lambda: found.append(auto(X, k, effort=effort).labels), rounds=1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(seconds, sum_of_squares(X, canonical_labels(found[0])) / n, peak)
 

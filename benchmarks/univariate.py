@@ -45,7 +45,7 @@ def excess(x: Floats, theirs: np.ndarray, mine: np.ndarray) -> str:
     return f"+{100 * (ratio - 1):.2g} %"
 
 
-def fastest_variant(peer, n: int, k: int) -> tuple[str, int]:  # type: ignore[no-untyped-def]
+def fastest_variant(peer, n: int, k: int) -> tuple[str, int]:
     """The method and the stability of the peer that are fastest on some of so many values."""
     x = np.random.default_rng(1).random(min(n, max(100_000, 10 * k)))
     variants = [v for v in VARIANTS if v[0] != "simple" or k <= 100]
@@ -53,7 +53,7 @@ def fastest_variant(peer, n: int, k: int) -> tuple[str, int]:  # type: ignore[no
     return variants[int(np.argmin(best_in_turns(*runs, rounds=2)))]
 
 
-def against_peer(peer, n: int) -> None:  # type: ignore[no-untyped-def]
+def against_peer(peer, n: int) -> None:
     x = np.random.default_rng(0).random(n)
     rows = []
     for k in SIZES:
@@ -101,7 +101,7 @@ def against_peer(peer, n: int) -> None:  # type: ignore[no-untyped-def]
     )
 
 
-def against_namesakes(peer) -> None:  # type: ignore[no-untyped-def]
+def against_namesakes(peer) -> None:
     x = np.random.default_rng(0).random(1_000_000)
     rows = []
     for name, theirs in NAMESAKES.items():

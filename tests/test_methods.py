@@ -202,7 +202,7 @@ def test_progress_rises_to_all_records(method):
 def test_registry_row_is_complete(method):
     row = next(m for m in microagg.methods() if m.name == method)
     assert row.family
-    assert row.cost.startswith("O(")
+    assert row.time.startswith("O(")
     assert row.summary
     assert row.paper or row.family == "our own"
     assert row.guarantee in ("exact", "approximation", "heuristic")

@@ -14,7 +14,7 @@ from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.fixed_size.diameter import diameter
-from microagg.methods.variable_size.mst import cut
+from microagg.methods.variable_size.mst import cut_edges
 from microagg.methods.variable_size.spanning_tree import SpanningTree, spanning_edges
 from microagg.progress import new_state
 
@@ -106,7 +106,7 @@ def upper_bound(X: Floats, cluster: Labels, k: int) -> float:
         groups = 0
         for c in np.unique(cluster):
             inside = np.flatnonzero(cluster == c)
-            parts = method(Z[inside], k)
+            parts = method(Z[inside], k).labels
             labels[inside] = groups + parts
             groups += int(parts.max()) + 1
         best = min(best, sum_of_squares(Z, canonical_labels(labels)))
@@ -244,7 +244,7 @@ def seconds(n: int, d: int) -> tuple[float, float]:
     started = time.process_time()
     first, second, _ = spanning_edges(Z, new_state())
     built = time.process_time()
-    cut(first, second, n, K)
+    cut_edges(first, second, n, K)
     done = time.process_time()
     return done - started, done - built
 

@@ -9,7 +9,7 @@ import microagg
 from benchmarks.harness import best_in_turns
 from benchmarks.papers.pages import save, table, write
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 
 N = 1_000_000
 SIZES = [2, 5, 10, 30, 100, 300, 1000, 3000, 10000]
@@ -18,8 +18,8 @@ METHODS = ["simple", "simple-plus", "galil-park", "wilber", "staggered", "hansen
 LARGEST_K = {"simple": 300, "hansen-mukherjee": 300, "simple-plus": 1000}
 
 
-@entry
-def _prefix_sums(x, restart, s, q, ends, ends2):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _prefix_sums(x, restart, s, q, ends, ends2):
     """Sums of values and squares that begin anew every ``restart`` values; those of whole cells."""
     for t in range(x.size):
         start = t % restart == 0
@@ -29,8 +29,8 @@ def _prefix_sums(x, restart, s, q, ends, ends2):  # type: ignore[no-untyped-def]
         q[t + 1] = (0.0 if start else q[t]) + x[t] * x[t]
 
 
-@inner
-def _value(f, s, q, ends, ends2, restart, way, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _value(f, s, q, ends, ends2, restart, way, i, j):
     """f[i] and the cost of the group i..j−1 in plain doubles, as in sections 4, 4.1 and 4.3."""
     s1, s2 = s[j], q[j]
     if way == 1:  # restarted sums: add the cells between
@@ -47,8 +47,8 @@ def _value(f, s, q, ends, ends2, restart, way, i, j):  # type: ignore[no-untyped
     return v + s2 if way < 2 else v
 
 
-@entry
-def _simple_plus(k, way, restart, f, s, q, ends, ends2, back, rows, counts):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _simple_plus(k, way, restart, f, s, q, ends, ends2, back, rows, counts):
     for j in range(k, f.size):
         for i in range(max(back[j - 1], j - 2 * k + 1), j - k + 1):
             v = _value(f, s, q, ends, ends2, restart, way, i, j)
@@ -56,8 +56,8 @@ def _simple_plus(k, way, restart, f, s, q, ends, ends2, back, rows, counts):  # 
                 f[j], back[j] = v, i
 
 
-@inner
-def _later_wins(k, way, restart, f, s, q, ends, ends2, low, high, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _later_wins(k, way, restart, f, s, q, ends, ends2, low, high, j):
     if high > j - k:
         return False
     if low < j - 2 * k + 1:
@@ -67,8 +67,8 @@ def _later_wins(k, way, restart, f, s, q, ends, ends2, low, high, j):  # type: i
     )
 
 
-@entry
-def _staggered(k, way, restart, f, s, q, ends, ends2, back, rows, counts):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _staggered(k, way, restart, f, s, q, ends, ends2, back, rows, counts):
     """SMAWK on blocks of k columns; of level l, every 2^l-th column, the rows lie in rows[l]."""
     n = f.size - 1
     for first in range(k, n + 1, k):

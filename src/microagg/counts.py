@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
-from microagg.settings import check_k
+from microagg.settings import check_count, check_k
 
 __all__ = ["count_partitions"]
 
@@ -19,7 +19,7 @@ def count_partitions(n: int, k: int) -> int:
     >>> count_partitions(10, 3)
     2226
     """
-    n = check_k(n, n)
+    n = check_count("n, the number of records,", n)
     k = check_k(k, n)
     ways = [1] + [0] * n
     for m in range(k, n + 1):

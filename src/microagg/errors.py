@@ -6,6 +6,8 @@ Every message states the rule, the fact and the way out:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "DisclosureRiskWarning",
     "InputError",
@@ -55,12 +57,12 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def listed(names: object, limit: int = 12) -> str:
+def listed(names: Iterable[object], limit: int = 12) -> str:
     """Quote several names for a message, the first ``limit`` of them.
 
     >>> listed(["a", "b"]), listed(range(4), limit=2)
     ("'a', 'b'", '0, 1 and 2 more')
     """
-    quoted = [shown(name) for name in names]  # type: ignore[attr-defined]
+    quoted = [shown(name) for name in names]
     extra = len(quoted) - limit
     return ", ".join(quoted[:limit]) + (f" and {extra} more" if extra > 0 else "")

@@ -9,21 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import fit_scale, total_squares
+from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError
-from microagg.groups import Floats, canonical_labels, sum_of_squares
-from microagg.progress import STOP, Report, State, new_state, run_watched
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.results import Partition
-from microagg.settings import (
-    check_effort,
-    check_k,
-    check_random_state,
-    check_scale,
-    check_time_limit,
-)
-from microagg.tables.matrix import as_matrix
+from microagg.settings import check_effort, check_random_state, check_time_limit
 
-__all__ = ["lower_bound", "refine", "refined"]
+__all__ = ["bounded", "lower_bound", "refine", "refined"]
 
 
 def refine(
@@ -35,7 +28,7 @@ def refine(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
-    progress: Report | None = None,
+    progress: Listener | None = None,
 ) -> Partition:
     """Improve any partition, made here or elsewhere; the result is never worse.
 
@@ -66,31 +59,28 @@ def refine(
     >>> p.labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    check_scale(scale)
-    matrix = as_matrix(X)
-    k = check_k(k, len(matrix))
-    given = _checked_labels(labels, len(matrix), k)
     check_effort(effort)
     check_time_limit(time_limit)
     check_random_state(random_state)
+    records = prepare(X, k, scale)
+    given = _checked_labels(labels, len(records), records.k)
     settings = {"effort": effort, "time_limit": time_limit, "random_state": random_state}
     started = time.perf_counter()
-    scaled = fit_scale(matrix, scale).apply(matrix)
     before = Partition(
         labels=given,
-        k=k,
+        k=records.k,
         method="refine",
         scale=scale,
         options=settings,
-        sse=sum_of_squares(scaled, given),
-        sst=total_squares(matrix, scale),
+        sse=sum_of_squares(records.scaled, given),
+        sst=records.sst,
         seconds=time.perf_counter() - started,
     )
-    return refined(before, scaled, settings, progress)
+    return refined(before, records.scaled, settings, progress)
 
 
 def refined(
-    before: Partition, scaled: Floats, settings: Mapping[str, Any], progress: Report | None = None
+    before: Partition, scaled: Floats, settings: Mapping[str, Any], progress: Listener | None = None
 ) -> Partition:
     """Refine a partition of scaled records."""
     from microagg.methods.refine.refine import refine as search
@@ -99,7 +89,7 @@ def refined(
     state = new_state()
     labels = canonical_labels(
         run_watched(
-            lambda state: search(scaled, before.labels, before.k, progress=state, **settings),
+            lambda state: search(scaled, before.labels, before.k, state=state, **settings),
             progress,
             state=state,
             sst=before.sst,
@@ -127,7 +117,7 @@ def _checked_labels(labels: Any, n: int, k: int) -> Any:
     if smallest < k:
         raise InputError(
             f"k={k} needs groups of at least {k} records; the smallest group given has {smallest}. "
-            "Refinement keeps promises and cannot make them: use microagg.partition, or lower k."
+            "Refinement does not repair groups that are too small: use microagg.partition, or lower k."
         )
     return found
 
@@ -139,7 +129,7 @@ def lower_bound(
     scale: str = "zscore",
     effort: str = "fast",
     time_limit: float | None = None,
-    progress: Report | None = None,
+    progress: Listener | None = None,
 ) -> float:
     """Prove how small the SSE of any partition into groups of at least k can be at best.
 
@@ -171,20 +161,32 @@ def lower_bound(
     >>> bool(fast <= best <= partition(X, 3).sse)
     True
     """
-    check_scale(scale)
     check_effort(effort)
     check_time_limit(time_limit)
-    matrix = as_matrix(X)
-    k = check_k(k, len(matrix))
-    scaled = fit_scale(matrix, scale).apply(matrix)
+    return bounded(prepare(X, k, scale), effort, time_limit, progress)
+
+
+def bounded(
+    records: Prepared,
+    effort: str,
+    time_limit: float | None = None,
+    progress: Listener | None = None,
+) -> float:
+    """Bound the SSE of any partition of these records from below."""
+    scaled, k = records.scaled, records.k
 
     def work(state: State) -> float:
         from microagg.bounds.neighbours import neighbour_bound
 
         if effort == "fast" or k == 1:
-            return neighbour_bound(scaled, k, progress=state)
+            return neighbour_bound(scaled, k, state=state)
         from microagg.bounds.prices import price_bound
 
-        return price_bound(scaled, k, effort, time_limit, state)
+        return price_bound(scaled, k, effort, time_limit, start, state)
+
+    def start(seconds: float | None, state: State) -> Labels:
+        from microagg.methods.auto import auto
+
+        return auto(scaled, k, effort="fast", time_limit=seconds, state=state).labels
 
     return run_watched(work, progress)

@@ -6,25 +6,18 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from microagg.encode.scale import fit_scale, total_squares
+from microagg.encode.prepare import prepare
 from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.improve import lower_bound, refined
-from microagg.progress import STOP, Report, State, new_state, run_watched
+from microagg.improve import bounded, refined
+from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.registry import find
-from microagg.results import Partition, Proved
-from microagg.settings import (
-    check_effort,
-    check_k,
-    check_scale,
-    settings_of,
-)
-from microagg.tables.matrix import as_matrix
+from microagg.results import Outcome, Partition
+from microagg.settings import check_effort, settings_of
 
 __all__ = ["partition"]
 
-# Up to so many values the slowest algorithm for one column takes a fraction of a second.
-_QUICK = 20_000
+_QUICK = 20_000  # values of one column that the slowest algorithm cuts in a fraction of a second
 _EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
 
 
@@ -37,7 +30,7 @@ def partition(
     random_state: int | None = 0,
     refine: bool | str = False,
     bound: bool | str = False,
-    progress: Report | None = None,
+    progress: Listener | None = None,
     **options: Any,
 ) -> Partition:
     """Partition records into groups of at least k similar ones.
@@ -84,44 +77,42 @@ def partition(
     ([0, 0, 0, 1, 1, 1], [3, 3], 0.111)
     """
     chosen = find(method)
-    check_scale(scale)
     settings = settings_of(chosen, options, random_state)
     effort = _effort(refine, "balanced")
-    matrix = as_matrix(X)
-    k = check_k(k, len(matrix))
-    proof = _effort(bound, "balanced" if len(matrix) * max(k, 10) <= _EASILY_BOUND else "fast")
-    if chosen.one_column and matrix.shape[1] > 1:
+    records = prepare(X, k, scale)
+    n, n_columns = records.values.shape
+    k = records.k
+    proof = _effort(bound, "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast")
+    if chosen.one_column and n_columns > 1:
         raise InputError(
-            f"method {shown(method)} is for one column; the data have {matrix.shape[1]}. Use a method "
+            f"method {shown(method)} is for one column; the data have {n_columns}. Use a method "
             "for several columns, or protect(..., per_column=True) for each column by itself."
         )
 
     started = time.perf_counter()
-    raw = chosen.takes_raw(matrix.shape[1])
-    data = matrix if raw else fit_scale(matrix, scale).apply(matrix)
-    sst = total_squares(matrix, scale)
+    raw = chosen.takes_raw(n_columns)
+    data = records.values if raw else records.scaled
 
-    def work(state: State) -> Any:
-        function = chosen.function(matrix.shape[1])
-        return function(data, k, progress=state, **settings)
+    def work(state: State) -> Outcome:
+        outcome: Outcome = chosen.function(n_columns)(data, k, state=state, **settings)
+        return outcome
 
-    # A thread of its own takes longer to start than so few values to cut.
-    quick = raw and progress is None and len(matrix) <= _QUICK
+    # To start a thread of its own takes longer than to cut a short column.
+    quick = raw and progress is None and n <= _QUICK
     state = new_state()
-    found = work(state) if quick else run_watched(work, progress, state=state, sst=sst)
-    least = found.lower_bound if isinstance(found, Proved) else None
-    labels = found.labels if raw or isinstance(found, Proved) else found
-    labels = labels if raw else canonical_labels(labels)
+    outcome = work(state) if quick else run_watched(work, progress, state=state, sst=records.sst)
+    labels = outcome.labels if raw else canonical_labels(outcome.labels)
+    lost = outcome.lost
     result = Partition(
         labels=labels,
         k=k,
         method=chosen.name,
         scale=scale,
         options=settings,
-        sse=found.lost * sst if raw else sum_of_squares(data, labels),
-        sst=sst,
+        sse=sum_of_squares(data, labels) if lost is None else lost * records.sst,
+        sst=records.sst,
         seconds=time.perf_counter() - started,
-        lower_bound=least,
+        lower_bound=outcome.lower_bound,
         stopped=bool(state[STOP]),
     )
     if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
@@ -129,13 +120,14 @@ def partition(
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if proof or chosen.proves:
+        least = outcome.lower_bound
         if raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost"):
             least = result.sse  # without other costs no partition is better than the exact one
         elif least is None:
             # Who stops the search will not wait for the bound, and who stops the bound has the groups.
             how = "fast" if result.stopped else proof or "fast"
             try:
-                least = lower_bound(matrix, k, scale=scale, effort=how, progress=progress)
+                least = bounded(records, how, progress=progress)
             except StopSearch:
                 return replace(result, stopped=True)
         result = replace(result, lower_bound=min(least, result.sse))

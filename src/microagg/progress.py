@@ -1,7 +1,7 @@
 """Watching a long computation: how far it is, what it has found, and asking it to stop.
 
 Kernels run outside the interpreter lock in a worker thread and share a small array
-with the caller's thread, which can so report progress and react to Ctrl-C at once.
+with the caller's thread, which can so tell of progress and react to Ctrl-C at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ State = NDArray[np.int64]
 DONE, STOP, BESIDE, VALID, SSE, BOUND, ENDS, BEFORE, SHARE = range(9)
 _ASKED, _LATE = 1, 2  # why to stop
 
-_SECONDS_BETWEEN_REPORTS = 0.1
+_SECONDS_BETWEEN_CALLS = 0.1
 
 
 class Progress(int):
@@ -52,7 +52,7 @@ class Progress(int):
         return self
 
 
-Report = Callable[[Progress], object]
+Listener = Callable[[Progress], object]  # what callers pass as ``progress=``
 
 
 def new_state() -> State:
@@ -89,8 +89,8 @@ def rest_of(time_limit: float | None, started: float) -> float | None:
 def part(state: State, share: float) -> Iterator[None]:
     """Let the work in the block count its own records from 0, each as a share of one.
 
-    So a method can run another one in the same state: its stops are heard within, and what is
-    reported rises on. The writes are ordered so that a watcher never sees too many records.
+    So a method can run another one in the same state: its stops are heard within, and the records
+    done rise on. The writes are ordered so that a watcher never sees too many records.
     """
     values = state.view(np.float64)
     done, before, weight = int(state[DONE]), values[BEFORE], values[SHARE]
@@ -124,7 +124,7 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
         while (gone := time.monotonic() - begins) < seconds:
             if (rise := int(records * gone / seconds)) > state[DONE]:
                 state[DONE] = rise
-            if over.wait(min(_SECONDS_BETWEEN_REPORTS, seconds - gone)):
+            if over.wait(min(_SECONDS_BETWEEN_CALLS, seconds - gone)):
                 return
         if not state[STOP]:
             state[STOP] = _LATE
@@ -161,15 +161,15 @@ def _progress(state: State, sst: float | None, last: Progress) -> Progress:
 
 def run_watched(
     work: Callable[[State], T],
-    report: Report | None = None,
+    listener: Listener | None = None,
     *,
     state: State | None = None,
     sst: float | None = None,
 ) -> T:
-    """Run ``work(state)`` in a thread; call ``report(progress)`` ten times a second.
+    """Run ``work(state)`` in a thread; call ``listener(progress)`` ten times a second.
 
     An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
-    stop before it is raised. When ``report`` raises :class:`StopSearch` and the work holds a valid
+    stop before it is raised. When ``listener`` raises :class:`StopSearch` and the work holds a valid
     result, that is returned, and ``state[STOP]`` stays set; else the exception is raised like any other.
     """
     from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
@@ -180,22 +180,22 @@ def run_watched(
         try:
             future = pool.submit(work, state)
             while not future.done():
-                wait([future], timeout=_SECONDS_BETWEEN_REPORTS)
-                if report is not None and not future.done():
+                wait([future], timeout=_SECONDS_BETWEEN_CALLS)
+                if listener is not None and not future.done():
                     last = _progress(state, sst, last)
                     try:
-                        report(last)
+                        listener(last)
                     except StopSearch:
                         if not state[VALID]:
                             raise
                         state[STOP] = _ASKED
-                        while wait([future], timeout=_SECONDS_BETWEEN_REPORTS).not_done:
+                        while wait([future], timeout=_SECONDS_BETWEEN_CALLS).not_done:
                             state[STOP] = _ASKED  # again: a clock may just have taken back its own
                         return future.result()
             result = future.result()
-            if report is not None:
+            if listener is not None:
                 with suppress(StopSearch):  # too late to stop anything
-                    report(_progress(state, sst, last))
+                    listener(_progress(state, sst, last))
             return result
         except BaseException:
             state[STOP] = _ASKED  # leaving the block waits for the thread

@@ -1,7 +1,7 @@
 """The list of methods. The command, the docs and the tests iterate over it.
 
-To add one: a file under ``methods/`` with a function ``name(X, k, *, progress=None, ...)
--> labels``, and an entry here. The function's module is imported on first use only, so that
+To add one: a file under ``methods/`` with a function ``name(X, k, *, state=None, ...) -> Outcome``
+(results.py), and an entry here. The function's module is imported on first use only, so that
 ``import microagg`` loads no compiler.
 """
 
@@ -38,7 +38,7 @@ class Method:
     family: str
     paper: str
     guarantee: Guarantee
-    cost: str
+    time: str  # how the running time grows
     summary: str
     implementation: str = ""  # module:function for any number of columns, on scaled values
     univariate: str = ""  # the same for one column, on its values as they are
@@ -64,14 +64,13 @@ class Method:
         return n_columns == 1 and bool(self.univariate)
 
     def guarantee_for(self, n_columns: int) -> Guarantee:
-        """What is proved for so many columns: one column is done exactly, by auto too."""
+        """What is proved for data of this width: one column is done exactly, by auto too."""
         return "exact" if self.takes_raw(n_columns) else self.guarantee
 
     def function(self, n_columns: int) -> Callable[..., Any]:
-        """Load the function ``(X, k, *, progress=None, **options)`` for so many columns.
+        """Load the function ``(X, k, *, state=None, **options) -> Outcome`` for data of this width.
 
-        It returns labels, or labels with a proved bound (results.Proved); one that takes raw
-        values numbers them by first appearance and also returns SSE/SST.
+        One that takes raw values numbers the groups by first appearance.
         """
         if self.takes_raw(n_columns):
             return _load(self.univariate)
@@ -82,7 +81,7 @@ class Method:
         return method
 
     def order_function(self) -> Callable[..., Any]:
-        """Load the function ``(X, k, *, progress=None, **options)`` that gives the order."""
+        """Load the function ``(X, k, *, state=None, **options)`` that gives the order."""
         return _load(self.order)
 
     def as_dict(self) -> dict[str, object]:
@@ -93,7 +92,7 @@ class Method:
             "paper": self.paper,
             "exact": self.exact,
             "guarantee": self.guarantee,
-            "cost": self.cost,
+            "time": self.time,
             "summary": self.summary,
             "one_column": self.one_column,
             "orders": bool(self.order),
@@ -128,7 +127,7 @@ def _mst(letter: str, summary: str) -> Method:
         family="variable size",
         paper="Laszlo & Mukherjee 2005",
         guarantee="heuristic",
-        cost="O(n log n) in few columns, O(n² · d) in many",
+        time="O(n log n) in few columns, O(n² · d) in many",
         summary=summary,
         implementation=f"microagg.methods.variable_size.mst:{name.replace('-', '_')}",
         options=(_TREE,),
@@ -148,14 +147,14 @@ _NO_GROUP_COST = (
 
 
 def _univariate(
-    name: str, paper: str, cost: str, summary: str, *, any_size: bool = False
+    name: str, paper: str, time: str, summary: str, *, any_size: bool = False
 ) -> Method:
     return Method(
         name=name,
         family="univariate",
         paper=paper,
         guarantee="exact",
-        cost=cost,
+        time=time,
         summary=summary,
         univariate=f"microagg.methods.univariate.sorted_cut:{name.replace('-', '_')}",
         options=(_COST, _GROUP_COST) if any_size else (_COST,),
@@ -170,14 +169,14 @@ _CUT = Option(
 _ORDERING = "microagg.methods.ordering."
 
 
-def _projection(name: str, paper: str, cost: str, summary: str, *options: Option) -> Method:
+def _projection(name: str, paper: str, time: str, summary: str, *options: Option) -> Method:
     function = f"{_ORDERING}projections:{name.replace('-', '_')}"
     return Method(
         name=name,
         family="ordering",
         paper=paper,
         guarantee="heuristic",
-        cost=cost,
+        time=time,
         summary=summary,
         implementation=function,
         order=f"{function}_order",
@@ -187,14 +186,14 @@ def _projection(name: str, paper: str, cost: str, summary: str, *options: Option
 
 
 def _ordering(
-    name: str, paper: str, cost: str, summary: str, order: str, needs_k: bool, *options: Option
+    name: str, paper: str, time: str, summary: str, order: str, needs_k: bool, *options: Option
 ) -> Method:
     return Method(
         name=name,
         family="ordering",
         paper=paper,
         guarantee="heuristic",
-        cost=cost,
+        time=time,
         summary=summary,
         order=_ORDERING + order,
         order_needs_k=needs_k,
@@ -210,7 +209,7 @@ METHODS: dict[str, Method] = {
             family="our own",
             paper="",
             guarantee="heuristic",
-            cost="O(n log n)",
+            time="O(n log n)",
             summary="chooses for you: the fastest exact method for one column; for several a start that "
             "suits their number, then local search; best also chooses among the groups of many "
             "searches by integer programs",
@@ -233,7 +232,7 @@ METHODS: dict[str, Method] = {
             family="our own",
             paper="",
             guarantee="approximation",
-            cost="O(2ⁿ) at worst; some 1,000 records for k up to 5, fewer for larger k",
+            time="O(2ⁿ) at worst; some 1,000 records for k up to 5, fewer for larger k",
             summary="searches among all groups for the least loss and proves how near it is: column "
             "generation, cuts, branch and bound; a gap of 0 means proved optimal",
             implementation="microagg.methods.optimal.optimal:optimal",
@@ -252,7 +251,7 @@ METHODS: dict[str, Method] = {
             family="fixed size",
             paper="Domingo-Ferrer & Torra 2005",
             guarantee="heuristic",
-            cost="O(n²/k · d)",
+            time="O(n²/k · d)",
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
@@ -262,7 +261,7 @@ METHODS: dict[str, Method] = {
             family="fixed size",
             paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
             guarantee="heuristic",
-            cost="O(n³/k · d)",
+            time="O(n³/k · d)",
             summary="D: groups of k around the two records that are farthest apart, gathered by "
             "nearness to the group's moving centroid",
             implementation="microagg.methods.fixed_size.diameter:diameter",
@@ -272,7 +271,7 @@ METHODS: dict[str, Method] = {
             family="fixed size",
             paper="Laszlo & Mukherjee 2005",
             guarantee="heuristic",
-            cost="O(n² · d)",
+            time="O(n² · d)",
             summary="C: groups of k around the record farthest from the centroid, gathered by "
             "nearness to the group's moving centroid",
             implementation="microagg.methods.fixed_size.centroid:centroid",
@@ -282,7 +281,7 @@ METHODS: dict[str, Method] = {
             family="variable size",
             paper="Solanas & Martínez-Ballesté 2006",
             guarantee="heuristic",
-            cost="O(n²/k · d)",
+            time="O(n²/k · d)",
             summary="groups of k to 2k−1 from the outside in, extended by records that are nearer "
             "to the group than to other records",
             implementation="microagg.methods.variable_size.v_mdav:v_mdav",
@@ -306,7 +305,7 @@ METHODS: dict[str, Method] = {
             family="variable size",
             paper="Stamm & Schaub 2024, section 5.2",
             guarantee="heuristic",
-            cost="O(n²/k · d) a round",
+            time="O(n²/k · d) a round",
             summary="k-means, then each group under k joins the nearest one, smallest first",
             implementation="microagg.methods.variable_size.kmeans_merge:kmeans_merge",
             options=(Option("factor", 2.0, "k-means has factor·n/k clusters; 0.5, 1 or 2"),),
@@ -316,7 +315,7 @@ METHODS: dict[str, Method] = {
             family="variable size",
             paper="Domingo-Ferrer, Sebé & Solanas 2008",
             guarantee="approximation",
-            cost="O(n² · d)",
+            time="O(n² · d)",
             summary="trees of nearest neighbours, cut at their longest edges; the SSE is at most "
             "(4k − 2)·max(2k − 1, 3k − 3)² times the least possible",
             implementation="microagg.methods.variable_size.mu_approx:mu_approx",
@@ -424,7 +423,7 @@ METHODS: dict[str, Method] = {
             family="variable size",
             paper="Khomnotai et al. 2018",
             guarantee="heuristic",
-            cost="O(iterations · n²/k · d)",
+            time="O(iterations · n²/k · d)",
             summary="starts from mdav, then decomposes and shrinks groups while the loss falls",
             implementation="microagg.methods.variable_size.igd:igd",
         ),
@@ -445,7 +444,7 @@ METHODS: dict[str, Method] = {
 
 
 def methods() -> list[Method]:
-    """List the methods, one row each: name, family, paper, exact, cost, options.
+    """List the methods, one row each: name, family, paper, guarantee, time, summary, options.
 
     >>> [m.name for m in methods() if m.family == "fixed size"]
     ['mdav', 'diameter', 'centroid']

@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from microagg.groups import Labels, group_sizes
 
-__all__ = ["PROOF", "Partition", "Proved"]
+__all__ = ["PROOF", "Outcome", "Partition"]
 
 # A bound within this share of the SSE proves a partition optimal: rounding allows no more.
 PROOF = 1e-9
 
 
-class Proved(NamedTuple):
-    """What a method returns that also proves how little any partition can lose."""
+class Outcome(NamedTuple):
+    """What a method returns: the group of each record, and what it knows beside."""
 
-    labels: Labels
-    lower_bound: float  # on the SSE of any partition, in the scaled space
+    labels: Labels  # (n,), any whole numbers
+    lower_bound: float | None = None  # on the SSE of any partition, in the scaled space
+    lost: float | None = None  # SSE/SST, from methods that have it at less than a sum over rows
 
 
 def _plain(value: object) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ __all__ = [
     "AGGREGATE_OF_COST",
     "EFFORTS",
     "SCALES",
+    "as_number",
     "check_aggregate",
+    "check_count",
     "check_effort",
     "check_k",
     "check_options",
@@ -52,17 +55,37 @@ def check_aggregate(how: str) -> None:
         )
 
 
+def check_count(name: str, count: Any, least: int = 1) -> int:
+    """Return a setting that counts something as an int; refuse what is not a whole number."""
+    number = _whole(count)
+    if number is None or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {shown(count)}.")
+    return number
+
+
+def _whole(value: Any) -> int | None:
+    """Any integer type as an int; None for all else, also for yes and no."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def as_number(value: Any) -> float | None:
+    """Any real number that a float can hold; None for all else, also for yes and no."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
 def check_k(k: Any, n: int) -> int:
     """Return k as an int if it is a valid least group size for n records."""
-    try:
-        value = operator.index(k)
-    except TypeError:
-        value = -1
-    if isinstance(k, bool | np.bool_) or value < 1:
-        raise InputError(
-            f"k, the least number of records in a group, must be a whole number of at least 1; "
-            f"got {shown(k)}."
-        )
+    value = check_count("k, the least number of records in a group,", k)
     if value > n:
         raise InputError(
             f"k={value} needs at least {value} records; the table has {n}. Lower k or add records."
@@ -78,23 +101,23 @@ def check_scale(how: str) -> None:
 
 def check_random_state(random_state: object) -> None:
     """Refuse a seed that is neither a whole number from 0 up nor None."""
-    whole = hasattr(random_state, "__index__") and not isinstance(random_state, bool)
-    if random_state is not None and not (whole and random_state >= 0):  # type: ignore[operator]
+    number = _whole(random_state)
+    if random_state is not None and (number is None or number < 0):
         raise InputError(
             f"random_state must be a whole number from 0 up, or None; got {shown(random_state)}."
         )
 
 
 def check_effort(effort: object) -> None:
-    """Refuse anything but the name of an effort."""
-    if effort not in EFFORTS:
+    """Refuse an effort that does not exist."""
+    if not isinstance(effort, str) or effort not in EFFORTS:
         raise InputError(f"effort is one of {listed(EFFORTS)}; got {shown(effort)}.")
 
 
 def check_time_limit(seconds: object) -> None:
     """Refuse anything but None or a number of seconds."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (number and float(str(seconds)) >= 0):
+    number = as_number(seconds)
+    if seconds is not None and (number is None or not number >= 0):
         raise InputError(
             f"time_limit is a number of seconds, 0 or more; got {shown(seconds)}. Leave it out to "
             "search to the end."
@@ -105,6 +128,11 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse options that the method does not have; return those it has, with their defaults."""
     known = {option.name: option.default for option in method.options}
     for name in options:
+        if name == "random_state":
+            raise InputError(
+                "random_state must not be among the options of a method; it is a setting of its own. "
+                "Pass random_state=..., on the command line --seed."
+            )
         if name in method.refuses:
             why = method.refuses[name]
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")

@@ -17,7 +17,7 @@ from microagg.kernels.kd_tree import (
     nearest_one,
     remove,
 )
-from microagg.kernels.shells import build_shells, farthest_from_centroid, leave
+from microagg.kernels.shells import build_shells, farthest_in_shells, leave
 
 CASES = [
     # records, columns, kind
@@ -158,7 +158,7 @@ def test_shells_find_what_a_scan_finds(n, d, kind):
     X = data(kind, n, d)
     shells = build_shells(X, np.arange(n), X.mean(axis=0))
     for rows, centroid, gone in leaving(X, "centroids"):
-        row, _ = farthest_from_centroid(shells, centroid)
+        row, _ = farthest_in_shells(shells, centroid)
         assert row == rows[np.argmax(scan(X, rows, centroid))]
         for one in gone:
             leave(shells, one)
@@ -167,7 +167,7 @@ def test_shells_find_what_a_scan_finds(n, d, kind):
 def test_shells_ask_to_be_renewed_when_the_centroid_has_drifted_away():
     X = data("normal", 400, 3)
     shells = build_shells(X, np.arange(400), X.mean(axis=0))
-    still = [farthest_from_centroid(shells, X.mean(axis=0))[1] for _ in range(100)]
-    away = [farthest_from_centroid(shells, X.mean(axis=0) + 2)[1] for _ in range(1000)]
+    still = [farthest_in_shells(shells, X.mean(axis=0))[1] for _ in range(100)]
+    away = [farthest_in_shells(shells, X.mean(axis=0) + 2)[1] for _ in range(1000)]
     assert not any(still)
     assert any(away)

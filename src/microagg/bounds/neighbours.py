@@ -19,13 +19,13 @@ from microagg.kernels.neighbours import nearest_neighbours
 from microagg.progress import DONE, STOP, State, new_state
 
 
-def neighbour_bound(X: Floats, k: int, *, progress: State | None = None) -> float:
+def neighbour_bound(X: Floats, k: int, *, state: State | None = None) -> float:
     """Bound the SSE of any partition of X into groups of at least k from below.
 
     >>> neighbour_bound(np.array([[0.0], [1.0], [5.0], [6.0]]), 2)
     0.999...
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n, d = X.shape
     if k == 1:
         state[DONE] = n

@@ -16,8 +16,8 @@ __all__ = ["EXACT_K", "MANY", "Priced", "Pricer"]
 
 Indices = NDArray[np.intp]
 
-# Up to this k the search of a seed ends by itself, nearly always before so many branches. With larger
-# groups it would not end: callers cut it short after few, and get floors that are low but true.
+# Up to this k the search of a seed ends by itself, nearly always within MANY branches. With
+# larger groups it would not end: callers cut it short sooner, and get floors that are low but true.
 EXACT_K, MANY = 5, 10**7
 _CANDIDATES = 400  # most of a seed's candidates that are searched; the rest only count in the floor
 
@@ -40,7 +40,7 @@ def _near_sums(X: Floats, k: int, state: State) -> Floats:
         tree = build_tree(X)
         squares = nearest_neighbours(tree, most, state, 0).square
         near[tree.rows, 1 : most + 1] = np.cumsum(squares, axis=1)
-        near[:, most + 1 :] = np.inf  # there are not so many records
+        near[:, most + 1 :] = np.inf  # groups with more than all records do not exist
     return near
 
 
@@ -53,9 +53,9 @@ class Pricer:
     ([[2, 3, -1], [0, 1, -1]], [-0.5, -0.75])
     """
 
-    def __init__(self, X: Floats, k: int, progress: State | None = None) -> None:
+    def __init__(self, X: Floats, k: int, state: State | None = None) -> None:
         self.X, self.k = X, k
-        self.state = new_state() if progress is None else progress
+        self.state = new_state() if state is None else state
         self.near = _near_sums(X, k, self.state)
 
     def _table(self, duals: Floats, cuts: Cuts) -> tuple[Indices, Table]:
@@ -115,7 +115,7 @@ class Pricer:
     ) -> Priced | None:
         """Find all groups of reduced cost below ``slack``; None if there are more than ``most``.
 
-        None also if the search of a seed takes more than so many nodes.
+        None also if the search of a seed takes more than ``nodes`` nodes.
         """
         order, table = self._table(duals, cuts)
         floors = np.empty(len(order))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,21 +14,31 @@ from microagg.bounds.pricer import EXACT_K, Pricer
 from microagg.bounds.pricing import NO_CUTS
 from microagg.bounds.program import solver_unit
 from microagg.bounds.semidefinite import Size, proved_by, semidefinite_prices
-from microagg.groups import Floats, canonical_labels, sum_of_squares
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.progress import DONE, STOP, VALID, State, part, rest_of, seconds_left, stop_after
 
-_FEW = 10_000  # records up to which groups are priced: a round takes the square of their number
+# Finds a good partition in some seconds (None: in any time), heeding stops: labels of the records.
+Start = Callable[[float | None, State], Labels]
+
+_PRICED_RECORDS = (
+    10_000  # up to this many groups are priced: a round takes the square of their number
+)
 _ROUNDS = 60  # of ascent
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
 _SIZES = {"balanced": Size(block=100, rounds=60, worth=2e-3), "best": Size(250, 300, 5e-4)}
 _WHOLE = 1_500  # records up to which "best" has them all in one block
 
 
-def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state: State) -> float:
+def price_bound(
+    X: Floats, k: int, effort: str, time_limit: float | None, start: Start, state: State
+) -> float:
     """Bound the SSE of any partition from below: the best of all bounds that the effort covers.
 
+    The partition of ``start`` is an upper bound, and its groups are the first that are priced.
+
     >>> from microagg.progress import new_state
-    >>> round(price_bound(np.array([[0.0], [1.0], [5.0], [7.0]]), 2, "best", None, new_state()), 6)
+    >>> X, start = np.array([[0.0], [1.0], [5.0], [7.0]]), lambda *_: np.array([0, 0, 1, 1])
+    >>> round(price_bound(X, 2, "best", None, start, new_state()), 6)
     2.5
     """
     n = len(X)
@@ -36,21 +47,23 @@ def price_bound(X: Floats, k: int, effort: str, time_limit: float | None, state:
         return sum_of_squares(X, np.zeros(n, np.int64)) * (1 - 4 * (X.size + 9) * 2.0**-53)
     started = time.monotonic()
     with part(state, 1 / 8):
-        bound = neighbour_bound(X, k, progress=state)
+        bound = neighbour_bound(X, k, state=state)
     state[VALID] = 1
     with stop_after(state, rest_of(time_limit, started)):
         with part(state, 1 / 4 if _priceable(n, k) else 7 / 8):
             prices = first_prices(X, k, effort, state)
         bound = max(bound, prices.bound)
     if _priceable(n, k) and not state[STOP]:
-        bound = max(bound, _priced(X, k, effort, prices, rest_of(time_limit, started), state))
+        bound = max(
+            bound, _priced(X, k, effort, prices, rest_of(time_limit, started), start, state)
+        )
     state[DONE] = n
     return bound
 
 
 def _priceable(n: int, k: int) -> bool:
     """Whether groups can be priced, after the semidefinite bound, in time that is worth it."""
-    return k <= EXACT_K and n <= _FEW
+    return k <= EXACT_K and n <= _PRICED_RECORDS
 
 
 def _sizes(n: int, k: int, effort: str) -> list[Size]:
@@ -84,14 +97,18 @@ def first_prices(X: Floats, k: int, effort: str, state: State, share: float = 1.
 
 
 def _priced(
-    X: Floats, k: int, effort: str, prices: Prices, time_limit: float | None, state: State
+    X: Floats,
+    k: int,
+    effort: str,
+    prices: Prices,
+    time_limit: float | None,
+    start: Start,
+    state: State,
 ) -> float:
     """Go on from some prices by ascent, and by column generation for the best effort."""
-    from microagg.methods.auto import auto  # bounds are below methods, which use them
-
     started = time.monotonic()
     with part(state, 1 / 8):
-        labels = canonical_labels(auto(X, k, effort="fast", time_limit=time_limit, progress=state))
+        labels = canonical_labels(start(time_limit, state))
     upper = sum_of_squares(X, labels)
     if state[STOP] or upper == 0:
         return 0.0

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.progress import STOP
 
 __all__ = ["NO_CUTS", "Cuts", "Found", "Table", "allowance", "price_seeds"]
@@ -77,8 +77,8 @@ class Found(NamedTuple):
     count: Any  # (1,)
 
 
-@inner
-def _pay(table, row, held, step):  # type: ignore[no-untyped-def]
+@subkernel
+def _pay(table, row, held, step):
     """Take a record into the group (step 1) or out of it (−1); what it adds in penalties."""
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
@@ -89,8 +89,8 @@ def _pay(table, row, held, step):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def _would_pay(table, row, held):  # type: ignore[no-untyped-def]
+@subkernel
+def _would_pay(table, row, held):
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
         if held[table.cut[c]] == 1:
@@ -98,8 +98,8 @@ def _would_pay(table, row, held):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def _sink(level, depth, a):  # type: ignore[no-untyped-def]
+@subkernel
+def _sink(level, depth, a):
     """Move the candidate at ``a`` forward to its place in the sorted list."""
     item, so_far, key = level.item[depth, a], level.so_far[depth, a], level.key[depth, a]
     while a > 0 and level.key[depth, a - 1] > key:
@@ -110,8 +110,8 @@ def _sink(level, depth, a):  # type: ignore[no-untyped-def]
     level.item[depth, a], level.so_far[depth, a], level.key[depth, a] = item, so_far, key
 
 
-@inner
-def _trim(level, depth, r, limit):  # type: ignore[no-untyped-def]
+@subkernel
+def _trim(level, depth, r, limit):
     """Drop the candidates that are in no group below the limit; r are still to be chosen."""
     count = level.count[depth]
     if count < r:
@@ -125,8 +125,8 @@ def _trim(level, depth, r, limit):  # type: ignore[no-untyped-def]
     level.count[depth] = count if count >= r else 0
 
 
-@inner
-def _keep(found, start, rows, level, size, seed, last, reduced):  # type: ignore[no-untyped-def]
+@subkernel
+def _keep(found, start, rows, level, size, seed, last, reduced):
     """Keep a column, in the place of the worst from ``start`` on when there is no room.
 
     Returns the limit from now on: the worst reduced cost that is kept when there is no room left,
@@ -158,8 +158,8 @@ def _keep(found, start, rows, level, size, seed, last, reduced):  # type: ignore
     return worst
 
 
-@inner
-def _lowest_keys(table, square, seed, size, lowest):  # type: ignore[no-untyped-def]
+@subkernel
+def _lowest_keys(table, square, seed, size, lowest):
     """The sum of the size − 2 lowest keys of a seed's candidates, ``lowest`` is scratch."""
     most, have = size - 2, 0
     for row in range(seed + 1, table.dual.size):
@@ -177,8 +177,8 @@ def _lowest_keys(table, square, seed, size, lowest):  # type: ignore[no-untyped-
     return total
 
 
-@inner
-def _gather(table, square, seed, size, limit, level, width, lowest):  # type: ignore[no-untyped-def]
+@subkernel
+def _gather(table, square, seed, size, limit, level, width, lowest):
     """Fill level 0 with the candidates of lowest key; return the floor of those left out."""
     base, count, floor = -table.dual[seed], 0, np.inf
     level.base[0] = base
@@ -200,8 +200,8 @@ def _gather(table, square, seed, size, limit, level, width, lowest):  # type: ig
     return floor
 
 
-@inner
-def _measure(table, level, rows, between):  # type: ignore[no-untyped-def]
+@subkernel
+def _measure(table, level, rows, between):
     """Number the candidates of level 0 anew and compute the distances between them."""
     d = table.X.shape[1]
     for a in range(level.count[0]):
@@ -217,8 +217,8 @@ def _measure(table, level, rows, between):  # type: ignore[no-untyped-def]
             between[b, a] = total
 
 
-@inner
-def _least_among(level, between, most, among):  # type: ignore[no-untyped-def]
+@subkernel
+def _least_among(level, between, most, among):
     """For each candidate the sums of its least 0, 1, … squared distances to other candidates."""
     for p in range(level.count[0]):
         a = level.item[0, p]
@@ -237,8 +237,8 @@ def _least_among(level, between, most, among):  # type: ignore[no-untyped-def]
             among[a, b] = among[a, b] + among[a, b - 1] if b <= have else np.inf
 
 
-@inner
-def _sharpen(level, between, size, limit, among):  # type: ignore[no-untyped-def]
+@subkernel
+def _sharpen(level, between, size, limit, among):
     """Let keys count the distances among this seed's candidates, while that drops candidates."""
     r = size - 1
     for _ in range(3):
@@ -254,8 +254,8 @@ def _sharpen(level, between, size, limit, among):  # type: ignore[no-untyped-def
             return
 
 
-@inner
-def _branch(level, depth, t, size, r, between, among, limit):  # type: ignore[no-untyped-def]
+@subkernel
+def _branch(level, depth, t, size, r, between, among, limit):
     """Make the list of the next depth from the candidates after the one chosen."""
     chosen = level.item[depth, t]
     for a in range(t + 1, level.count[depth]):
@@ -270,10 +270,8 @@ def _branch(level, depth, t, size, r, between, among, limit):  # type: ignore[no
     level.at[depth + 1] = 0
 
 
-@inner
-def _search(  # type: ignore[no-untyped-def]
-    table, seed, size, limit, level, rows, between, among, held, found, start, nodes
-):
+@subkernel
+def _search(table, seed, size, limit, level, rows, between, among, held, found, start, nodes):
     """Search all groups of a seed and size below the limit; return (floor, limit).
 
     The limit falls when there is no room for more columns.
@@ -327,7 +325,7 @@ def _search(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, state):  # type: ignore[no-untyped-def]
+def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, state):
     """Search the groups of the seeds begin..end−1; False when not all could be listed.
 
     ``each`` columns of a seed are kept, the lowest; 0 for all, as long as there is room.

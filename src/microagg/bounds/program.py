@@ -70,7 +70,7 @@ class Program:
         self.n, self._state = n, state
         self._singles, self._most = 0, most
         self.members, self.triples = np.empty((0, width), np.int32), np.empty((0, 3), np.int32)
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # has no types
         # One thread, so that results are the same everywhere.
         self.set(output_flag=False, threads=1, parallel="off", **options)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 _STEPS = 100  # of bisection, at most
 _SUM = 1e-5  # how far from 1 a row may stay
@@ -58,7 +58,7 @@ class Blocks(NamedTuple):
 
 
 @kernel
-def list_pairs(members, n, near, near_cost):  # type: ignore[no-untyped-def]
+def list_pairs(members, n, near, near_cost):
     """Number the pairs that share a block, then those of a record with its nearest outside its blocks.
 
     ``near`` are record numbers, −1 for records that are in no block at all, at ``near_cost``.
@@ -113,8 +113,8 @@ def list_pairs(members, n, near, near_cost):  # type: ignore[no-untyped-def]
     )
 
 
-@inner
-def _cap(own, own_weight, value, weight, used, low, high):  # type: ignore[no-untyped-def]
+@subkernel
+def _cap(own, own_weight, value, weight, used, low, high):
     """The cap t between low and high that is nearest to ``own`` and to the values it holds down."""
     slope = own_weight * (high - own)
     for a in range(used):
@@ -135,8 +135,8 @@ def _cap(own, own_weight, value, weight, used, low, high):  # type: ignore[no-un
     return t
 
 
-@inner
-def _held(target, weight, at, used, own, price, low, high, value, heavy):  # type: ignore[no-untyped-def]
+@subkernel
+def _held(target, weight, at, used, own, price, low, high, value, heavy):
     """What the row sums to at a price of the sum; the cap."""
     for a in range(used):
         heavy[a] = weight[at[a]]
@@ -149,8 +149,8 @@ def _held(target, weight, at, used, own, price, low, high, value, heavy):  # typ
     return total, t
 
 
-@inner
-def _nearest_row(target, weight, count, own, k, price, at, value, heavy):  # type: ignore[no-untyped-def]
+@subkernel
+def _nearest_row(target, weight, count, own, k, price, at, value, heavy):
     """Replace the first ``count`` targets by the nearest mixture of rows; return the price.
 
     ``price`` is where to look first; the last three are scratch.
@@ -196,7 +196,7 @@ def _nearest_row(target, weight, count, own, k, price, at, value, heavy):  # typ
 
 
 @kernel
-def project_rows(lists, blocks, k, rho, prices, begin, end):  # type: ignore[no-untyped-def]
+def project_rows(lists, blocks, k, rho, prices, begin, end):
     """Move the shares of the rows begin..end−1 to the least cost, not far from the convex copies."""
     m = blocks.members.shape[1]
     longest = 0
@@ -226,7 +226,7 @@ def project_rows(lists, blocks, k, rho, prices, begin, end):  # type: ignore[no-
 
 
 @kernel
-def least_costs(lists, blocks, added, reach, slack, limit, k, costs, begin, end):  # type: ignore[no-untyped-def]
+def least_costs(lists, blocks, added, reach, slack, limit, k, costs, begin, end):
     """Write the least cost of the rows begin..end−1, lowered by what rounding may have added.
 
     ``added`` (blocks, m, m) is what pairs cost beside the distances, as a sum of products of at most

@@ -40,6 +40,7 @@ from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project
 from microagg.groups import Floats, canonical_labels
 from microagg.kernels.block_tree import build_tree
 from microagg.kernels.halve import halves
+from microagg.kernels.mdav import mdav_labels
 from microagg.kernels.neighbours import nearest_neighbours
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, part
@@ -147,10 +148,8 @@ def _blocks_of(X: Floats, m: int, state: State) -> Any:
     n = len(X)
     if n <= m:
         return np.arange(n, dtype=np.int32)[None]
-    from microagg.methods.fixed_size.mdav import mdav  # bounds are below methods, which use them
-
     with part(state, 0.0):
-        labels = mdav(X, max(1, m // _OVERLAP), progress=state)
+        labels = mdav_labels(X, max(1, m // _OVERLAP), state)
     if state[STOP]:
         return np.empty((0, m), np.int32)
     labels = canonical_labels(labels)
@@ -201,7 +200,7 @@ class _Solver:
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
     def run(self, deadline: float, done: int = 0) -> Floats:
-        """Go on until it is not worth it; the best prices. So many records were done before."""
+        """Go on until it is not worth it; the best prices. ``done`` records were done before."""
         lists, blocks, k = self.lists, self.blocks, self.k
         if self.mean < _NOTHING or not len(blocks.members):
             return self.best

@@ -34,7 +34,7 @@ def print_methods(rows: list[Method]) -> None:
     """Print the registry on stdout, a paragraph a method, so that no name is cut on narrow screens."""
     out = Console(highlight=False)
     for row in rows:
-        facts = (row.guarantee, row.family, row.cost, row.paper)
+        facts = (row.guarantee, row.family, row.time, row.paper)
         words = [row.summary, *(f"{o.name}={o.default!r}: {o.help}" for o in row.options)]
         out.print(Text(row.name, style="bold"))
         for line in (" · ".join(fact for fact in facts if fact), *words):

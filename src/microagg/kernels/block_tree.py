@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.halve import enclose, halve
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 LEAF = 32
 # Depth-first search holds one node for each level, and there are under 64 of them.
@@ -46,7 +46,7 @@ class BlockTree(NamedTuple):
 
 
 @kernel
-def _build(X, tree):  # type: ignore[no-untyped-def]
+def _build(X, tree):
     n, d = X.shape
     keys = np.empty(n)
     tree.first[0], tree.last[0] = 0, tree.node.size
@@ -91,8 +91,8 @@ def build_tree(X: Floats) -> BlockTree:
     return tree
 
 
-@inner
-def _between_boxes(low, high, a, b):  # type: ignore[no-untyped-def]
+@subkernel
+def _between_boxes(low, high, a, b):
     """Squared distance between the boxes of two nodes."""
     total = 0.0
     for j in range(low.shape[1]):
@@ -101,8 +101,8 @@ def _between_boxes(low, high, a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def push_children(child, low, high, seen_from, bound, stack, gaps, top):  # type: ignore[no-untyped-def]
+@subkernel
+def push_children(child, low, high, seen_from, bound, stack, gaps, top):
     """Put two children that lie within the bound of a node on the stack, the nearer one on top.
 
     ``child`` is the left one, ``low`` and ``high`` are the boxes of all nodes; ``gaps`` keeps squared
@@ -122,8 +122,8 @@ def push_children(child, low, high, seen_from, bound, stack, gaps, top):  # type
     return top
 
 
-@inner
-def to_box(block, low, high, out):  # type: ignore[no-untyped-def]
+@subkernel
+def to_box(block, low, high, out):
     """Squared distances of all records of a leaf to a box.
 
     Here and below loops run to ``out.size``: to the constant LEAF they would be unrolled, not vectorised.
@@ -140,8 +140,8 @@ def to_box(block, low, high, out):  # type: ignore[no-untyped-def]
             out[q] += gap * gap
 
 
-@inner
-def to_leaf(block, slot, other, bound, out):  # type: ignore[no-untyped-def]
+@subkernel
+def to_leaf(block, slot, other, bound, out):
     """Squared distances of one record of a leaf to all records of another.
 
     Returns how many are within the bound; none, before all columns are summed, once

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 __all__ = ["enclose", "halve", "halves", "select"]
 
 
-@inner
-def enclose(X, rows, start, stop, low, high):  # type: ignore[no-untyped-def]
+@subkernel
+def enclose(X, rows, start, stop, low, high):
     """Fill in the box around rows[start:stop], at least one; return its widest column."""
     for j in range(low.size):
         low[j] = high[j] = X[rows[start], j]
@@ -25,8 +25,8 @@ def enclose(X, rows, start, stop, low, high):  # type: ignore[no-untyped-def]
     return widest
 
 
-@inner
-def select(keys, rows, start, stop, target):  # type: ignore[no-untyped-def]
+@subkernel
+def select(keys, rows, start, stop, target):
     """Reorder rows[start:stop] and their keys so that lower ones are before ``target``.
 
     Hoare's quickselect. Equal keys go by row number: among duplicates a leaf then holds
@@ -55,7 +55,7 @@ def select(keys, rows, start, stop, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def halve(X, rows, start, stop, target, low, high, keys):  # type: ignore[no-untyped-def]
+def halve(X, rows, start, stop, target, low, high, keys):
     """Reorder rows[start:stop] so that those before ``target`` are lower in their widest column.
 
     Their box is left in ``low`` and ``high``; ``keys`` is scratch, as long as ``rows``.
@@ -67,8 +67,8 @@ def halve(X, rows, start, stop, target, low, high, keys):  # type: ignore[no-unt
 
 
 @kernel
-def halves(X, k, most):  # type: ignore[no-untyped-def]
-    """Halve the table along its widest column, by multiples of k, down to blocks of so many records.
+def halves(X, k, most):
+    """Halve the table along its widest column, by multiples of k, to blocks of at most ``most``.
 
     Returns the rows block by block, and where each begins and the last ends.
     """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 __all__ = ["Heap", "new_heap", "pop", "put", "take_out"]
 
@@ -30,16 +30,16 @@ def new_heap(n: int) -> Heap:
     )
 
 
-@inner
-def _before(key, a, b):  # type: ignore[no-untyped-def]
+@subkernel
+def _before(key, a, b):
     for c in range(2):
         if key[a, c] != key[b, c]:
             return key[a, c] < key[b, c]
     return a < b
 
 
-@inner
-def _settle(heap, at, item):  # type: ignore[no-untyped-def]
+@subkernel
+def _settle(heap, at, item):
     """Find the place of an item, from a free place on, up or down."""
     key, items, place, size = heap.key, heap.items, heap.place, heap.size[0]
     while at > 0 and _before(key, item, items[(at - 1) // 2]):
@@ -59,7 +59,7 @@ def _settle(heap, at, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put(heap, item, first, second):  # type: ignore[no-untyped-def]
+def put(heap, item, first, second):
     """Put an item in, or change its key."""
     at = heap.place[item]
     if at < 0:
@@ -70,7 +70,7 @@ def put(heap, item, first, second):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_out(heap, item):  # type: ignore[no-untyped-def]
+def take_out(heap, item):
     """Take an item out, if it is in."""
     at = heap.place[item]
     if at < 0:
@@ -83,7 +83,7 @@ def take_out(heap, item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pop(heap):  # type: ignore[no-untyped-def]
+def pop(heap):
     """Take the first item out."""
     item = heap.items[0]
     take_out(heap, item)

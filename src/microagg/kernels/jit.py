@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["compiled", "inner", "kernel"]
+__all__ = ["compiled", "kernel", "subkernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -15,7 +15,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function)
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call: no entry from Python saves compilation."""
     return compiled(function, no_cpython_wrapper=True)
 
@@ -28,6 +28,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     """
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
     try:
-        return njit(**options, cache=True)(function)  # type: ignore[no-any-return]
+        machine_code: Callable[..., Any] = njit(**options, cache=True)(function)
     except RuntimeError:
-        return njit(**options)(function)  # type: ignore[no-any-return]
+        machine_code = njit(**options)(function)
+    return machine_code

@@ -26,7 +26,7 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 __all__ = [
     "NO_ROW",
@@ -118,8 +118,8 @@ def for_thread(tree: Tree) -> Tree:
     )
 
 
-@inner
-def _arrange(X, rows):  # type: ignore[no-untyped-def]
+@subkernel
+def _arrange(X, rows):
     """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
     low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
     first, last = np.empty(256, np.intp), np.empty(256, np.intp)  # leaves of the parts to do
@@ -141,7 +141,7 @@ def _arrange(X, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(tree, X, rows):  # type: ignore[no-untyped-def]
+def _fill(tree, X, rows):
     n, d = rows.size, X.shape[1]
     _arrange(X, rows)
     for j in range(d):
@@ -163,39 +163,39 @@ def _fill(tree, X, rows):  # type: ignore[no-untyped-def]
         _summarise(tree, block)
 
 
-@inner
-def _summarise(tree, block):  # type: ignore[no-untyped-def]
+@subkernel
+def _summarise(tree, block):
     """Write the box, reach and least row of a block to its parent; say whether any changed."""
     node = tree.parent[block]
     s = block - tree.first_child[node]
     leaves = tree.count.size
-    inner = block - leaves
+    child = block - leaves
     reach, least = -np.inf, tree.leaf_of.size
-    if inner < 0:
+    if child < 0:
         for e in range(tree.count[block]):
             reach, least = max(reach, tree.radius[block, e]), min(least, tree.rows[block, e])
     else:
         for e in range(WIDTH):
-            reach, least = max(reach, tree.reach[inner, e]), min(least, tree.least[inner, e])
+            reach, least = max(reach, tree.reach[child, e]), min(least, tree.least[child, e])
     changed = reach != tree.reach[node, s] or least != tree.least[node, s]
     tree.reach[node, s], tree.least[node, s] = reach, least
     for j in range(tree.centre.size):
         low, high = np.inf, -np.inf
-        if inner < 0:
+        if child < 0:
             for e in range(tree.count[block]):
                 low = min(low, tree.values[block, j, e])
                 high = max(high, tree.values[block, j, e])
         else:
             for e in range(WIDTH):
-                low, high = min(low, tree.low[inner, j, e]), max(high, tree.high[inner, j, e])
+                low, high = min(low, tree.low[child, j, e]), max(high, tree.high[child, j, e])
         if low != tree.low[node, j, s] or high != tree.high[node, j, s]:
             tree.low[node, j, s], tree.high[node, j, s] = low, high
             changed = True
     return changed
 
 
-@inner
-def _slot(tree, row):  # type: ignore[no-untyped-def]
+@subkernel
+def _slot(tree, row):
     leaf = tree.leaf_of[row]
     s = 0
     while tree.rows[leaf, s] != row:
@@ -203,15 +203,15 @@ def _slot(tree, row):  # type: ignore[no-untyped-def]
     return leaf, s
 
 
-@inner
-def _summarise_above(tree, leaf):  # type: ignore[no-untyped-def]
+@subkernel
+def _summarise_above(tree, leaf):
     block = leaf
     while tree.parent[block] >= 0 and _summarise(tree, block):
         block = tree.parent[block] + tree.count.size
 
 
 @kernel
-def remove(tree, row):  # type: ignore[no-untyped-def]
+def remove(tree, row):
     """Take a record away."""
     leaf, s = _slot(tree, row)
     last = tree.count[leaf] - 1
@@ -223,7 +223,7 @@ def remove(tree, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move(tree, row, point):  # type: ignore[no-untyped-def]
+def move(tree, row, point):
     """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
     leaf, s = _slot(tree, row)
     radius = 0.0
@@ -236,7 +236,7 @@ def move(tree, row, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop(tree, rows):  # type: ignore[no-untyped-def]
+def drop(tree, rows):
     """Take many records away at once, for those who search seldom.
 
     Boxes do not shrink, except those of empty leaves: still right, and much faster.
@@ -262,8 +262,8 @@ def drop(tree, rows):  # type: ignore[no-untyped-def]
 # unrolled by the compiler before it thinks of doing several entries at a time.
 
 
-@inner
-def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
+@subkernel
+def _distances(tree, leaf, point):
     entry = tree.entry
     entry[:] = 0.0
     for j in range(point.size):
@@ -272,8 +272,8 @@ def _distances(tree, leaf, point):  # type: ignore[no-untyped-def]
             entry[s] += (values[s] - x) * (values[s] - x)
 
 
-@inner
-def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-def]
+@subkernel
+def _distances_to_boxes(tree, node, point, entry):
     entry[:] = 0.0
     for j in range(point.size):
         low, high, x = tree.low[node, j], tree.high[node, j], point[j]
@@ -284,8 +284,8 @@ def _distances_to_boxes(tree, node, point, entry):  # type: ignore[no-untyped-de
             entry[s] += gap * gap
 
 
-@inner
-def _first(keys):  # type: ignore[no-untyped-def]
+@subkernel
+def _first(keys):
     """Place and value of the least key."""
     place, least = 0, keys[0]
     for s in range(1, keys.size):
@@ -294,14 +294,14 @@ def _first(keys):  # type: ignore[no-untyped-def]
     return place, least
 
 
-@inner
-def _after(distance, row, other_distance, other_row):  # type: ignore[no-untyped-def]
+@subkernel
+def _after(distance, row, other_distance, other_row):
     """Whether a record comes after another one in the order by distance, then row."""
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
-@inner
-def _keep(distances, rows, have, k, distance, row):  # type: ignore[no-untyped-def]
+@subkernel
+def _keep(distances, rows, have, k, distance, row):
     """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
     if have < k:
         a = have
@@ -327,7 +327,7 @@ def _keep(distances, rows, have, k, distance, row):  # type: ignore[no-untyped-d
 
 
 @kernel
-def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
+def nearest(tree, point, k, distances, rows):
     """Find the k records nearest to a point, equally near ones by row number.
 
     They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
@@ -363,7 +363,7 @@ def nearest(tree, point, k, distances, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-untyped-def]
+def nearest_one(tree, point, skip, best, best_row, enough):
     """Squared distance and row of the record nearest to a point, other than ``skip``.
 
     The search starts with a record known already, or inf and NO_ROW, and ends at once when it
@@ -396,8 +396,8 @@ def nearest_one(tree, point, skip, best, best_row, enough):  # type: ignore[no-u
     return best, best_row
 
 
-@inner
-def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-def]
+@subkernel
+def count_within(tree, point, inner, outer, sizes):
     """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
 
     A row counts as many times as ``sizes`` says.
@@ -428,8 +428,8 @@ def count_within(tree, point, inner, outer, sizes):  # type: ignore[no-untyped-d
     return found
 
 
-@inner
-def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
+@subkernel
+def _bounds(tree, node, mirror, own, keys):
     """Negative bounds on the distance of the records in each child, inf for empty ones."""
     _distances_to_boxes(tree, node, mirror, keys)
     reach = tree.reach[node]
@@ -437,8 +437,8 @@ def _bounds(tree, node, mirror, own, keys):  # type: ignore[no-untyped-def]
         keys[s] -= 2 * (reach[s] + own)
 
 
-@inner
-def _farthest_corner(tree, node, s, point):  # type: ignore[no-untyped-def]
+@subkernel
+def _farthest_corner(tree, node, s, point):
     total = 0.0
     for j in range(point.size):
         gap = max(point[j] - tree.low[node, j, s], tree.high[node, j, s] - point[j])
@@ -447,7 +447,7 @@ def _farthest_corner(tree, node, s, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def farthest(tree, point):  # type: ignore[no-untyped-def]
+def farthest(tree, point):
     """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
     leaves, d = tree.count.size, point.size
     mirror = tree.mirror

@@ -8,7 +8,7 @@ from microagg.kernels.jit import kernel
 
 
 @kernel
-def is_canonical(labels):  # type: ignore[no-untyped-def]
+def is_canonical(labels):
     """Whether groups are numbered 0, 1, 2, … by first appearance already."""
     last = -1
     for label in labels:
@@ -20,7 +20,7 @@ def is_canonical(labels):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def renumber(labels, number):  # type: ignore[no-untyped-def]
+def renumber(labels, number):
     """Number groups anew by first appearance, in place; ``number`` holds a −1 for each group."""
     found = 0
     for i in range(labels.size):
@@ -32,7 +32,7 @@ def renumber(labels, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def squares_within(X, labels, n_groups):  # type: ignore[no-untyped-def]
+def squares_within(X, labels, n_groups):
     """Sum of squared distances of the rows of X to the means of their groups, in one pass.
 
     Sums are of differences to the first member, so that large offsets do no harm: the squares

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import WIDTH, Tree, build, remove
-from microagg.kernels.shells import Shells, build_shells, farthest_from_centroid, leave
+from microagg.kernels.shells import Shells, build_shells, farthest_in_shells, leave
 from microagg.kernels.sums import add_row
 
 __all__ = ["Left", "all_left", "outermost", "renewed", "take"]
@@ -57,13 +57,13 @@ def _around(X: Floats, labels: Labels, tree: Tree, high: Floats, low: Floats) ->
 
 
 @kernel
-def _total(X, high, low):  # type: ignore[no-untyped-def]
+def _total(X, high, low):
     for i in range(X.shape[0]):
         add_row(high, low, X[i], 1.0)
 
 
-@inner
-def take(left, row, group):  # type: ignore[no-untyped-def]
+@subkernel
+def take(left, row, group):
     """Give a record a label and take it away."""
     left.labels[row] = group
     remove(left.tree, row)
@@ -71,9 +71,9 @@ def take(left, row, group):  # type: ignore[no-untyped-def]
     add_row(left.high, left.low, left.X[row], -1.0)
 
 
-@inner
-def outermost(left, m):  # type: ignore[no-untyped-def]
+@subkernel
+def outermost(left, m):
     """Row of the record farthest from the centroid of the m left; whether shells are worn."""
     for j in range(left.centroid.size):
         left.centroid[j] = (left.high[j] + left.low[j]) / m
-    return farthest_from_centroid(left.shells, left.centroid)
+    return farthest_in_shells(left.shells, left.centroid)

@@ -22,7 +22,7 @@ _SAMPLE = 8192
 
 
 @kernel
-def _assign(X, centres, labels, distance):  # type: ignore[no-untyped-def]
+def _assign(X, centres, labels, distance):
     """Give each record the label of its nearest centre, the lowest of equals; count changes."""
     n, d = X.shape
     changed = 0
@@ -49,7 +49,7 @@ def _assign(X, centres, labels, distance):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(X, labels, centres, size, sums):  # type: ignore[no-untyped-def]
+def _move(X, labels, centres, size, sums):
     """Move each centre to the mean of its records; one without any stays."""
     n, d = X.shape
     for c in range(size.size):
@@ -67,7 +67,7 @@ def _move(X, labels, centres, size, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lloyd(X, labels, centres, distance, size, sums, state):  # type: ignore[no-untyped-def]
+def _lloyd(X, labels, centres, distance, size, sums, state):
     for _ in range(_ITERATIONS):
         if state[STOP] or _assign(X, centres, labels, distance) <= _SETTLED * labels.size:
             break

@@ -17,7 +17,7 @@ from microagg.kernels.block_tree import (
     to_box,
     to_leaf,
 )
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.threads import share_out
 from microagg.progress import State
 
@@ -29,8 +29,8 @@ class Neighbours(NamedTuple):
     position: Indices  # (n, m)
 
 
-@inner
-def _insert(rows, squares, positions, square, position):  # type: ignore[no-untyped-def]
+@subkernel
+def _insert(rows, squares, positions, square, position):
     """Put a record into a sorted list if it belongs there, and drop the list's last."""
     s = squares.size
     while s > 0 and (
@@ -47,8 +47,8 @@ def _insert(rows, squares, positions, square, position):  # type: ignore[no-unty
         squares[s], positions[s] = square, position
 
 
-@inner
-def _scan(rows, block, leaf, other, wanted, reach, near, where, squares):  # type: ignore[no-untyped-def]
+@subkernel
+def _scan(rows, block, leaf, other, wanted, reach, near, where, squares):
     """Offer the records of ``other`` to those of ``leaf`` that may have one within reach.
 
     ``reach`` is the distance of each record's farthest listed neighbour, ``wanted`` the
@@ -69,7 +69,7 @@ def _scan(rows, block, leaf, other, wanted, reach, near, where, squares):  # typ
 
 
 @kernel
-def _nearest(tree, begin, end, lists):  # type: ignore[no-untyped-def]
+def _nearest(tree, begin, end, lists):
     """Fill the lists of the leaves begin..end−1."""
     # Inner functions get arrays: passing tuples of them costs more than what they do.
     rows, child, low, high, block = tree.rows, tree.child, tree.low, tree.high, tree.block
@@ -95,23 +95,23 @@ def _nearest(tree, begin, end, lists):  # type: ignore[no-untyped-def]
                 bound = _scan(rows, block, leaf, other, wanted, reach, near, where, squares)
 
 
-def nearest_neighbours(tree: BlockTree, m: int, progress: State, done: int) -> Neighbours:
+def nearest_neighbours(tree: BlockTree, m: int, state: State, done: int) -> Neighbours:
     """Find the m nearest of each record, 1 ≤ m < n; the same whatever the number of threads.
 
-    ``progress`` rises by ``done`` on the way.
+    The records done rise by ``done`` on the way.
     """
     n = len(tree.rows)
     lists = Neighbours(np.full((n, m), np.inf), np.full((n, m), -1, dtype=np.intp))
     share_out(
         lambda begin, end, _: _nearest(tree, begin, end, lists),
         len(tree.node),
-        progress,
+        state,
         done,
     )
     return lists
 
 
-def nearest_rows(X: Floats, m: int, progress: State, done: int = 0) -> Any:
+def nearest_rows(X: Floats, m: int, state: State, done: int = 0) -> Any:
     """Row numbers of the m nearest of each record, 0 ≤ m < n: an int32 array of shape (n, m).
 
     >>> from microagg.progress import new_state
@@ -121,5 +121,5 @@ def nearest_rows(X: Floats, m: int, progress: State, done: int = 0) -> Any:
     near = np.empty((len(X), m), dtype=np.int32)
     if m > 0:
         tree = build_tree(X)
-        near[tree.rows] = tree.rows[nearest_neighbours(tree, m, progress, done).position]
+        near[tree.rows] = tree.rows[nearest_neighbours(tree, m, state, done).position]
     return near

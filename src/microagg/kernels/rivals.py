@@ -7,7 +7,7 @@ from microagg.kernels.kd_tree import count_within
 
 
 @kernel
-def credit_links(X, rows, inner, outer, tree, sizes, credit):  # type: ignore[no-untyped-def]
+def credit_links(X, rows, inner, outer, tree, sizes, credit):
     """Set ``credit`` of each row to 1/m if its twin is among the m nearest records, else to 0.
 
     ``sizes`` are the records that a row of the tree stands for.

@@ -19,7 +19,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
 
-__all__ = ["Shells", "build_shells", "farthest_from_centroid", "leave"]
+__all__ = ["Shells", "build_shells", "farthest_in_shells", "leave"]
 
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
@@ -34,7 +34,7 @@ class Shells(NamedTuple):
     outer: Any  # (blocks,) largest distance to the reference in the block
     place: Any  # (n,) 16·block + entry, by row number
     reference: Any  # (d,)
-    state: Any  # first block with a record left; records looked at until new shells are cheaper
+    counters: Any  # first block with a record left; records looked at until new shells are cheaper
     distance: Any  # (16,) scratch
 
 
@@ -51,7 +51,7 @@ def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
         outer=np.sqrt(distance[order[::WIDTH]]),
         place=np.empty(len(X), np.intp),
         reference=centroid.copy(),
-        state=np.array([0, _PATIENCE * n], np.intp),
+        counters=np.array([0, _PATIENCE * n], np.intp),
         distance=np.empty(WIDTH),
     )
     _fill(shells, X, rows, order)
@@ -59,7 +59,7 @@ def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
 
 
 @kernel
-def _distances_of(X, rows, point, out):  # type: ignore[no-untyped-def]
+def _distances_of(X, rows, point, out):
     for a in range(rows.size):
         total = 0.0
         for j in range(point.size):
@@ -68,7 +68,7 @@ def _distances_of(X, rows, point, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(shells, X, rows, order):  # type: ignore[no-untyped-def]
+def _fill(shells, X, rows, order):
     for a in range(order.size):
         row = rows[order[a]]
         shells.place[row] = a
@@ -78,7 +78,7 @@ def _fill(shells, X, rows, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def leave(shells, row):  # type: ignore[no-untyped-def]
+def leave(shells, row):
     """Take a record away."""
     place = shells.place[row]
     # One column is enough: a sum with NaN is NaN, which is not greater than anything.
@@ -86,7 +86,7 @@ def leave(shells, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def farthest_from_centroid(shells, centroid):  # type: ignore[no-untyped-def]
+def farthest_in_shells(shells, centroid):
     """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
     drift = 0.0
     for j in range(centroid.size):
@@ -94,7 +94,7 @@ def farthest_from_centroid(shells, centroid):  # type: ignore[no-untyped-def]
     drift = np.sqrt(drift)
     distance = shells.distance
     best, best_row = -1.0, -1
-    first = shells.state[0]
+    first = shells.counters[0]
     for block in range(first, shells.outer.size):
         if ((shells.outer[block] + drift) * (1 + _ROUNDING)) ** 2 < best:
             break
@@ -107,6 +107,6 @@ def farthest_from_centroid(shells, centroid):  # type: ignore[no-untyped-def]
             if distance[s] > best or (distance[s] == best and shells.rows[block, s] < best_row):
                 best, best_row = distance[s], shells.rows[block, s]
         if best_row < 0:
-            shells.state[0] = block + 1
-        shells.state[1] -= WIDTH
-    return best_row, shells.state[1] < 0
+            shells.counters[0] = block + 1
+        shells.counters[1] -= WIDTH
+    return best_row, shells.counters[1] < 0

@@ -28,7 +28,7 @@ from microagg.kernels.block_tree import (
     to_box,
     to_leaf,
 )
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.neighbours import nearest_neighbours
 from microagg.kernels.threads import share_out, thread_count
 from microagg.progress import DONE, STOP, State
@@ -63,8 +63,8 @@ def _no_edges(*shape: int) -> Edges:
     )
 
 
-@inner
-def _offer(rows, best, c, square, one, other):  # type: ignore[no-untyped-def]
+@subkernel
+def _offer(rows, best, c, square, one, other):
     """Make an edge the best of component c if it comes first; return whether it did."""
     if square > best.square[c]:
         return False
@@ -79,7 +79,7 @@ def _offer(rows, best, c, square, one, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _offer_known(rows, lists, records, best):  # type: ignore[no-untyped-def]
+def _offer_known(rows, lists, records, best):
     """Offer each component the edges that lists and earlier searches know of."""
     n, listed = lists.square.shape
     for p in range(n):
@@ -98,7 +98,7 @@ def _offer_known(rows, lists, records, best):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _label_nodes(tree, records, owner):  # type: ignore[no-untyped-def]
+def _label_nodes(tree, records, owner):
     """Set ``owner`` to the component that a node lies in as a whole, or −1."""
     for node in range(owner.size - 1, -1, -1):
         child = tree.child[node]
@@ -113,8 +113,8 @@ def _label_nodes(tree, records, owner):  # type: ignore[no-untyped-def]
                 break
 
 
-@inner
-def _limits(tree, leaf, listed, records, best, limit):  # type: ignore[no-untyped-def]
+@subkernel
+def _limits(tree, leaf, listed, records, best, limit):
     """Up to what squared distance a search can matter to each record of a leaf; −1 if it cannot.
 
     Returns the largest.
@@ -130,7 +130,7 @@ def _limits(tree, leaf, listed, records, best, limit):  # type: ignore[no-untype
 
 
 @kernel
-def _leaves_to_search(tree, listed, records, best, out):  # type: ignore[no-untyped-def]
+def _leaves_to_search(tree, listed, records, best, out):
     found = 0
     limit = np.empty(LEAF)
     for leaf in range(tree.node.size):
@@ -140,8 +140,8 @@ def _leaves_to_search(tree, listed, records, best, out):  # type: ignore[no-unty
     return found
 
 
-@inner
-def _scan(  # type: ignore[no-untyped-def]
+@subkernel
+def _scan(
     rows, block, leaf, other, component, owner, limit, wanted, best, nearest, outside, squares
 ):
     """Offer the edges from the records of a leaf to those of another; whether one was taken."""
@@ -165,7 +165,7 @@ def _scan(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _search(tree, leaves, listed, records, owner, best):  # type: ignore[no-untyped-def]
+def _search(tree, leaves, listed, records, owner, best):
     """Search the tree for the best edges out of some leaves."""
     # Inner functions get arrays: passing tuples of them costs more than what they do.
     rows, first, child, low, high = tree.rows, tree.first, tree.child, tree.low, tree.high
@@ -206,8 +206,8 @@ def _search(tree, leaves, listed, records, owner, best):  # type: ignore[no-unty
                 records.floor[p] = max(records.floor[p], best.square[component[p]])
 
 
-@inner
-def _root(parent, c):  # type: ignore[no-untyped-def]
+@subkernel
+def _root(parent, c):
     while parent[c] != c:
         parent[c] = parent[parent[c]]
         c = parent[c]
@@ -215,7 +215,7 @@ def _root(parent, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join(rows, bests, records, edges, found):  # type: ignore[no-untyped-def]
+def _join(rows, bests, records, edges, found):
     """Join components along their best edges; return how many edges there are now.
 
     ``bests`` holds what each thread found. Components are numbered anew.
@@ -248,7 +248,7 @@ def _join(rows, bests, records, edges, found):  # type: ignore[no-untyped-def]
     return found
 
 
-def _round(tree: BlockTree, listed: int, records: Records, bests: Edges, progress: State) -> None:
+def _round(tree: BlockTree, listed: int, records: Records, bests: Edges, state: State) -> None:
     """Search for better edges than those known, wherever there may be one."""
     leaves = np.empty(len(tree.node), dtype=np.intp)
     known = Edges(*(part[0] for part in bests))
@@ -264,10 +264,10 @@ def _round(tree: BlockTree, listed: int, records: Records, bests: Edges, progres
         best = Edges(*(part[thread] for part in bests))
         _search(tree, leaves[begin:end], listed, records, owner, best)
 
-    share_out(work, len(leaves), progress, at_once=32)
+    share_out(work, len(leaves), state, at_once=32)
 
 
-def boruvka(X: Floats, progress: State) -> tuple[Indices, Indices, Floats]:
+def boruvka(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
     """Find the minimum spanning tree of the rows of X, at least two.
 
     Returns the ends of its n−1 edges as rows of X, and their squared lengths, in no
@@ -276,7 +276,7 @@ def boruvka(X: Floats, progress: State) -> tuple[Indices, Indices, Floats]:
     """
     n = len(X)
     tree = build_tree(X)
-    lists = nearest_neighbours(tree, min(_LISTED, n - 1), progress, n // 2)
+    lists = nearest_neighbours(tree, min(_LISTED, n - 1), state, n // 2)
     listed = lists.square.shape[1]
     records = Records(
         component=np.arange(n, dtype=np.intp),
@@ -287,16 +287,16 @@ def boruvka(X: Floats, progress: State) -> tuple[Indices, Indices, Floats]:
     )
     edges = _no_edges(n - 1)
     found, threads = 0, 1  # lists answer for all records in the first round
-    base = int(progress[DONE])
+    base = int(state[DONE])
     while found < n - 1:
         bests = _no_edges(threads, n - found)
         known = Edges(*(part[0] for part in bests))
         _offer_known(tree.rows, lists, records, known)
         if found > 0:
-            _round(tree, listed, records, bests, progress)
-        if progress[STOP]:
+            _round(tree, listed, records, bests, state)
+        if state[STOP]:
             break
         found = _join(tree.rows, bests, records, edges, found)
-        progress[DONE] = max(base, found)
+        state[DONE] = max(base, found)
         threads = thread_count()
     return tree.rows[edges.one[:found]], tree.rows[edges.other[:found]], edges.square[:found]

@@ -10,7 +10,7 @@ from microagg.kernels.jit import kernel
 
 
 @kernel
-def two_sum(a, b):  # type: ignore[no-untyped-def]
+def two_sum(a, b):
     """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth's branch-free form)."""
     s = a + b
     t = s - a
@@ -18,7 +18,7 @@ def two_sum(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_row(high, low, row, sign):  # type: ignore[no-untyped-def]
+def add_row(high, low, row, sign):
     """Add sign·row to the totals held as high + low, coordinate by coordinate."""
     for j in range(high.size):
         s, e = two_sum(high[j], sign * row[j])

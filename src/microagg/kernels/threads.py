@@ -25,7 +25,7 @@ def thread_count() -> int:
 def share_out(
     work: Callable[[int, int, int], object],
     items: int,
-    progress: State,
+    state: State,
     done: int = 0,
     *,
     at_once: int = 32,
@@ -34,15 +34,15 @@ def share_out(
 
     A thread takes the next piece when it is through with one, so ``work`` must give the same
     result whichever thread does it, in whichever order. Returns early when asked to stop.
-    ``progress`` rises by ``done`` on the way.
+    The records done rise by ``done`` on the way.
     """
     lock = Lock()
-    start = int(progress[DONE])
+    start = int(state[DONE])
     taken = finished = 0
 
     def loop(thread: int) -> None:
         nonlocal taken, finished
-        while not progress[STOP]:
+        while not state[STOP]:
             with lock:
                 begin, taken = taken, taken + at_once
             if begin >= items:
@@ -51,7 +51,7 @@ def share_out(
             work(begin, end, thread)
             with lock:
                 finished += end - begin
-                progress[DONE] = max(progress[DONE], start + done * finished // items)
+                state[DONE] = max(state[DONE], start + done * finished // items)
 
     threads = min(thread_count(), -(-items // at_once))
     if threads <= 1:

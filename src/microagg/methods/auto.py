@@ -2,8 +2,8 @@
 
 One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
 start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
-tables in blocks: the groups along their borders are worse at first, which refinement mends. In small
-tables refinement has so many steps for each group that the start does not matter: there
+tables in blocks: the groups along their borders are worse at first, which refinement repairs. In small
+tables refinement takes enough steps for each group that the start does not matter: there
 the blocks are the groups, and a first call need not wait until MDAV is compiled.
 """
 
@@ -16,16 +16,17 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.kernels.halve import halves
+from microagg.kernels.mdav import mdav_labels
 from microagg.kernels.threads import share_out
-from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.refine import LARGE, refine
 from microagg.progress import STOP, State, new_state, part
+from microagg.results import Outcome
 from microagg.settings import check_effort, check_time_limit
 
 _BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
 _RECORDS_A_SECOND = 20_000
-_FEW = 2_000  # records up to which the start does not matter
+_ANY_START = 2_000  # records up to which the start does not matter
 
 
 def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
@@ -41,7 +42,7 @@ def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Label
         for b in range(begin, end):
             own = np.sort(rows[first[b] : first[b + 1]])
             if len(own) >= 2 * k:
-                groups = mdav(np.ascontiguousarray(X[own]), k, progress=state)
+                groups = mdav_labels(np.ascontiguousarray(X[own]), k, state)
                 labels[own] = first[b] + (0 if state[STOP] else groups)
 
     with part(state, 0.0):  # blocks count records at the same time, each from 0
@@ -57,8 +58,8 @@ def auto(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
-    progress: State | None = None,
-) -> Labels:
+    state: State | None = None,
+) -> Outcome:
     """Partition several columns: a start that suits their number, then refined.
 
     Costs other than sse are refused. The other options are those of
@@ -71,22 +72,23 @@ def auto(
         )
     check_effort(effort)
     check_time_limit(time_limit)
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     started = time.monotonic()
     short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
-    few = len(X) <= _FEW and k <= LARGE and effort != "fast"
+    few = len(X) <= _ANY_START and k <= LARGE and effort != "fast"
     most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
     labels = mdav_in_blocks(X, k, state, most)
     if state[STOP]:
-        return labels
+        return Outcome(labels)
     if time_limit is not None:
         time_limit = max(0.0, time_limit - (time.monotonic() - started))
-    return refine(
+    better = refine(
         X,
         labels,
         k,
         effort=effort,
         time_limit=time_limit,
         random_state=random_state,
-        progress=state,
+        state=state,
     )
+    return Outcome(better)

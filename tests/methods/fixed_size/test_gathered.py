@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize(
 
 def check_equal(method, twin, X, k):
     expected = naive.labels_of(twin(X.tolist(), k), len(X))
-    assert same_groups(method(X, k).tolist(), expected)
+    assert same_groups(method(X, k).labels.tolist(), expected)
 
 
 @BOTH
@@ -78,7 +78,7 @@ def test_information_loss_of_centroid_where_the_paper_departs_from_its_pseudocod
 
 @BOTH
 def test_groups_have_k_records_but_for_those_that_the_last_joined(method, twin):
-    sizes = np.bincount(method(np.random.default_rng(0).normal(size=(103, 2)), 5))
+    sizes = np.bincount(method(np.random.default_rng(0).normal(size=(103, 2)), 5).labels)
     assert len(sizes) == 20
     assert np.all(sizes >= 5)
     assert sizes.sum() == 103
@@ -87,12 +87,12 @@ def test_groups_have_k_records_but_for_those_that_the_last_joined(method, twin):
 def test_the_second_group_is_skipped_when_the_first_took_its_record():
     # The farthest pair are records 2 and 5; 3 and then 5 join 2, so there is nothing to gather at 5.
     X = np.array([[8.0, 8], [8, 7], [4, 1], [2, 7], [9, 6], [2, 9]])
-    assert diameter(X, 3).tolist() == [1, 1, 0, 0, 1, 0]
+    assert diameter(X, 3).labels.tolist() == [1, 1, 0, 0, 1, 0]
 
 
 @BOTH
 def test_stops_when_asked(method, twin):
     state = new_state()
     state[STOP] = 1
-    method(np.random.default_rng(0).normal(size=(100, 2)), 3, progress=state)
+    method(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
     assert state[0] == 0

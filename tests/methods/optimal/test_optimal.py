@@ -88,7 +88,7 @@ def test_the_unit_of_the_values_does_not_matter(factor):
 
 @pytest.mark.parametrize("nodes", ["many", -1, 1.5, True])
 def test_a_number_of_nodes_is_a_whole_number(nodes):
-    with pytest.raises(microagg.InputError, match="nodes is a whole number"):
+    with pytest.raises(microagg.InputError, match="nodes must be a whole number of at least 0"):
         microagg.partition(np.eye(6), 2, method="optimal", nodes=nodes)
 
 
@@ -100,7 +100,7 @@ def test_stopped_at_once_it_still_gives_a_valid_partition():
     assert p.gap > 0
     state = new_state()
     state[STOP] = 1
-    found = optimal(np.ascontiguousarray(X), 4, progress=state)
+    found = optimal(np.ascontiguousarray(X), 4, state=state)
     assert np.bincount(found.labels).min() >= 4
 
 
@@ -108,16 +108,16 @@ def test_stopped_at_once_it_still_gives_a_valid_partition():
 def test_a_stop_is_heard_while_it_looks_for_a_start(what, monkeypatch):
     started, calls, reports = Event(), [], []
 
-    def slow(X, k, *, progress, **settings):
+    def slow(X, k, *, state, **settings):
         """Like auto, but it ends only when asked to."""
         calls.append(settings)
-        labels = auto(X, k, progress=progress, effort="fast")
+        outcome = auto(X, k, state=state, effort="fast")
         started.set()
         give_up = time.monotonic() + 20
-        while not progress[STOP]:
+        while not state[STOP]:
             assert time.monotonic() < give_up, "nobody asked to stop"
             time.sleep(0.01)
-        return labels
+        return outcome
 
     def stop(progress):
         reports.append(progress)
@@ -147,7 +147,7 @@ def test_stopped_before_it_began_it_gives_valid_groups():
     for effort in ("fast", "balanced", "best"):
         state = new_state()
         state[STOP] = 1
-        labels = auto(X, 4, effort=effort, progress=state)
+        labels = auto(X, 4, effort=effort, state=state).labels
         assert np.unique(labels, return_counts=True)[1].min() >= 4
 
 

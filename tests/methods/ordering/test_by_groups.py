@@ -45,14 +45,14 @@ def test_imhm_reports_its_iterations_and_stops():
             super().__setitem__(key, value)
             seen.append(records_done(self.view(np.ndarray)))
 
-    imhm_order(X, 3, progress=new_state().view(Watched))
+    imhm_order(X, 3, state=new_state().view(Watched))
     assert seen[-1] == 3000
     iterations = seen[seen.index(375) :]
     assert len({done for done in iterations if done < 3000}) > 5
     assert [done for done in iterations if done] == sorted(done for done in iterations if done)
     state = new_state()
     state[STOP] = 1
-    assert imhm_order(X, 3, progress=state).tolist() == list(range(3000))
+    assert imhm_order(X, 3, state=state).tolist() == list(range(3000))
     assert state[DONE] < 3000
 
 

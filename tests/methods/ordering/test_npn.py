@@ -27,5 +27,5 @@ def test_equals_the_naive_twin_through_several_trees(d):
 def test_stops_when_asked():
     state = new_state()
     state[STOP] = 1
-    npn_order(np.random.default_rng(0).normal(size=(100, 2)), 3, progress=state)
+    npn_order(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
     assert state[DONE] == 0

@@ -157,11 +157,11 @@ def test_stops_and_reports():
     X = np.random.default_rng(5).normal(size=(200, 2))
     function = next(m for m in microagg.methods() if m.name == "rep-ord-mic").order_function()
     state = new_state()
-    function(X, 3, starts=3, progress=state)
+    function(X, 3, starts=3, state=state)
     assert state[DONE] == 200
     state = new_state()
     state[STOP] = 1
-    function(X, 3, starts=3, progress=state)
+    function(X, 3, starts=3, state=state)
     assert state[DONE] < 200
 
 

@@ -78,5 +78,5 @@ def test_one_order_serves_every_k():
 def test_stops_when_asked():
     state = new_state()
     state[STOP] = 1
-    tsp_order(np.random.default_rng(0).normal(size=(100, 2)), 3, progress=state)
+    tsp_order(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
     assert state[0] == 0

@@ -200,7 +200,7 @@ def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypa
     monkeypatch.setattr(best, "anneal_table", counted)
     monkeypatch.setattr(best, "thread_count", lambda: 1)
     state = new_state()
-    labels = search.refine(X, np.arange(120) // 3, 3, effort="best", time_limit=600, progress=state)
+    labels = search.refine(X, np.arange(120) // 3, 3, effort="best", time_limit=600, state=state)
     assert len(turns) == 5
     assert np.bincount(labels).min() >= 3
 
@@ -225,7 +225,7 @@ def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, sho
     monkeypatch.setattr(best, "_recombined", recombined)
     monkeypatch.setattr(best, "thread_count", lambda: threads)
     state = new_state()
-    search.refine(X, np.arange(records) // 3, 3, effort="best", time_limit=600, progress=state)
+    search.refine(X, np.arange(records) // 3, 3, effort="best", time_limit=600, state=state)
     turns = best._ALONE + 1
     assert len(seeds) == len(set(seeds)) == turns * walks
     assert len(pools[0]) == 1 + min(best._POOL, turns * walks)

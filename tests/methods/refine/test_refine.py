@@ -246,7 +246,7 @@ def test_stops_when_asked():
     labels = np.arange(50) // 5
     state = new_state()
     state[STOP] = 1
-    assert np.array_equal(search.refine(X, labels, 5, progress=state), labels)
+    assert np.array_equal(search.refine(X, labels, 5, state=state), labels)
 
 
 @pytest.mark.parametrize("data", ["tarragona", "census", "eia"])
@@ -352,7 +352,7 @@ def test_auto_starts_large_tables_in_blocks():
     for k in (3, 7, 400, 2_000):
         labels = auto.mdav_in_blocks(X, k, new_state(), 500)
         assert np.unique(labels, return_counts=True)[1].min() >= k
-    whole = loss(X, auto.mdav(X, 7))
+    whole = loss(X, auto.mdav_labels(X, 7, new_state()))
     assert loss(X, auto.mdav_in_blocks(X, 7, new_state(), 500)) < 1.5 * whole
 
 

@@ -9,7 +9,7 @@ from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
 from microagg.methods.univariate import ends, line, sorted_cut
 from microagg.methods.univariate.halving import halving
-from microagg.methods.univariate.order import labels_of, sorted_order
+from microagg.methods.univariate.order import labels_by_row, sorted_order
 from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
 
@@ -83,7 +83,7 @@ def test_labels_of_a_large_table():
     x = rng.permutation(200_000) * 1.0
     order, values = sorted_order(x)
     ends = cut_sorted(values, 5)
-    labels = labels_of(order, ends)
+    labels = labels_by_row(order, ends)
     rank = np.searchsorted(ends, x.astype(int), side="right")
     first = np.unique(rank, return_index=True)[1]
     assert np.array_equal(labels[first[np.argsort(first)]], np.arange(len(ends)))
@@ -107,7 +107,7 @@ def test_the_peer_s_example():
 def test_what_is_refused():
     with pytest.raises(InputError, match="ascending"):
         cut_sorted([2.0, 1.0], 1)
-    with pytest.raises(InputError, match="finite"):
+    with pytest.raises(InputError, match="missing values"):
         cut_sorted([1.0, np.nan], 1)
     for k in (0, 3, 1.5, True):
         with pytest.raises(InputError, match=r"whole number of at least 1|k=3 needs at least 3"):
@@ -124,11 +124,11 @@ def test_what_is_refused():
 def test_reports_and_stops(function):
     X = np.random.default_rng(3).random((1000, 1))
     state = new_state()
-    function(X, 3, progress=state)
+    function(X, 3, state=state)
     assert state[DONE] == 1000
     state = new_state()
     state[STOP] = 1
-    function(X, 3, progress=state)
+    function(X, 3, state=state)
     assert state[DONE] == 0
 
 
@@ -146,7 +146,7 @@ def test_two_threads_find_the_same_groups(cost, k, monkeypatch):
     ):
         x.sort()
         state = new_state()
-        both = sorted_cut.fastest(x[:, None], k, cost=cost, progress=state)
+        both = sorted_cut.fastest(x[:, None], k, cost=cost, state=state)
         assert state[DONE] == n
         with monkeypatch.context() as patch:
             patch.setattr(ends, "WORTH_TWO_THREADS", n + 1)
@@ -180,7 +180,7 @@ def test_progress_counts_both_threads(monkeypatch):
         seen.append(int(state[DONE]))
 
     monkeypatch.setattr(ends, "in_two_threads", second_first)
-    sorted_cut.simple_plus(np.random.default_rng(3).random((n, 1)), 3, progress=state)
+    sorted_cut.simple_plus(np.random.default_rng(3).random((n, 1)), 3, state=state)
     assert seen == [0, n]
 
 
@@ -203,5 +203,5 @@ def test_two_threads_stop():
     X = np.random.default_rng(3).random((ends.WORTH_TWO_THREADS, 1))
     state = new_state()
     state[STOP] = 1
-    sorted_cut.fastest(X, 3, progress=state)
+    sorted_cut.fastest(X, 3, state=state)
     assert state[DONE] == 0

@@ -14,15 +14,16 @@ Here      Ties go to the lower row index. The searches go through shells and a t
 
 from __future__ import annotations
 
-from microagg.groups import Floats, Labels
+from microagg.groups import Floats
 from microagg.kernels.jit import kernel
 from microagg.kernels.left import all_left, outermost, renewed
 from microagg.methods.fixed_size.gather import gather, join_nearest
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
 
 
 @kernel
-def _rounds(left, m, k, group, state):  # type: ignore[no-untyped-def]
+def _rounds(left, m, k, group, state):
     """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
     worn = False
     while m >= k and m > left.enough and not worn and not state[STOP]:
@@ -34,24 +35,24 @@ def _rounds(left, m, k, group, state):  # type: ignore[no-untyped-def]
     return m, group
 
 
-def centroid(X: Floats, k: int, *, progress: State | None = None) -> Labels:
+def centroid(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by gathering groups around the record farthest from the centroid.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record.
+    Outcome: the group of each record.
 
     >>> import numpy as np
-    >>> centroid(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> centroid(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [2, 0, 1, 1, 2, 0]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     left = all_left(X)
     m, group = _rounds(left, len(X), k, 0, state)
     while m >= k and not state[STOP]:
@@ -60,4 +61,4 @@ def centroid(X: Floats, k: int, *, progress: State | None = None) -> Labels:
     if not state[STOP]:
         join_nearest(X, left.labels, group)
         state[DONE] = len(X)
-    return left.labels
+    return Outcome(left.labels)

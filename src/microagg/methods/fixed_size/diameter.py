@@ -26,12 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Floats, Labels
-from microagg.kernels.jit import inner, kernel
+from microagg.groups import Floats
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import farthest
 from microagg.kernels.left import all_left, renewed
 from microagg.methods.fixed_size.gather import gather, join_nearest
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
 
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
 
@@ -44,7 +45,7 @@ class _Bounds(NamedTuple):
     radius: Any  # (n,) distance to a fixed centre
     outward: Any  # (n,) rows by radius, largest first
     heap: Any  # (n,) rows, the largest bound on top, then the lowest row
-    state: Any  # first place of outward that is left; length of the heap
+    counters: Any  # first place of outward that is left; length of the heap
 
 
 def _bounds(X: Floats) -> _Bounds:
@@ -57,12 +58,12 @@ def _bounds(X: Floats) -> _Bounds:
         radius=radius,
         outward=outward,
         heap=np.arange(n),  # equal bounds in row order are a heap
-        state=np.array([0, n]),
+        counters=np.array([0, n]),
     )
 
 
-@inner
-def _sift_down(heap, size, bound):  # type: ignore[no-untyped-def]
+@subkernel
+def _sift_down(heap, size, bound):
     """Let the top of the heap, whose bound fell, sink to its place."""
     row = heap[0]
     a = 0
@@ -80,18 +81,18 @@ def _sift_down(heap, size, bound):  # type: ignore[no-untyped-def]
     heap[a] = row
 
 
-@inner
-def _farthest_pair(left, bounds):  # type: ignore[no-untyped-def]
+@subkernel
+def _farthest_pair(left, bounds):
     """The two records left that are farthest apart, the first of several in row order."""
-    bound, partner, radius, outward, heap, state = bounds
-    while left.labels[outward[state[0]]] >= 0:
-        state[0] += 1
-    outermost = radius[outward[state[0]]]
+    bound, partner, radius, outward, heap, counters = bounds
+    while left.labels[outward[counters[0]]] >= 0:
+        counters[0] += 1
+    outermost = radius[outward[counters[0]]]
     while True:
         row = heap[0]
         if left.labels[row] >= 0:
-            state[1] -= 1
-            heap[0] = heap[state[1]]
+            counters[1] -= 1
+            heap[0] = heap[counters[1]]
         elif partner[row] >= 0 and left.labels[partner[row]] < 0:
             return row, partner[row]
         else:
@@ -105,11 +106,11 @@ def _farthest_pair(left, bounds):  # type: ignore[no-untyped-def]
                 for j in range(left.X.shape[1]):
                     gap = left.X[partner[row], j] - left.X[row, j]
                     bound[row] += gap * gap
-        _sift_down(heap, state[1], bound)
+        _sift_down(heap, counters[1], bound)
 
 
 @kernel
-def _rounds(left, bounds, m, k, group, state):  # type: ignore[no-untyped-def]
+def _rounds(left, bounds, m, k, group, state):
     """Form groups until fewer than 2k of the m records are left, or the tree is worn."""
     while m >= 2 * k and m > left.enough and not state[STOP]:
         first, second = _farthest_pair(left, bounds)
@@ -124,23 +125,23 @@ def _rounds(left, bounds, m, k, group, state):  # type: ignore[no-untyped-def]
     return m, group
 
 
-def diameter(X: Floats, k: int, *, progress: State | None = None) -> Labels:
+def diameter(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by gathering groups around the two records that are farthest apart.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record.
+    Outcome: the group of each record.
 
-    >>> diameter(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> diameter(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [0, 1, 2, 2, 0, 1]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     left, bounds = all_left(X), _bounds(X)
     m, group = _rounds(left, bounds, len(X), k, 0, state)
     while m >= 2 * k and not state[STOP]:
@@ -152,4 +153,4 @@ def diameter(X: Floats, k: int, *, progress: State | None = None) -> Labels:
         join_nearest(X, left.labels, group)
     if not state[STOP]:
         state[DONE] = len(X)
-    return left.labels
+    return Outcome(left.labels)

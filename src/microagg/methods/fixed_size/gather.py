@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, nearest_one
 from microagg.kernels.left import take
 
 
-@inner
-def gather(left, seed, k, group):  # type: ignore[no-untyped-def]
+@subkernel
+def gather(left, seed, k, group):
     """Label a group of k grown from ``seed`` and take it away."""
     total = left.X[seed].copy()
     centre = total.copy()
@@ -31,7 +31,7 @@ def gather(left, seed, k, group):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def join_nearest(X, labels, n_groups):  # type: ignore[no-untyped-def]
+def join_nearest(X, labels, n_groups):
     """Give each record without a label that of the group with the nearest centroid."""
     n, d = X.shape
     total, size = np.zeros((n_groups, d)), np.zeros(n_groups)

@@ -18,64 +18,27 @@ Here      Ties go to the lower row index. s is searched once the group of r is g
 
 from __future__ import annotations
 
-import numpy as np
-
-from microagg.groups import Floats, Labels
-from microagg.kernels.jit import inner, kernel
-from microagg.kernels.kd_tree import farthest, nearest
-from microagg.kernels.left import all_left, outermost, renewed, take
-from microagg.progress import DONE, STOP, State, new_state
+from microagg.groups import Floats
+from microagg.kernels.mdav import mdav_labels
+from microagg.progress import State, new_state
+from microagg.results import Outcome
 
 
-@inner
-def _take_group(left, seed, k, group, distances, rows):  # type: ignore[no-untyped-def]
-    """Give a record and its k−1 nearest a label and take them away."""
-    take(left, seed, group)
-    for a in range(nearest(left.tree, left.X[seed], k - 1, distances, rows)):
-        take(left, rows[a], group)
-
-
-@kernel
-def _rounds(left, m, k, group, state):  # type: ignore[no-untyped-def]
-    """Form groups until fewer than 2k of the m records are left, or tree or shells are worn."""
-    distances, rows = np.empty(k), np.empty(k, np.intp)
-    worn = False
-    while m >= 2 * k and m > left.enough and not worn and not state[STOP]:
-        pair = m >= 3 * k
-        r, worn = outermost(left, m)
-        _take_group(left, r, k, group, distances, rows)
-        if pair:
-            s = farthest(left.tree, left.X[r])
-            _take_group(left, s, k, group + 1, distances, rows)
-        m -= 2 * k if pair else k
-        group += 2 if pair else 1
-        state[DONE] = left.labels.size - m
-    return m, group
-
-
-def mdav(X: Floats, k: int, *, progress: State | None = None) -> Labels:
+def mdav(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by maximum distance to the average vector.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record. O(n²/k · d) time.
+    Outcome: the group of each record. O(n²/k · d) time.
 
-    >>> mdav(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> import numpy as np
+    >>> mdav(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [1, 0, 2, 2, 1, 0]
     """
-    state = new_state() if progress is None else progress
-    left = all_left(X)
-    m, group = _rounds(left, len(X), k, 0, state)
-    while m >= 2 * k and not state[STOP]:
-        left = renewed(left)
-        m, group = _rounds(left, m, k, group, state)
-    if not state[STOP]:
-        left.labels[left.labels < 0] = group
-        state[DONE] = len(X)
-    return left.labels
+    return Outcome(mdav_labels(X, k, new_state() if state is None else state))

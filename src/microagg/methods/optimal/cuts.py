@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Members
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 _VIOLATION = 0.02  # a cut that is broken by less is not worth a row
 _MOST_OF_A_RECORD = 4  # cuts in one round that hold the same record
 
 
-@inner
-def _holds(members, column, row):  # type: ignore[no-untyped-def]
+@subkernel
+def _holds(members, column, row):
     found = False
     for a in range(members.shape[1]):
         found |= members[column, a] == row
     return found
 
 
-@inner
-def _weight(members, x, first, by_row, i, j, h):  # type: ignore[no-untyped-def]
+@subkernel
+def _weight(members, x, first, by_row, i, j, h):
     """Sum of x over the groups that hold at least two of three records."""
     total = 0.0
     for c in range(first[i], first[i + 1]):
@@ -35,7 +35,7 @@ def _weight(members, x, first, by_row, i, j, h):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _broken(members, x, first, by_row, least, triples, weights):  # type: ignore[no-untyped-def]
+def _broken(members, x, first, by_row, least, triples, weights):
     """Write the triples whose weight exceeds ``least``; return how many there are."""
     n = first.size - 1
     near, seen, found = np.empty(n, np.intp), np.full(n, -1, np.intp), 0

@@ -28,19 +28,19 @@ from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, MANY, Pricer
 from microagg.bounds.prices import first_prices
 from microagg.bounds.program import solver_unit
-from microagg.errors import InputError, shown
+from microagg.errors import InputError
 from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
 from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import DONE, STOP, State, new_state, part, rest_of, stop_after, tell_best
-from microagg.results import PROOF, Proved
-from microagg.settings import check_time_limit
+from microagg.results import PROOF, Outcome
+from microagg.settings import check_count, check_time_limit
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
 _CUTS_AT_ONCE = 150
-_FEW = 3000  # branches of pricing, for large k
+_BRANCHES_FOR_LARGE_K = 3000  # of pricing, for each record
 _ROUNDS_OF_CUTS = 60
 _WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
 
@@ -67,8 +67,8 @@ def optimal(
     time_limit: float | None = None,
     random_state: int | None = 0,
     nodes: int = 10_000,
-    progress: State | None = None,
-) -> Proved:
+    state: State | None = None,
+) -> Outcome:
     """Find a partition of least SSE, and prove how near the optimum it is.
 
     Parameters
@@ -78,25 +78,24 @@ def optimal(
     time_limit : seconds after which the best so far is returned
     random_state : seed of the search that comes first
     nodes : parts into which branch and bound may split the problem; 0 for the bound at its root
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    Proved: labels, an int64 array of shape (n,), and a proved lower bound on the SSE.
+    Outcome: the group of each record, and a proved lower bound on the SSE.
 
     >>> X = np.array([[0.0, 0], [9, 9], [0, 1], [1, 0], [9, 8], [8, 9]])
     >>> optimal(X, 3).labels.tolist()
     [0, 1, 0, 0, 1, 1]
     """
     check_time_limit(time_limit)
-    if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 0:
-        raise InputError(f"nodes is a whole number, 0 or more; got {shown(nodes)}.")
+    nodes = check_count("nodes", nodes, least=0)
     check_reach(len(X), k)
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     if len(X) < 2 * k or k == 1:
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
         # The only partition: its SSE, but for the rounding of n·d terms.
-        found = Proved(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
+        found = Outcome(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
     else:
         started = time.monotonic()
         search = _Search(X, k, _starts(X, k, time_limit, random_state, state), state)
@@ -118,15 +117,15 @@ def _starts(
         if partitions and (rest == 0 or state[STOP]):
             break
         with part(state, 0.0 if partitions else 1 / 4):
-            labels = auto(
+            found = auto(
                 X,
                 k,
                 effort=effort,
                 time_limit=None if rest is None else rest / 4,
                 random_state=seed + len(partitions),
-                progress=state,
+                state=state,
             )
-        partitions.append(canonical_labels(labels))
+        partitions.append(canonical_labels(found.labels))
     return sorted(partitions, key=lambda labels: sum_of_squares(X, labels))
 
 
@@ -135,7 +134,7 @@ class _Search:
 
     def __init__(self, X: Floats, k: int, partitions: list[Labels], state: State) -> None:
         self.k, self.partitions, self.state = k, partitions, state
-        self.depth = MANY if k <= EXACT_K else _FEW
+        self.depth = MANY if k <= EXACT_K else _BRANCHES_FOR_LARGE_K
         self.labels = partitions[0]
         upper = sum_of_squares(X, self.labels)
         self.unit = solver_unit(upper / (int(self.labels.max()) + 1))
@@ -146,7 +145,7 @@ class _Search:
     def _tell(self) -> None:
         tell_best(self.state, self.upper / self.unit**2, self.lower / self.unit**2)
 
-    def run(self, nodes: int) -> Proved:
+    def run(self, nodes: int) -> Outcome:
         """Bound, cut, list, branch: until nothing is open or time is up."""
         if self._over():  # nothing is lost, or there is no time
             return self._proved()
@@ -178,8 +177,8 @@ class _Search:
             self._choose(generation.master.members, 1, 200)
         return self._proved()
 
-    def _proved(self) -> Proved:
-        return Proved(self.labels, max(min(self.lower, self.upper), 0.0) / self.unit**2)
+    def _proved(self) -> Outcome:
+        return Outcome(self.labels, max(min(self.lower, self.upper), 0.0) / self.unit**2)
 
     def _over(self) -> bool:
         closed = self.upper - self.lower <= PROOF / 2 * self.upper

@@ -22,17 +22,17 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels, group_means
 from microagg.kernels.jit import kernel
 from microagg.kernels.kd_tree import NO_ROW, build, nearest_one, remove
+from microagg.kernels.mdav import mdav_labels
 from microagg.methods.fixed_size.centroid import centroid
-from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.ordering.cut import Order
 from microagg.methods.ordering.npn import farthest_from_centroid
 from microagg.progress import STOP, State, new_state
 
-_FEW = 64  # groups for which no new tree is built
+_GROUPS_FOR_A_TREE = 64  # with fewer left no new tree is built
 
 
 @kernel
-def _place(X, group, point, distance, order):  # type: ignore[no-untyped-def]
+def _place(X, group, point, distance, order):
     """Write the rows of a group, which ascend, by distance from a point: an insertion sort."""
     for t in range(group.size):
         total = 0.0
@@ -47,8 +47,8 @@ def _place(X, group, point, distance, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _visit(X, tree, centroids, members, start, labels, hint, at, many, visited, distance, order):  # type: ignore[no-untyped-def]
-    """Visit so many groups. The tree holds those not yet visited.
+def _visit(X, tree, centroids, members, start, labels, hint, at, many, visited, distance, order):
+    """Visit ``many`` groups. The tree holds those not yet visited.
 
     ``at`` says which is next, which was the one before (−1: none) and how many records are placed.
     """
@@ -95,24 +95,24 @@ def visit_groups(X: Floats, labels: Labels, hint: Order | None = None) -> Order:
     while not visited.all():
         left = np.flatnonzero(~visited)
         # A tree that is half empty has loose boxes: a new one for each half of what is left.
-        many = len(left) if len(left) < _FEW else (len(left) + 1) // 2
+        many = len(left) if len(left) < _GROUPS_FOR_A_TREE else (len(left) + 1) // 2
         _visit(X, build(centroids, left), *groups, many, visited, distance, order)
     return order
 
 
-def mdav_mhm_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
+def mdav_mhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records by the groups of mdav.
 
     >>> mdav_mhm_order(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
     [5, 1, 3, 2, 4, 0]
     """
-    state = new_state() if progress is None else progress
-    labels = mdav(X, k, progress=state)
+    state = new_state() if state is None else state
+    labels = mdav_labels(X, k, state)
     return np.arange(len(X)) if state[STOP] else visit_groups(X, labels)
 
 
-def cbfs_mhm_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
+def cbfs_mhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records by the groups of centroid, the centroid-based fixed-size method."""
-    state = new_state() if progress is None else progress
-    labels = centroid(X, k, progress=state)
+    state = new_state() if state is None else state
+    labels = centroid(X, k, state=state).labels
     return np.arange(len(X)) if state[STOP] else visit_groups(X, labels)

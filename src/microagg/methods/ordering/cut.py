@@ -30,23 +30,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from microagg.encode.scale import fit_scale
+from microagg.encode.prepare import prepare
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels.jit import inner, kernel
-from microagg.progress import DONE, STOP, Report, State, new_state, run_watched
-from microagg.results import Partition
-from microagg.settings import check_k, check_scale
-from microagg.tables.matrix import as_matrix
+from microagg.kernels.jit import kernel, subkernel
+from microagg.progress import DONE, STOP, Listener, State, new_state, run_watched
+from microagg.results import Outcome, Partition
 
 Order = NDArray[np.int64]
 
-# Records whose distances are found together: at most so many, and so many distances.
+# Most records whose distances are found together, and most of these distances.
 _RECORDS, _DISTANCES = 256, 1 << 15
 
 
-@inner
-def _distances_back(Y, begin, end, back_to):  # type: ignore[no-untyped-def]
+@subkernel
+def _distances_back(Y, begin, end, back_to):
     """Squared distances of the records begin..end−1 to those before: ``back_to[o − 1]`` to the o-th.
 
     Two columns at a time: half as often are the sums so far read and written.
@@ -69,7 +67,7 @@ def _distances_back(Y, begin, end, back_to):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_back(Y, k, back, state):  # type: ignore[no-untyped-def]
+def fill_back(Y, k, back, state):
     """Find where the last run of the first j records begins, for each j: ``back[j]``.
 
     Y holds the records in their order, one in each column.
@@ -108,7 +106,7 @@ def fill_back(Y, k, back, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def label_runs(back, order, labels):  # type: ignore[no-untyped-def]
+def label_runs(back, order, labels):
     """Give the records of each run a label, from the last run to the first; returns how many."""
     j, run = order.size, 0
     while j > 0:
@@ -133,19 +131,19 @@ def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
     return labels
 
 
-def cut_along(order_of: Callable[..., Order]) -> Callable[..., Labels]:
-    """Make a method of an order: ``order_of(X, k, progress=..., ...)``, then the cut."""
+def cut_along(order_of: Callable[..., Order]) -> Callable[..., Outcome]:
+    """Make a method of an order: ``order_of(X, k, state=..., ...)``, then the cut."""
 
     @wraps(order_of)
-    def method(X: Floats, k: int, *, progress: State | None = None, **options: Any) -> Labels:
-        state = new_state() if progress is None else progress
-        return labels_along(X, order_of(X, k, progress=state, **options), k, state)
+    def method(X: Floats, k: int, *, state: State | None = None, **options: Any) -> Outcome:
+        state = new_state() if state is None else state
+        return Outcome(labels_along(X, order_of(X, k, state=state, **options), k, state))
 
     return method
 
 
 def cut(
-    X: Any, order: ArrayLike, k: int, *, scale: str = "zscore", progress: Report | None = None
+    X: Any, order: ArrayLike, k: int, *, scale: str = "zscore", progress: Listener | None = None
 ) -> Partition:
     """Cut records that stand in an order of your own into groups of at least k, least SSE.
 
@@ -166,23 +164,20 @@ def cut(
     >>> cut([1, 2, 3, 50, 51, 52], [0, 1, 3, 4, 5, 2], k=2).labels.tolist()
     [0, 0, 1, 2, 2, 1]
     """
-    check_scale(scale)
-    matrix = as_matrix(X)
-    k = check_k(k, len(matrix))
-    rows = _check_order(order, len(matrix))
+    records = prepare(X, k, scale)
+    rows = _check_order(order, len(records))
     started = time.perf_counter()
-    scaled = fit_scale(matrix, scale).apply(matrix)
     labels = canonical_labels(
-        run_watched(lambda state: labels_along(scaled, rows, k, state), report=progress)
+        run_watched(lambda state: labels_along(records.scaled, rows, records.k, state), progress)
     )
     return Partition(
         labels=labels,
-        k=k,
+        k=records.k,
         method="cut",
         scale=scale,
         options={},
-        sse=sum_of_squares(scaled, labels),
-        sst=float(np.square(scaled - scaled.mean(axis=0)).sum()),
+        sse=sum_of_squares(records.scaled, labels),
+        sst=records.sst,
         seconds=time.perf_counter() - started,
     )
 

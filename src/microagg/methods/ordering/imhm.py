@@ -20,7 +20,7 @@ from itertools import count
 import numpy as np
 
 from microagg.groups import Floats, sum_of_squares
-from microagg.methods.fixed_size.mdav import mdav
+from microagg.kernels.mdav import mdav_labels
 from microagg.methods.ordering.by_groups import visit_groups
 from microagg.methods.ordering.cut import Order, labels_along
 from microagg.progress import DONE, STOP, State, new_state, part
@@ -28,16 +28,16 @@ from microagg.progress import DONE, STOP, State, new_state, part
 _LEAST = 1e-7
 
 
-def imhm_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
+def imhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records by the groups of mdav, then by those of the cut, while the loss falls.
 
     >>> imhm_order(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
     [5, 1, 3, 2, 4, 0]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n = len(X)
     with part(state, 1 / 8):
-        labels = mdav(X, k, progress=state)
+        labels = mdav_labels(X, k, state)
     order: Order = np.arange(n)
     hint, before = np.full(n, -1), np.inf
     for t in count(1):

@@ -25,7 +25,7 @@ _LOOK = 64
 
 
 @kernel
-def _walk(tree, X, order, begin, end, distances, rows, state):  # type: ignore[no-untyped-def]
+def _walk(tree, X, order, begin, end, distances, rows, state):
     """Place the records after those before ``begin``, which are placed, up to ``end``."""
     for t in range(begin, end):
         if t % _LOOK == 0:
@@ -47,14 +47,14 @@ def farthest_from_centroid(X: Floats) -> int:
     return int((distance >= distance.max() * (1 - 1e-12)).argmax())
 
 
-def npn_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
+def npn_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records from the one farthest from the centroid on, always to the nearest unseen.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled
     k : int, of no influence here
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
@@ -63,7 +63,7 @@ def npn_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
     >>> npn_order(np.array([[0.0], [9.0], [1.0], [7.0]]), 2).tolist()
     [1, 3, 2, 0]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n = len(X)
     order = np.zeros(n, dtype=np.int64)
     order[0] = farthest_from_centroid(X)

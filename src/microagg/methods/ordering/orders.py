@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from microagg.encode.scale import fit_scale
+from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
 from microagg.methods.ordering.cut import Order
-from microagg.progress import Report, State, run_watched
+from microagg.progress import Listener, State, run_watched
 from microagg.registry import METHODS, find
-from microagg.settings import check_k, check_scale, settings_of
-from microagg.tables.matrix import as_matrix
+from microagg.settings import settings_of
 
 
 def order(
@@ -20,7 +19,7 @@ def order(
     k: int | None = None,
     scale: str = "zscore",
     random_state: int | None = 0,
-    progress: Report | None = None,
+    progress: Listener | None = None,
     **options: Any,
 ) -> Order:
     """Put records in a sequence in which neighbours are similar.
@@ -45,16 +44,16 @@ def order(
     if not chosen.order:
         names = listed((name for name, m in METHODS.items() if m.order), limit=99)
         raise InputError(f"method {shown(method)} makes no order; choose one of {names}.")
-    check_scale(scale)
     settings = settings_of(chosen, options, random_state)
-    matrix = as_matrix(X)
     if k is None and chosen.order_needs_k:
-        raise InputError(f"the order of {shown(method)} depends on the group size; pass k=...")
-    least = check_k(1 if k is None else k, len(matrix))
-    scaled = fit_scale(matrix, scale).apply(matrix)
+        raise InputError(
+            f"The order of method {shown(method)} depends on k, the least number of records in a "
+            "group; none was given. Pass k=..."
+        )
+    records = prepare(X, 1 if k is None else k, scale)
 
     def work(state: State) -> Order:
-        rows: Order = chosen.order_function()(scaled, least, progress=state, **settings)
+        rows: Order = chosen.order_function()(records.scaled, records.k, state=state, **settings)
         return rows
 
-    return run_watched(work, report=progress)
+    return run_watched(work, progress)

@@ -27,6 +27,8 @@ from microagg.methods.ordering.cut import Order, labels_along
 from microagg.methods.univariate.order import sorted_order
 from microagg.methods.univariate.sorted_cut import fastest
 from microagg.progress import State, new_state
+from microagg.results import Outcome
+from microagg.settings import check_count
 
 
 class _Sorted(NamedTuple):
@@ -56,43 +58,41 @@ def _along(X: Floats, k: int, direction: Floats, cut: str, state: State) -> tupl
     projected = np.einsum("ij,j->i", X, direction)
     order = sorted_order(projected)[0].astype(np.int64, copy=False)
     if cut == "projected":
-        labels = fastest(projected[:, None], k, progress=state).labels
+        labels = fastest(projected[:, None], k, state=state).labels
     else:
         labels = labels_along(X, order, k, state)
     return sum_of_squares(X, labels), _Sorted(order, labels)
 
 
-def _best(X: Floats, k: int, directions: Floats, cut: str, progress: State | None) -> _Sorted:
+def _best(X: Floats, k: int, directions: Floats, cut: str, state: State | None) -> _Sorted:
     if cut not in ("records", "projected"):
         raise InputError(f"cut must be 'records' or 'projected'; got {shown(cut)}.")
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     return best_of(list(directions), lambda line, own: _along(X, k, line, cut, own), len(X), state)
 
 
-def pca(X: Floats, k: int, *, cut: str = "records", progress: State | None = None) -> Labels:
+def pca(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Outcome:
     """Partition along the first principal component.
 
-    >>> pca(np.array([[-2.0, -1.0], [2.0, 1.0], [-2.0, -1.5], [2.0, 1.5]]), 2).tolist()
+    >>> pca(np.array([[-2.0, -1.0], [2.0, 1.0], [-2.0, -1.5], [2.0, 1.5]]), 2).labels.tolist()
     [1, 0, 1, 0]
     """
-    return _best(X, k, component(X)[None], cut, progress).labels
+    return Outcome(_best(X, k, component(X)[None], cut, state).labels)
 
 
-def pca_order(X: Floats, k: int, *, cut: str = "records", progress: State | None = None) -> Order:
+def pca_order(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Order:
     """Order records along the first principal component."""
-    return _best(X, k, component(X)[None], cut, progress).order
+    return _best(X, k, component(X)[None], cut, state).order
 
 
-def z_score(X: Floats, k: int, *, cut: str = "records", progress: State | None = None) -> Labels:
+def z_score(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Outcome:
     """Partition along the sum of z-scores."""
-    return _best(X, k, z_direction(X)[None], cut, progress).labels
+    return Outcome(_best(X, k, z_direction(X)[None], cut, state).labels)
 
 
-def z_score_order(
-    X: Floats, k: int, *, cut: str = "records", progress: State | None = None
-) -> Order:
+def z_score_order(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Order:
     """Order records by the sum of their z-scores."""
-    return _best(X, k, z_direction(X)[None], cut, progress).order
+    return _best(X, k, z_direction(X)[None], cut, state).order
 
 
 def random_projection(
@@ -102,11 +102,12 @@ def random_projection(
     n_projections: int = 10,
     cut: str = "records",
     random_state: int | None = 0,
-    progress: State | None = None,
-) -> Labels:
+    state: State | None = None,
+) -> Outcome:
     """Partition along the best of ``n_projections`` random directions."""
-    directions = random_directions(X.shape[1], _check_count(n_projections), random_state)
-    return _best(X, k, directions, cut, progress).labels
+    count = check_count("n_projections", n_projections)
+    directions = random_directions(X.shape[1], count, random_state)
+    return Outcome(_best(X, k, directions, cut, state).labels)
 
 
 def random_projection_order(
@@ -116,15 +117,9 @@ def random_projection_order(
     n_projections: int = 10,
     cut: str = "records",
     random_state: int | None = 0,
-    progress: State | None = None,
+    state: State | None = None,
 ) -> Order:
     """Order records along the direction whose cut for k loses least."""
-    directions = random_directions(X.shape[1], _check_count(n_projections), random_state)
-    return _best(X, k, directions, cut, progress).order
-
-
-def _check_count(count: int) -> int:
-    whole = hasattr(count, "__index__") and not isinstance(count, bool)
-    if not whole or count < 1:
-        raise InputError(f"n_projections must be a whole number of at least 1; got {shown(count)}.")
-    return int(count)
+    count = check_count("n_projections", n_projections)
+    directions = random_directions(X.shape[1], count, random_state)
+    return _best(X, k, directions, cut, state).order

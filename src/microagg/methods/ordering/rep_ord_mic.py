@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.errors import InputError, shown
+from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.jit import kernel
 from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop, nearest_one
@@ -38,21 +38,22 @@ from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.best import best_of
 from microagg.methods.ordering.cut import Order, labels_along
 from microagg.methods.ordering.npn import farthest_from_centroid
-from microagg.methods.univariate.compiled import inner
+from microagg.methods.univariate.compiled import lean_subkernel
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.settings import check_count
 
 _LIMIT = 1e-7  # an improvement below this is none, for columns of variance 1
 _MOST_CLUSTERS = 200
 _LARGEST_CLUSTER = 5000
 NEAR = 32  # neighbours known of each record
-_FEW = 256  # so many records are looked at one by one
+_SCANNED_RECORDS = 256  # up to this many left, each is looked at, without a tree
 _SEARCHES = 32  # before this many a tree is not worth building
 # A path may be extended elsewhere at less cost only if rounding could say so, too.
 _MARGIN = 1 + 1e-12
 
 
-@inner
-def _distances(X, row, values, size, count, out):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _distances(X, row, values, size, count, out):
     """Distances of a record to the first ``count`` of ``values``, which stand column by column."""
     for t in range(count):
         out[t] = 0.0
@@ -64,15 +65,15 @@ def _distances(X, row, values, size, count, out):  # type: ignore[no-untyped-def
         out[t] = np.sqrt(out[t])
 
 
-@inner
-def _append(X, row, values, rows, size, at):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _append(X, row, values, rows, size, at):
     rows[at] = row
     for j in range(X.shape[1]):
         values[j * size + at] = X[row, j]
 
 
-@inner
-def _begin_path(X, group, first, path):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _begin_path(X, group, first, path):
     """Connect the first record with the farthest of its group; all others wait to be inserted."""
     size = group.size
     for t in range(size):
@@ -98,8 +99,8 @@ def _begin_path(X, group, first, path):  # type: ignore[no-untyped-def]
     return waiting
 
 
-@inner
-def _best_place(X, w, placed, size, path):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _best_place(X, w, placed, size, path):
     """Find where on the path a waiting record costs least."""
     _distances(X, path.waiting_rows[w], path.values, size, placed, path.distance)
     best, after = np.inf, -1
@@ -112,8 +113,8 @@ def _best_place(X, w, placed, size, path):  # type: ignore[no-untyped-def]
     path.cost[w], path.after[w], path.sure[w] = best, after, True
 
 
-@inner
-def _offer(w, a, cost, path):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _offer(w, a, cost, path):
     """Tell a waiting record what it would cost on the new piece of the path after a."""
     if cost < path.cost[w]:
         path.cost[w], path.after[w], path.sure[w] = cost, a, True
@@ -121,8 +122,8 @@ def _offer(w, a, cost, path):  # type: ignore[no-untyped-def]
         path.after[w] = a
 
 
-@inner
-def _cheapest(X, waiting, placed, size, path):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _cheapest(X, waiting, placed, size, path):
     """Find the waiting record of least cost, the lowest row of equals."""
     while True:
         at = 0
@@ -143,8 +144,8 @@ def _cheapest(X, waiting, placed, size, path):  # type: ignore[no-untyped-def]
         _best_place(X, at, placed, size, path)
 
 
-@inner
-def _split(X, new, a, waiting, placed, size, path):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _split(X, new, a, waiting, placed, size, path):
     """Insert a record after a, and tell the waiting ones of the two new pieces."""
     b = path.follow[a]
     _append(X, new, path.values, path.rows, size, placed)
@@ -165,8 +166,8 @@ def _split(X, new, a, waiting, placed, size, path):  # type: ignore[no-untyped-d
             _offer(w, placed, (to_new + to_b) - path.length[placed], path)
 
 
-@inner
-def _distance(X, a, b):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _distance(X, a, b):
     total = 0.0
     for j in range(X.shape[1]):
         gap = X[a, j] - X[b, j]
@@ -174,8 +175,8 @@ def _distance(X, a, b):  # type: ignore[no-untyped-def]
     return np.sqrt(total)
 
 
-@inner
-def _path_through(X, group, first, path, seq):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _path_through(X, group, first, path, seq):
     """Write a short path through a group to ``seq``, from a given first record: steps 5 to 11.
 
     Each waiting record knows its best place and cost. When the piece of the path it would split is
@@ -203,7 +204,7 @@ def _path_through(X, group, first, path, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _scan(X, last, left, seen):  # type: ignore[no-untyped-def]
+def _scan(X, last, left, seen):
     """Nearest unseen record by a look at all that are left; those seen leave the list.
 
     The list ends with −1 and is sorted, so that the lowest row of equals is found.
@@ -226,7 +227,7 @@ def _scan(X, last, left, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _members(labels, start, rows):  # type: ignore[no-untyped-def]
+def _members(labels, start, rows):
     """Rows group by group, ascending in each; group g begins at ``start[g]``."""
     start[:] = 0
     for g in labels:
@@ -238,8 +239,8 @@ def _members(labels, start, rows):  # type: ignore[no-untyped-def]
         rows[start[labels[row]]] = row
 
 
-@inner
-def _path_known(labels, group, first, order, place, size, seq):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _path_known(labels, group, first, order, place, size, seq):
     """Copy the path through a group to ``seq`` if the last walk took it from the same record on."""
     at = place[first]
     if size[at] != group.size:
@@ -252,7 +253,7 @@ def _path_known(labels, group, first, order, place, size, seq):  # type: ignore[
 
 
 @kernel
-def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, order, at, state):  # type: ignore[no-untyped-def]
+def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, order, at, state):
     """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
 
     ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
@@ -305,7 +306,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
 
 
 @kernel
-def _keep_walk(order, size, last_walk):  # type: ignore[no-untyped-def]
+def _keep_walk(order, size, last_walk):
     last_walk.order[:] = order
     last_walk.size[:] = size
     for at in range(order.size):
@@ -340,7 +341,7 @@ class _Walk(NamedTuple):
 class _Search(NamedTuple):
     """Finds the nearest of the records that were unseen when it was made."""
 
-    least: int  # so many must be left, else it is too loose
+    least: int  # records that must be left, else it is too loose
     most: int  # it is good for the searches up to this one
     tree: Tree
     left: Any  # the records themselves, if there is no tree worth asking
@@ -353,8 +354,8 @@ def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
     one is made of the rest: all of them together take no longer than the first.
     """
     left = np.flatnonzero(~seen)
-    if len(left) <= _FEW or asked < _SEARCHES:
-        most = len(X) if len(left) <= _FEW else _SEARCHES
+    if len(left) <= _SCANNED_RECORDS or asked < _SEARCHES:
+        most = len(X) if len(left) <= _SCANNED_RECORDS else _SEARCHES
         return _Search(0, most, build(X, left[:1]), left)
     return _Search(len(left) // 4, len(X), build(X, left), left[:0])
 
@@ -455,7 +456,7 @@ def rep_ord_mic_order(
     starts: int = 200,
     start_labels: Any = None,
     random_state: int | None = 0,
-    progress: State | None = None,
+    state: State | None = None,
 ) -> Order:
     """Order records by repeated ordering and cutting; the cut for k is that of the best start.
 
@@ -468,7 +469,7 @@ def rep_ord_mic_order(
     start_labels : array-like of n labels, optional
         A clustering of your own to start from instead; its groups may have any size.
     random_state : seed of k-means
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
@@ -479,10 +480,9 @@ def rep_ord_mic_order(
     [5, 1, 3, 2, 4, 0]
     """
     n = len(X)
-    if not hasattr(starts, "__index__") or isinstance(starts, bool) or starts < 1:
-        raise InputError(f"starts must be a whole number of at least 1; got {shown(starts)}.")
+    starts = check_count("starts", starts)
     given = None if start_labels is None else _check_labels(start_labels, n)
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     near = neighbour_lists(X, state)
     seed = first_seed(random_state)
 

@@ -34,7 +34,7 @@ _LEAST = 1e-10
 
 
 @kernel
-def _distance(X, a, b):  # type: ignore[no-untyped-def]
+def _distance(X, a, b):
     total = 0.0
     for j in range(X.shape[1]):
         gap = X[a, j] - X[b, j]
@@ -43,7 +43,7 @@ def _distance(X, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _greedy(first, second, link, other):  # type: ignore[no-untyped-def]
+def _greedy(first, second, link, other):
     """Take steps in the order given, unless they branch or close a circle.
 
     ``link`` gets the up to two neighbours of each record, ``other`` knows the other end of the
@@ -59,8 +59,8 @@ def _greedy(first, second, link, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):  # type: ignore[no-untyped-def]
-    """Put paths on the tour, always the one with the nearest end, until so many ends are used."""
+def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):
+    """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
     while placed < tour.size and ends > 0 and not state[STOP]:
         begin = tour[0]
         if placed > 0:
@@ -103,7 +103,7 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
 
 
 @kernel
-def _reverse(tour, place, i, j):  # type: ignore[no-untyped-def]
+def _reverse(tour, place, i, j):
     """Reverse the part of the tour from place i to place j, around the end if need be.
 
     Reversing the other part instead gives the same tour, so the shorter one is reversed.
@@ -121,13 +121,13 @@ def _reverse(tour, place, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _connect(tour, place, a, b, c, d):  # type: ignore[no-untyped-def]
+def _connect(tour, place, a, b, c, d):
     """Replace the steps a → b and c → d of the tour by a → c and b → d."""
     _reverse(tour, place, place[b], place[c])
 
 
 @kernel
-def _two_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
+def _two_opt(X, near, tour, place, a, touched):
     """Try to replace a step from a; the ends of what changed go to ``touched``."""
     n = tour.size
     for forward in (True, False):
@@ -153,7 +153,7 @@ def _two_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _or_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
+def _or_opt(X, near, tour, place, a, touched):
     """Try to move a and up to two of those behind it next to a neighbour c of a."""
     n = tour.size
     for forward in (True, False):
@@ -186,7 +186,7 @@ def _or_opt(X, near, tour, place, a, touched):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _swap_steps(tour, place, a, b, c, d):  # type: ignore[no-untyped-def]
+def _swap_steps(tour, place, a, b, c, d):
     """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
     n = tour.size
     if tour[(place[a] + 1) % n] == b:
@@ -196,7 +196,7 @@ def _swap_steps(tour, place, a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(tour, place, p, a, e, q, c, f):  # type: ignore[no-untyped-def]
+def _move(tour, place, p, a, e, q, c, f):
     """Take a … e out from between p and q and put it between c and f, a beside c."""
     n = tour.size
     forward = tour[(place[p] + 1) % n] == a
@@ -214,7 +214,7 @@ def _move(tour, place, p, a, e, q, c, f):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _improve(X, near, tour, place, queue, waits, state):  # type: ignore[no-untyped-def]
+def _improve(X, near, tour, place, queue, waits, state):
     """Shorten the tour until no record has a move that does."""
     n = tour.size
     touched = np.empty(6, np.int64)
@@ -251,13 +251,13 @@ def tour_length(X: Floats, tour: Order) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", steps, steps)).sum())
 
 
-def tsp_order(X: Floats, k: int, *, progress: State | None = None) -> Order:
+def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records along a short tour; k has no influence.
 
     >>> tsp_order(np.array([[0.0, 0], [1, 1], [1, 0], [0, 1], [5, 5]]), 2).tolist()
     [3, 0, 2, 1, 4]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n = len(X)
     near = nearest_rows(X, min(_NEAR, n - 1), state, n - n // 8)
     tour = greedy_tour(X, near, state)

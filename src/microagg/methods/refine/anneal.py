@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.methods.refine.cells import put_back, rows_of
 from microagg.methods.refine.pool import (
     cost,
@@ -50,8 +50,8 @@ class _Groups(NamedTuple):
     centroid: Any  # (d, groups): distances to all of them are then loops over neighbours
 
 
-@inner
-def _centre(X, groups, g):  # type: ignore[no-untyped-def]
+@subkernel
+def _centre(X, groups, g):
     """Compute the centroid of a group anew."""
     size = groups.size[g]
     for j in range(X.shape[1]):
@@ -61,8 +61,8 @@ def _centre(X, groups, g):  # type: ignore[no-untyped-def]
         groups.centroid[j, g] = total / size
 
 
-@inner
-def _spread(X, groups, g):  # type: ignore[no-untyped-def]
+@subkernel
+def _spread(X, groups, g):
     """Compute the SSE of a group from its records and its centroid."""
     total = 0.0
     for a in range(groups.size[g]):
@@ -71,8 +71,8 @@ def _spread(X, groups, g):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def _form(X, labels, k):  # type: ignore[no-untyped-def]
+@subkernel
+def _form(X, labels, k):
     """Make the groups of the labels 0, 1, …; return them and their number."""
     n, d = X.shape
     slots = n // k
@@ -94,8 +94,8 @@ def _form(X, labels, k):  # type: ignore[no-untyped-def]
     return groups, count
 
 
-@inner
-def _measure_all(X, groups, count, row, distance):  # type: ignore[no-untyped-def]
+@subkernel
+def _measure_all(X, groups, count, row, distance):
     """Squared distances of a record to all centroids."""
     for g in range(count):
         distance[g] = 0.0
@@ -106,8 +106,8 @@ def _measure_all(X, groups, count, row, distance):  # type: ignore[no-untyped-de
             distance[g] += gap * gap
 
 
-@inner
-def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignore[no-untyped-def]
+@subkernel
+def _neighbours(X, groups, count, row, own, p, chosen, distance):
     """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
     _measure_all(X, groups, count, row, distance)
     distance[own] = -1.0
@@ -124,8 +124,8 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):  # type: ignor
     return have
 
 
-@inner
-def _around(X, groups, count, own, p, chosen, distance, random):  # type: ignore[no-untyped-def]
+@subkernel
+def _around(X, groups, count, own, p, chosen, distance, random):
     """Choose a group and p−1 others, each the nearest to one of its members.
 
     A group whose members are far apart can so be dissolved, each joining those that are near to it.
@@ -145,8 +145,8 @@ def _around(X, groups, count, own, p, chosen, distance, random):  # type: ignore
     return have
 
 
-@inner
-def _gather(X, groups, chosen, q, pool):  # type: ignore[no-untyped-def]
+@subkernel
+def _gather(X, groups, chosen, q, pool):
     """Put the records of the chosen groups into the pool; return their number and SSE."""
     m, sse = 0, 0.0
     for a in range(q):
@@ -159,16 +159,16 @@ def _gather(X, groups, chosen, q, pool):  # type: ignore[no-untyped-def]
     return m, sse
 
 
-@inner
-def _number_of_groups(q, m, k, random):  # type: ignore[no-untyped-def]
+@subkernel
+def _number_of_groups(q, m, k, random):
     """As many as before, or one more or less, within what m records allow."""
     u = draw(random)
     wanted = q - 1 if u < 0.2 else q + 1 if u < 0.5 else q
     return min(max(wanted, -(-m // (2 * k - 1))), m // k)
 
 
-@inner
-def _replace(X, groups, count, chosen, q, pool, new_q):  # type: ignore[no-untyped-def]
+@subkernel
+def _replace(X, groups, count, chosen, q, pool, new_q):
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     if new_q > q:
         chosen[q] = count
@@ -191,8 +191,8 @@ def _replace(X, groups, count, chosen, q, pool, new_q):  # type: ignore[no-untyp
     return count
 
 
-@inner
-def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
+@subkernel
+def _check(X, groups, count, k):
     """Raise unless every record is in one group of k to 2k−1, and the books are right."""
     seen = np.zeros(len(X), np.intp)
     for g in range(count):
@@ -209,11 +209,11 @@ def _check(X, groups, count, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def anneal(X, labels, k, most, steps, heat, seed, state):  # type: ignore[no-untyped-def]
+def anneal(X, labels, k, most, steps, heat, seed, state):
     """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
 
-    Every group has k to 2k−1 records, before and after every step. A pool has 2 groups up to so many as
-    ``most``; larger ones find better optima but take longer.
+    Every group has k to 2k−1 records, before and after every step. A pool has 2 to ``most``
+    groups; larger ones find better optima but take longer.
     """
     groups, count = _form(X, labels, k)
     pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
@@ -249,7 +249,7 @@ def anneal(X, labels, k, most, steps, heat, seed, state):  # type: ignore[no-unt
 
 
 @kernel
-def anneal_cells(X, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state):  # type: ignore[no-untyped-def]
+def anneal_cells(X, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state):
     """Anneal the cells begin..end−1 of the old groups; write the new ones and the SSE of each cell.
 
     A cell has as many records as before, so that its rows have their place among the new ones; its

@@ -8,7 +8,7 @@ import numpy as np
 
 from microagg.groups import Labels, canonical_labels
 from microagg.kernels.halve import select
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.methods.refine.pool import draw
 
 _HALF = 0.6  # of a table at most: cuts are not at the very middle
@@ -34,8 +34,8 @@ def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
     return min(most, max(least, int(_HALF * n_groups)))
 
 
-@inner
-def _by_group(labels, n_groups):  # type: ignore[no-untyped-def]
+@subkernel
+def _by_group(labels, n_groups):
     """List the rows of group 0, 1, …; group g is at start[g] up to start[g + 1]."""
     start = np.zeros(n_groups + 1, np.intp)
     for label in labels:
@@ -49,8 +49,8 @@ def _by_group(labels, n_groups):  # type: ignore[no-untyped-def]
     return rows, start
 
 
-@inner
-def _centroids(X, rows, start):  # type: ignore[no-untyped-def]
+@subkernel
+def _centroids(X, rows, start):
     n_groups, d = start.size - 1, X.shape[1]
     centroid = np.zeros((n_groups, d))
     for g in range(n_groups):
@@ -63,14 +63,14 @@ def _centroids(X, rows, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def grouped(X, labels, n_groups):  # type: ignore[no-untyped-def]
+def grouped(X, labels, n_groups):
     """List the groups of labels that count from 0."""
     rows, start = _by_group(labels, n_groups)
     return Groups(rows, start, _centroids(X, rows, start))
 
 
-@inner
-def _halve(centroid, groups, start, stop, keys, random):  # type: ignore[no-untyped-def]
+@subkernel
+def _halve(centroid, groups, start, stop, keys, random):
     """Reorder groups[start:stop] in two parts along the line through two of them; return the cut.
 
     Not at the very middle, so that the cells of the next pass have other borders.
@@ -87,8 +87,8 @@ def _halve(centroid, groups, start, stop, keys, random):  # type: ignore[no-unty
 
 
 @kernel
-def split_groups(centroid, most, random):  # type: ignore[no-untyped-def]
-    """Split groups into cells of at most so many neighbours, two or more.
+def split_groups(centroid, most, random):
+    """Split groups into cells of 2 to ``most`` neighbours.
 
     Returns the groups cell by cell, and where each cell begins and the last ends.
     """
@@ -109,8 +109,8 @@ def split_groups(centroid, most, random):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split(X, labels, n_groups, most, random):  # type: ignore[no-untyped-def]
-    """Split the groups 0, 1, … into cells of at most so many neighbours.
+def split(X, labels, n_groups, most, random):
+    """Split the groups 0, 1, … into cells of at most ``most`` neighbours.
 
     The labels become the number of the cell's first record, plus 0, 1, … for its groups.
     """
@@ -138,8 +138,8 @@ class Fresh(NamedTuple):
     centroid: Any  # (n // k, d)
 
 
-@inner
-def rows_of(old, groups):  # type: ignore[no-untyped-def]
+@subkernel
+def rows_of(old, groups):
     """List the rows of some groups, with labels that count from 0."""
     m = 0
     for g in groups:
@@ -153,8 +153,8 @@ def rows_of(old, groups):  # type: ignore[no-untyped-def]
     return rows, labels
 
 
-@inner
-def put_back(X, rows, labels, count, begin, k, new):  # type: ignore[no-untyped-def]
+@subkernel
+def put_back(X, rows, labels, count, begin, k, new):
     """Write the groups of a cell's records to their place."""
     own = grouped(X, labels, count)
     for a in range(rows.size):

@@ -20,7 +20,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.halve import select
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.threads import share_out
 from microagg.methods.refine.cells import groups_in_a_cell, split_groups
 from microagg.methods.refine.pool import draw
@@ -41,7 +41,7 @@ class _Groups(NamedTuple):
 
 
 @kernel
-def _form(X, labels, groups):  # type: ignore[no-untyped-def]
+def _form(X, labels, groups):
     """Fill in the groups of labels that count from 0."""
     for i in range(labels.size):
         g = labels[i]
@@ -54,8 +54,8 @@ def _form(X, labels, groups):  # type: ignore[no-untyped-def]
             groups.centroid[g, j] /= groups.size[g]
 
 
-@inner
-def _centres(X, rows, cut, m, ends):  # type: ignore[no-untyped-def]
+@subkernel
+def _centres(X, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
     for j in range(X.shape[1]):
         ends[0, j] = ends[1, j] = 0.0
@@ -70,8 +70,8 @@ def _centres(X, rows, cut, m, ends):  # type: ignore[no-untyped-def]
     return total * cut * (m - cut)
 
 
-@inner
-def _sort_along(X, rows, m, k, ends, keys):  # type: ignore[no-untyped-def]
+@subkernel
+def _sort_along(X, rows, m, k, ends, keys):
     """Cut the rows where they are nearer to the second end, within the bounds; return the cut."""
     cut = 0
     for x in range(m):
@@ -85,8 +85,8 @@ def _sort_along(X, rows, m, k, ends, keys):  # type: ignore[no-untyped-def]
     return cut
 
 
-@inner
-def _part(X, rows, m, k, ends, keys):  # type: ignore[no-untyped-def]
+@subkernel
+def _part(X, rows, m, k, ends, keys):
     """Part the rows from given ends on while it gains; return what was made large, and the cut."""
     gain, best = -1.0, 0
     for _ in range(_ROUNDS):
@@ -99,8 +99,8 @@ def _part(X, rows, m, k, ends, keys):  # type: ignore[no-untyped-def]
     return _centres(X, rows, best, m, ends), best
 
 
-@inner
-def _keep(groups, g, rows, begin, end, centre):  # type: ignore[no-untyped-def]
+@subkernel
+def _keep(groups, g, rows, begin, end, centre):
     groups.size[g] = end - begin
     for x in range(begin, end):
         groups.members[g, x - begin] = rows[x]
@@ -108,8 +108,8 @@ def _keep(groups, g, rows, begin, end, centre):  # type: ignore[no-untyped-def]
         groups.centroid[g, j] = centre[j]
 
 
-@inner
-def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):  # type: ignore[no-untyped-def]
+@subkernel
+def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):
     """Part two groups anew."""
     m = groups.size[a] + groups.size[b]
     for attempt in range(2):
@@ -129,8 +129,8 @@ def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):  # type: ig
             groups.changed[a] = groups.changed[b] = sweep
 
 
-@inner
-def _nearest(centroid, mine, a, near, squares):  # type: ignore[no-untyped-def]
+@subkernel
+def _nearest(centroid, mine, a, near, squares):
     """Fill in the places among ``mine`` of the groups that are nearest to that at place a."""
     have = 0
     for b in range(mine.size):
@@ -149,7 +149,7 @@ def _nearest(centroid, mine, a, near, squares):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _part_cells(X, groups, k, begin, end, order, first, seeds, sweep, state):  # type: ignore[no-untyped-def]
+def _part_cells(X, groups, k, begin, end, order, first, seeds, sweep, state):
     """Part the pairs of neighbours in the cells begin..end−1 of which one changed not long ago."""
     rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
     ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
@@ -36,15 +36,15 @@ class Pool(NamedTuple):
     seen: Any  # (groups, groups) when the pair was last looked at
 
 
-@inner
-def _whole(m):  # type: ignore[no-untyped-def]
+@subkernel
+def _whole(m):
     """Round up to whole vectors: loops over the rest would take one number at a time."""
     return (m + 3) // 4 * 4
 
 
 @kernel
-def new_pool(records, groups, columns):  # type: ignore[no-untyped-def]
-    """Allocate a pool of at most so many records and groups."""
+def new_pool(records, groups, columns):
+    """Allocate a pool with room for this number of records, groups and columns."""
     records = _whole(records)
     return Pool(
         np.empty(records, np.intp),
@@ -62,7 +62,7 @@ def new_pool(records, groups, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw(random):  # type: ignore[no-untyped-def]
+def draw(random):
     """Draw a number from [0, 1) and advance the state (splitmix64)."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = random[0]
@@ -72,7 +72,7 @@ def draw(random):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def draw_exponential(random):  # type: ignore[no-untyped-def]
+def draw_exponential(random):
     """Draw an exponential variate of mean 1 by comparisons alone (von Neumann 1951).
 
     A logarithm would be rounded otherwise on another machine, and another partition come out.
@@ -92,7 +92,7 @@ def draw_exponential(random):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure(X, pool, m):  # type: ignore[no-untyped-def]
+def measure(X, pool, m):
     """Fill in the distances of the pool's records."""
     rows, values, distance = pool.rows, pool.values, pool.distance
     d, width = X.shape[1], _whole(m)
@@ -111,7 +111,7 @@ def measure(X, pool, m):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cost(pool, q):  # type: ignore[no-untyped-def]
+def cost(pool, q):
     """SSE of the pool's groups."""
     total = 0.0
     for g in range(q):
@@ -119,8 +119,8 @@ def cost(pool, q):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def _join(x, g, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+@subkernel
+def _join(x, g, width, size, within, members, to_group, distance):
     """Put a record that is in no group into one."""
     members[g, size[g]] = x
     size[g] += 1
@@ -130,7 +130,7 @@ def _join(x, g, width, size, within, members, to_group, distance):  # type: igno
 
 
 @kernel
-def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
+def rebuild(pool, m, q, k, random):
     """Form q groups anew around random records; what is left over goes where it costs least."""
     left, size, within = pool.left, pool.size, pool.within
     members, to_group, distance = pool.members, pool.to_group, pool.distance
@@ -161,8 +161,8 @@ def rebuild(pool, m, q, k, random):  # type: ignore[no-untyped-def]
         _join(x, g, width, size, within, members, to_group, distance)
 
 
-@inner
-def _best_swap(g, h, size, members, to_group, distance, change, bound):  # type: ignore[no-untyped-def]
+@subkernel
+def _best_swap(g, h, size, members, to_group, distance, change, bound):
     """Find the places in two groups of the records that gain most by a swap, −1 if none gains enough.
 
     A swap of x in g and y in h changes the SSE by (to(y, g) − to(x, g) − d²)/|g| +
@@ -184,8 +184,8 @@ def _best_swap(g, h, size, members, to_group, distance, change, bound):  # type:
     return place
 
 
-@inner
-def _best_move(g, h, k, size, within, members, to_group, bound):  # type: ignore[no-untyped-def]
+@subkernel
+def _best_move(g, h, k, size, within, members, to_group, bound):
     """Find the place in group g of the record that gains most by moving to h, −1 if none does."""
     place = -1
     one, other = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
@@ -198,8 +198,8 @@ def _best_move(g, h, k, size, within, members, to_group, bound):  # type: ignore
     return place
 
 
-@inner
-def _swap(g, a, h, b, width, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+@subkernel
+def _swap(g, a, h, b, width, within, members, to_group, distance):
     """Change the groups of the records at places a of g and b of h."""
     x, y = members[g, a], members[h, b]
     members[g, a], members[h, b] = y, x
@@ -211,8 +211,8 @@ def _swap(g, a, h, b, width, within, members, to_group, distance):  # type: igno
         to_group[h, z] -= more
 
 
-@inner
-def _move(g, a, h, width, size, within, members, to_group, distance):  # type: ignore[no-untyped-def]
+@subkernel
+def _move(g, a, h, width, size, within, members, to_group, distance):
     """Move the record at place a of g to h."""
     x = members[g, a]
     size[g] -= 1
@@ -224,7 +224,7 @@ def _move(g, a, h, width, size, within, members, to_group, distance):  # type: i
 
 
 @kernel
-def descend(pool, m, q, k):  # type: ignore[no-untyped-def]
+def descend(pool, m, q, k):
     """Move and swap records of the pool until nothing gains any more."""
     changed, seen, change = pool.changed, pool.seen, pool.change
     size, within = pool.size, pool.within

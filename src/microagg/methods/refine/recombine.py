@@ -160,7 +160,7 @@ def _variants(
 
 
 def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Columns:
-    """Find about so many columns that cost least in relation to what their records pay.
+    """Find about ``wanted`` columns that cost least in relation to what their records pay.
 
     In relation, since outliers pay a hundred times what others do, and the cheapest would
     all be in the crowd. Columns that cost ``room`` more than paid for are of no use.
@@ -187,7 +187,7 @@ def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Co
 def _linked_cells(
     relaxed: _Relaxed, group: Labels, most: int, rng: np.random.Generator
 ) -> list[NDArray[np.intp]]:
-    """Put groups that the relaxed solution mixes into one cell, of at most so many."""
+    """Put groups that the relaxed solution mixes into one cell, of at most ``most``."""
     columns, n_groups = relaxed.columns, int(group.max()) + 1
     links: list[set[int]] = [set() for _ in range(n_groups)]
     for c in np.flatnonzero(relaxed.weight > _TINY):

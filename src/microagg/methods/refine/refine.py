@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels.mdav import mdav_labels
 from microagg.kernels.threads import share_out
-from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.refine.anneal import Heat, anneal_cells
 from microagg.methods.refine.cells import (
     Fresh,
@@ -75,7 +75,7 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     fresh = len(sizes)
     for g in np.flatnonzero(sizes >= 2 * k):
         rows = order[ends[g] - sizes[g] : ends[g]]
-        parts = canonical_labels(mdav(np.ascontiguousarray(X[rows]), k))
+        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state()))
         labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
         fresh += int(parts.max())
     return canonical_labels(labels)
@@ -99,16 +99,16 @@ def _in_a_cell(n_groups: int) -> int:
 
 
 def cells_of(n_groups: int) -> int:
-    """Number of cells in which so many groups are annealed, about."""
+    """Number of cells in which ``n_groups`` groups are annealed, about."""
     return -(-n_groups // _in_a_cell(n_groups))
 
 
 def _anneal_all(
     run: Run, old: Groups, turn: int, most: int, steps: float, heat: Heat, done: int
 ) -> tuple[Groups, float]:
-    """Anneal every cell once, so many steps for each group; return the new groups and their SSE.
+    """Anneal every cell once, ``steps`` for each group; return the new groups and their SSE.
 
-    Pools have ``most`` groups at most. The progress rises by ``done`` on the way.
+    Pools have ``most`` groups at most. The records done rise by ``done`` on the way.
     """
     n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
@@ -148,7 +148,7 @@ def _anneal_all(
 
 
 def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
-    """Anneal in passes: the best partition seen, and the last. The progress rises by ``records``."""
+    """Anneal in passes: the best partition seen, and the last. The records done rise by ``records``."""
     least = sum_of_squares(run.X, labels)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
@@ -177,7 +177,7 @@ def refine(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
-    progress: State | None = None,
+    state: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
 
@@ -189,7 +189,7 @@ def refine(
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best partition so far is returned
     random_state : seed; None draws a fresh one
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
@@ -201,7 +201,7 @@ def refine(
     """
     from microagg.methods.refine.best import search_best  # which is made of this module's passes
 
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     seed = int(np.random.default_rng(random_state).integers(2**62))
     run, budget = Run(X, k, seed, state), _BUDGETS[effort]
     best = _without_oversized(X, labels, k)

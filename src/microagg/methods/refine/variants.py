@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Members
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 
 
 class Columns(NamedTuple):
@@ -32,12 +32,12 @@ def as_columns(members: Members) -> Columns:
 
 
 def new_columns(count: int, k: int) -> Columns:
-    """Allocate so many columns."""
+    """Allocate ``count`` columns."""
     return as_columns(np.full((count, 2 * k - 1), -1, np.int32))
 
 
 @kernel
-def measure_columns(distance, word, columns):  # type: ignore[no-untyped-def]
+def measure_columns(distance, word, columns):
     """Compute SSE and key of the groups from their members."""
     for c in range(columns.size.size):
         total, key = 0.0, np.uint64(0)
@@ -51,7 +51,7 @@ def measure_columns(distance, word, columns):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reduced_costs(columns, price):  # type: ignore[no-untyped-def]
+def reduced_costs(columns, price):
     """SSE of each group less what its records pay."""
     reduced = np.empty(columns.size.size)
     for c in range(columns.size.size):
@@ -71,8 +71,8 @@ class Around(NamedTuple):
     mark: Any  # (records,) the last group that met the record
 
 
-@inner
-def _look_around(distance, near, columns, c, around):  # type: ignore[no-untyped-def]
+@subkernel
+def _look_around(distance, near, columns, c, around):
     """Collect the records near to a group, and all sums of distances; return their number."""
     size, members, m = columns.size[c], columns.members[c], 0
     for a in range(size):
@@ -93,8 +93,8 @@ def _look_around(distance, near, columns, c, around):  # type: ignore[no-untyped
     return m
 
 
-@inner
-def _note(found, count, columns, c, without, extra, sse, key):  # type: ignore[no-untyped-def]
+@subkernel
+def _note(found, count, columns, c, without, extra, sse, key):
     """Note the group less the member at ``without``, plus ``extra``; −1 stands for none."""
     m = 0
     for a in range(columns.size[c]):
@@ -110,7 +110,7 @@ def _note(found, count, columns, c, without, extra, sse, key):  # type: ignore[n
 
 
 @kernel
-def variants(distance, near, word, price, columns, chosen, k, below, slope, found):  # type: ignore[no-untyped-def]
+def variants(distance, near, word, price, columns, chosen, k, below, slope, found):
     """Fill ``found`` with groups one record away from the chosen ones; return their number.
 
     Noted are groups whose SSE less the prices of their records is under ``below`` plus ``slope``

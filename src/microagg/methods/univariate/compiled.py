@@ -1,4 +1,4 @@
-"""How the loops over sorted values are compiled.
+"""How the loops over sorted values are compiled: lean kernels, which count no references.
 
 They are many small functions on arrays that their caller owns. numba counts the references of
 such arrays at every call that it does not expand in place, which costs more than the work
@@ -16,12 +16,12 @@ from microagg.kernels.jit import compiled, kernel
 _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what Python calls; it must not make arrays."""
     return _compiled(function)
 
 
-def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what only compiled code calls; it must not make arrays."""
     return _compiled(function, no_cpython_wrapper=True)
 

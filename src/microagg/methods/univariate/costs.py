@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import inner
+from microagg.methods.univariate.compiled import lean_subkernel
 from microagg.methods.univariate.exact import (
     MAX,
     ROUND_UP,
@@ -91,8 +91,8 @@ _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
 
 
-@inner
-def value(x, w, q, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def value(x, w, q, i, j):
     """Cost of the best partition of column j whose last group begins at i.
 
     In doubles, up to a term that is common to all starts.
@@ -113,8 +113,8 @@ def value(x, w, q, i, j):  # type: ignore[no-untyped-def]
     return w[H, i] + c + w[EXTRA, w.shape[1] - (j - i)]
 
 
-@inner
-def tolerance(x, w, q, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def tolerance(x, w, q, j):
     """Largest difference of two values for column j that may be due to rounding.
 
     Differences to the first value are off by half an ulp, sums and products by one each; a sum
@@ -130,8 +130,8 @@ def tolerance(x, w, q, j):  # type: ignore[no-untyped-def]
     return error + 2 * w[BOUND, CARRIED] + w[BOUND, TINY]
 
 
-@inner
-def settle(x, raw, back, w, q, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def settle(x, raw, back, w, q, i, j):
     """Record that the last group of column j begins at i."""
     lo = q[PLACE, LO]
     w[H, j] = value(x, w, q, i, j)
@@ -141,8 +141,8 @@ def settle(x, raw, back, w, q, i, j):  # type: ignore[no-untyped-def]
     q[KNOWN, j] = 0
 
 
-@inner
-def prefers(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def prefers(x, raw, back, w, q, i, rival, j):
     """Whether start i is better for column j than ``rival``; exact, ties to the lower."""
     a, b = value(x, w, q, i, j), value(x, w, q, rival, j)
     if abs(a - b) > tolerance(x, w, q, j) or a == np.inf or b == np.inf:
@@ -150,8 +150,8 @@ def prefers(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
     return prefers_exactly(x, raw, back, w, q, i, rival, j)
 
 
-@inner
-def best_of_close(x, raw, back, w, q, first, last, j, limit):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def best_of_close(x, raw, back, w, q, first, last, j, limit):
     """Best start among those of first..last whose value is at most ``limit``, and its value."""
     lo, best, least = q[PLACE, LO], first - 1, np.inf  # a start before the first is none
     free = q[PLACE, FREE] and raw[lo + first] == raw[lo + j - 1]
@@ -167,8 +167,8 @@ def best_of_close(x, raw, back, w, q, first, last, j, limit):  # type: ignore[no
     return best, least
 
 
-@inner
-def prefers_exactly(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def prefers_exactly(x, raw, back, w, q, i, rival, j):
     """The same without looking at plain doubles."""
     lo = q[PLACE, LO]
     low, high = min(i, rival), max(i, rival)
@@ -190,8 +190,8 @@ def prefers_exactly(x, raw, back, w, q, i, rival, j):  # type: ignore[no-untyped
     return _prefers_along(x, back, w, q, lo + i, lo + rival, lo + j)
 
 
-@inner
-def _group(x, raw, w, q, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _group(x, raw, w, q, i, j):
     """Cost of the group i..j−1 in doubled precision (two numbers) and as a residue.
 
     Without what it costs beside.
@@ -225,8 +225,8 @@ def _group(x, raw, w, q, i, j):  # type: ignore[no-untyped-def]
     return h, e, c
 
 
-@inner
-def doubled_error(x, w, q, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def doubled_error(x, w, q, j):
     """Bound on the error of F up to column j in doubled precision."""
     lo, k = q[PLACE, LO], q[PLACE, K]
     width = x[lo + j - 1] - x[lo]
@@ -237,8 +237,8 @@ def doubled_error(x, w, q, j):  # type: ignore[no-untyped-def]
     return error + w[BOUND, CARRIED_DOUBLED] + w[BOUND, TINY]
 
 
-@inner
-def total(x, raw, back, w, q, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def total(x, raw, back, w, q, i, j):
     """F of column i plus the cost of the group i..j−1, doubled and as a residue.
 
     F of i and of the columns before it are computed along its partition where not yet known.
@@ -270,8 +270,8 @@ def total(x, raw, back, w, q, i, j):  # type: ignore[no-untyped-def]
     return h, e, r
 
 
-@inner
-def ready(x, raw, w, q):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def ready(x, raw, w, q):
     """Prefix sums of the window in doubled precision and as residues."""
     lo = q[PLACE, LO]
     w[S1, 0] = w[E1, 0] = 0.0
@@ -286,8 +286,8 @@ def ready(x, raw, w, q):  # type: ignore[no-untyped-def]
     q[PLACE, READY] = 1
 
 
-@inner
-def _prefers_along(x, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _prefers_along(x, back, w, q, i, rival, j):
     """Compare both partitions group by group, back to where they part; else ask Python."""
     high, low, scale, longest, groups = 0.0, 0.0, 0.0, 0, 0
     a, b, end_a, end_b = i, rival, j, j
@@ -310,8 +310,8 @@ def _prefers_along(x, back, w, q, i, rival, j):  # type: ignore[no-untyped-def]
     return _answer(q, i, rival, j)
 
 
-@inner
-def _answer(q, i, rival, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _answer(q, i, rival, j):
     """Python's answer, or any answer at all while the question is being put."""
     new = q[PLACE, ANSWERS]
     for at in range(new):

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.line import (
     NOTHING,
     OVERLAP,
@@ -69,8 +69,8 @@ def best_ends(
     return ends[g:].copy()
 
 
-@entry
-def _meet(back, second, start, middle, k, marks):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _meet(back, second, start, middle, k, marks):
     """Whether partitions of the columns needed at the middle are the same back to a common one.
 
     The last column of a shrinking set gives way to the one that its partition comes from.
@@ -91,8 +91,8 @@ def _meet(back, second, start, middle, k, marks):  # type: ignore[no-untyped-def
     return False
 
 
-@entry
-def _trace(back, shift, column, floor, ends, g):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _trace(back, shift, column, floor, ends, g):
     """Fill in ends before place g, from a column back to the first one that is at most ``floor``.
 
     Return the place of the last one filled in, and that column.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
 
@@ -28,8 +28,8 @@ _LOW31, _LOW30 = np.uint64(2**31 - 1), np.uint64(2**30 - 1)
 _U0, _U1, _U30, _U31, _U61 = (np.uint64(v) for v in (0, 1, 30, 31, 61))
 
 
-@inner
-def add(a, b, c, d):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def add(a, b, c, d):
     """Sum of two numbers in doubled precision."""
     s, e = two_sum(a, c)
     t, u = two_sum(b, d)
@@ -37,8 +37,8 @@ def add(a, b, c, d):  # type: ignore[no-untyped-def]
     return two_sum(s, e + u)
 
 
-@inner
-def _product(a, b):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _product(a, b):
     """a·b exactly, as the sum of two doubles (Dekker's splitting)."""
     p = a * b
     t = 134217729.0 * a
@@ -50,15 +50,15 @@ def _product(a, b):  # type: ignore[no-untyped-def]
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-@inner
-def times(a, b, c, d):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def times(a, b, c, d):
     """Product of two numbers in doubled precision."""
     p, e = _product(a, c)
     return two_sum(p, e + (a * d + b * c))
 
 
-@inner
-def divided(a, b, s):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def divided(a, b, s):
     """(a + b)/s for a double s, in doubled precision."""
     q = a / s
     p, e = _product(q, s)
@@ -66,8 +66,8 @@ def divided(a, b, s):  # type: ignore[no-untyped-def]
     return two_sum(q, (r + (u - e + b)) / s)
 
 
-@inner
-def doubled_cost(x, cost, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def doubled_cost(x, cost, i, j):
     """Cost of the group x[i..j−1] in doubled precision, around its own middle value.
 
     A run of equal values counts as one term.
@@ -103,8 +103,8 @@ def doubled_cost(x, cost, i, j):  # type: ignore[no-untyped-def]
     return add(s2, e2, -h, -e)
 
 
-@inner
-def _end_of_run(x, t, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _end_of_run(x, t, j):
     """First position after t, at most j, where the value changes: galloping search."""
     step = 1
     while t + step < j and x[t + step] == x[t]:
@@ -119,8 +119,8 @@ def _end_of_run(x, t, j):  # type: ignore[no-untyped-def]
     return high
 
 
-@inner
-def residue(bits):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def residue(bits):
     """Residue of a double, given by its bits."""
     word = np.uint64(bits)
     exponent = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF))
@@ -138,21 +138,21 @@ def residue(bits):  # type: ignore[no-untyped-def]
     return r
 
 
-@inner
-def plus(a, b):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def plus(a, b):
     """Add: a + b modulo the prime."""
     s = a + b
     return s - PRIME if s >= PRIME else s
 
 
-@inner
-def minus(a, b):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def minus(a, b):
     """Subtract: a − b modulo the prime."""
     return a - b if a >= b else a + (PRIME - b)
 
 
-@inner
-def by(a, b):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def by(a, b):
     """Multiply: a·b modulo the prime, from halves of 30 and 31 bits."""
     ah, al = a >> _U31, a & _LOW31
     bh, bl = b >> _U31, b & _LOW31
@@ -162,8 +162,8 @@ def by(a, b):  # type: ignore[no-untyped-def]
     return s - PRIME if s >= PRIME else s
 
 
-@entry
-def inverses(high, low, modular, most):  # type: ignore[no-untyped-def]
+@lean_kernel
+def inverses(high, low, modular, most):
     """Fill in 1/s for s up to ``most``: doubled, s before the end of high and low, and modular[s]."""
     modular[1] = 1
     for s in range(1, most + 1):

@@ -15,7 +15,7 @@ Here      A square goes at most 2k−1 columns ahead, beyond which no start so f
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import FOUND, GUESS, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk
@@ -23,8 +23,8 @@ from microagg.methods.univariate.windows import first_start, next_window, run, w
 from microagg.progress import STOP, State
 
 
-@inner
-def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):
     """Best starts of columns done+1..ahead among base..done and what was known up to guessed."""
     smawk(x, raw, back, w, q, done + 1, ahead, base, done, FOUND)
     for j in range(done + 1, ahead + 1):
@@ -32,8 +32,8 @@ def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):  # type: ignore
             q[GUESS, j] = q[FOUND, j]
 
 
-@entry
-def _galil_park(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _galil_park(x, raw, back, w, q, state):
     k, most = q[PLACE, K], q[PLACE, MOST]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import best_of_close, settle, tolerance, value
 from microagg.methods.univariate.exact import SSE
 from microagg.methods.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, Line
@@ -23,8 +23,8 @@ from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 
-@inner
-def _near_least(x, w, q, first, last, j, slack):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _near_least(x, w, q, first, last, j, slack):
     """What near_least_sse finds, for any cost."""
     least = np.inf
     for i in range(first, last + 1):
@@ -37,8 +37,8 @@ def _near_least(x, w, q, first, last, j, slack):  # type: ignore[no-untyped-def]
     return least + slack, count, total
 
 
-@entry
-def _halving(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _halving(x, raw, back, w, q, state):
     k, sse = q[PLACE, K], q[PLACE, COST] == SSE
     p1, h, inverse = w[P1], w[H], w[INVERSE]
     while not state[STOP]:

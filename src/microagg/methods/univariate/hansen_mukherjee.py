@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.costs import prefers_exactly, settle, tolerance, value
 from microagg.methods.univariate.line import GUESS, PLACE, H, K, Line
 from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 
-@entry
-def _shortest_path(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _shortest_path(x, raw, back, w, q, state):
     k = q[PLACE, K]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.exact import (
     MAX,
     PRIME,
@@ -70,7 +70,7 @@ class Extra(NamedTuple):
     lack: Fraction | None
 
     def of(self, size: int) -> Fraction:
-        """Extra cost of a group of so many values."""
+        """Extra cost of a group of this size."""
         return self.group + (self.lack or 0) * max(self.k - size, 0)
 
 
@@ -167,8 +167,8 @@ def _residue(part: Fraction, power: int) -> int:
     return part.numerator * inverse * (1 << 1075 * power % 61) % prime  # 2^61 is 1
 
 
-@entry
-def _fill_extra(high, low, modular, k, most, group, lack, group_residue, lack_residue):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _fill_extra(high, low, modular, k, most, group, lack, group_residue, lack_residue):
     for s in range(1, most + 1):
         lacking = max(k - s, 0)
         h, e = times(lack, 0.0, float(lacking), 0.0)

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 
-__all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_of", "sorted_order"]
+__all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_by_row", "sorted_order"]
 
 T = TypeVar("T")
 Rows = NDArray[np.signedinteger]
@@ -96,8 +96,8 @@ def _place(value: float) -> int:
     return bits if bits >= 0 else -(2**63) - bits
 
 
-@entry
-def _pack(bits, first, least, cut_off, room, keys):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _pack(bits, first, least, cut_off, room, keys):
     """Put the place of each value, counted from the least, and its row into one number."""
     for t in range(keys.size):
         place = bits[first + t]
@@ -106,8 +106,8 @@ def _pack(bits, first, least, cut_off, room, keys):  # type: ignore[no-untyped-d
         keys[t] = ((np.uint64(place - least) >> cut_off) << room) | np.uint64(first + t)
 
 
-@entry
-def _merge_up(a, b, mask, rows):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _merge_up(a, b, mask, rows):
     """Rows of the lower half of two sorted parts that differ in length by one at most."""
     s, t = 0, 0
     for out in range(rows.size):
@@ -117,8 +117,8 @@ def _merge_up(a, b, mask, rows):  # type: ignore[no-untyped-def]
         t += right < left
 
 
-@entry
-def _merge_down(a, b, mask, rows):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _merge_down(a, b, mask, rows):
     """Rows of the upper half, from the end."""
     s, t = a.size - 1, b.size - 1
     for out in range(rows.size - 1, -1, -1):
@@ -128,8 +128,8 @@ def _merge_down(a, b, mask, rows):  # type: ignore[no-untyped-def]
         t -= right > left
 
 
-@entry
-def _take(keys, mask, x, rows, values):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _take(keys, mask, x, rows, values):
     """Rows in the order of their keys, and their values, which so are nearly sorted: insertion.
 
     Return whether that took few moves.
@@ -143,8 +143,8 @@ def _take(keys, mask, x, rows, values):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
-def _join(rows, values, half):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _join(rows, values, half):
     """Make one of two sorted halves of which few values are in the wrong one."""
     moves = _FEW_MOVES * rows.size
     t = half
@@ -154,8 +154,8 @@ def _join(rows, values, half):  # type: ignore[no-untyped-def]
     return moves >= 0
 
 
-@inner
-def _insert(rows, values, t, row, value):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _insert(rows, values, t, row, value):
     """Put a row and its value among the first t; return by how many places before the end."""
     s = t
     while s > 0 and values[s - 1] > value:
@@ -165,10 +165,10 @@ def _insert(rows, values, t, row, value):  # type: ignore[no-untyped-def]
     return t - s
 
 
-def labels_of(rows: Rows, ends: Labels) -> Labels:
+def labels_by_row(rows: Rows, ends: Labels) -> Labels:
     """Labels in the caller's order, numbered by first appearance, of groups cut in sorted order.
 
-    >>> labels_of(np.array([1, 3, 2, 0]), np.array([2, 4])).tolist()
+    >>> labels_by_row(np.array([1, 3, 2, 0]), np.array([2, 4])).tolist()
     [0, 1, 0, 1]
     """
     groups = len(ends)
@@ -192,8 +192,8 @@ def labels_of(rows: Rows, ends: Labels) -> Labels:
     return labels
 
 
-@entry
-def _first_rows(rows, ends, first, last, room, keys):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _first_rows(rows, ends, first, last, room, keys):
     start = ends[first - 1] if first > 0 else 0
     for g in range(first, last):
         least = np.int64(rows[start])
@@ -203,14 +203,14 @@ def _first_rows(rows, ends, first, last, room, keys):  # type: ignore[no-untyped
         start = ends[g]
 
 
-@entry
-def _number(keys, mask, numbers):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _number(keys, mask, numbers):
     for place in range(keys.size):
         numbers[keys[place] & mask] = place
 
 
-@entry
-def _scatter(rows, ends, first, last, numbers, labels):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _scatter(rows, ends, first, last, numbers, labels):
     start = ends[first - 1] if first > 0 else 0
     for g in range(first, last):
         for t in range(start, ends[g]):

@@ -16,22 +16,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import entry, inner, scan
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel, scan
 from microagg.methods.univariate.costs import best_of_close, tolerance, value
 from microagg.methods.univariate.exact import SSE
 from microagg.methods.univariate.line import COST, INVERSE, KNOWN, LO, ORIGIN, P1, PLACE, H, K, Line
 from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
-# simple+ begins at the best start so many columns before: to wait for that of the last one takes
+# simple+ begins at the best start of this many columns before: to wait for that of the last one takes
 # longer than to try the few starts between.
 _LAG = 2
-# Up to so many starts, one pass over them is faster than two with wide instructions.
+# Up to this many starts, one pass over them is faster than two with wide instructions.
 SHORT = 24
 
 
-@inner
-def least_two(x, w, q, first, last, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def least_two(x, w, q, first, last, j):
     """Best start for column j among first..last in doubles, its value and the next one."""
     best, least, second = first, np.inf, np.inf
     for i in range(first, last + 1):
@@ -42,8 +42,8 @@ def least_two(x, w, q, first, last, j):  # type: ignore[no-untyped-def]
     return best, least, second
 
 
-@inner
-def least_two_sse(p1, h, inverse, offset, first, last, pj):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def least_two_sse(p1, h, inverse, offset, first, last, pj):
     """The same for sse."""
     best, least, second = first, np.inf, np.inf
     for i in range(first, last + 1):
@@ -56,7 +56,7 @@ def least_two_sse(p1, h, inverse, offset, first, last, pj):  # type: ignore[no-u
 
 
 @scan
-def near_least_sse(p1, h, inverse, offset, first, last, pj, slack):  # type: ignore[no-untyped-def]
+def near_least_sse(p1, h, inverse, offset, first, last, pj, slack):
     """The least value and slack, how many starts are up to that, the sum of their distances."""
     least = np.inf
     for i in range(first, last + 1):
@@ -72,8 +72,8 @@ def near_least_sse(p1, h, inverse, offset, first, last, pj, slack):  # type: ign
     return limit, count, total
 
 
-@entry
-def _simple(x, raw, back, w, q, state, monotone):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _simple(x, raw, back, w, q, state, monotone):
     k, sse = q[PLACE, K], q[PLACE, COST] == SSE
     p1, h, inverse, origin, known = w[P1], w[H], w[INVERSE], q[ORIGIN], q[KNOWN]
     while not state[STOP]:

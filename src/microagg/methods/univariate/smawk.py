@@ -14,13 +14,13 @@ Here      Without recursion: level l holds every 2^l-th column. Ties go to the l
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import inner
+from microagg.methods.univariate.compiled import lean_subkernel
 from microagg.methods.univariate.costs import prefers
 from microagg.methods.univariate.line import LEVELS, MOST, PLACE, STACK, K
 
 
-@inner
-def later_wins(x, raw, back, w, q, low, high, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def later_wins(x, raw, back, w, q, low, high, j):
     """Whether of two starts, low < high, the higher is better for column j."""
     if high > j - q[PLACE, K]:
         return False
@@ -29,8 +29,8 @@ def later_wins(x, raw, back, w, q, low, high, j):  # type: ignore[no-untyped-def
     return prefers(x, raw, back, w, q, high, low, j)
 
 
-@inner
-def smawk(x, raw, back, w, q, first, last, low, high, out):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def smawk(x, raw, back, w, q, first, last, low, high, out):
     """Write the best start among low..high of each column j in first..last to q[out, j]."""
     columns = last - first + 1
     if columns < 1:

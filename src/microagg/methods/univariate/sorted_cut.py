@@ -11,34 +11,25 @@ Here      Equal values are taken in the order of their rows.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
-from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from microagg.encode.prepare import prepare
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.ends import Fill, best_ends
 from microagg.methods.univariate.exact import MAX, SSE
 from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one
-from microagg.methods.univariate.order import labels_of, sorted_order
+from microagg.methods.univariate.order import labels_by_row, sorted_order
 from microagg.progress import DONE, State, new_state
-from microagg.settings import check_k
-
-
-class Cut(NamedTuple):
-    """A partition of one column, and its SSE over its SST, cheaper to sum in sorted order."""
-
-    labels: Labels
-    lost: float
-
+from microagg.results import Outcome
+from microagg.settings import as_number, check_count
 
 # Name of a method -> module and function that fill a line.
 ALGORITHMS = {
@@ -98,14 +89,17 @@ def cut_sorted(
     >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2, group_cost=100).tolist()
     [6, 8]
     """
-    values = np.ascontiguousarray(x, dtype=np.float64)
-    if values.ndim != 1:
-        raise InputError(f"cut_sorted takes one column; the array has shape {values.shape}.")
-    k = check_k(k, len(values))
-    if not np.isfinite(values).all():
-        raise InputError("cut_sorted takes finite values; there is a NaN or an infinity.")
+    records = prepare(x, k, scale="none")
+    if np.ndim(x) != 1:
+        raise InputError(
+            f"cut_sorted takes one column; the data have {np.ndim(x)} dimensions. Pass its values "
+            "as an array of shape (n,)."
+        )
+    values, k = np.ascontiguousarray(records.values[:, 0]), records.k
     if (values[1:] < values[:-1]).any():
-        raise InputError("cut_sorted takes ascending values; sort them first.")
+        raise InputError(
+            "cut_sorted takes ascending values; some are less than the one before. Sort them first."
+        )
     if max_groups is not None or callable(cost):
         other = method != "auto" or group_cost is not None or size_penalty is not None
         if other or (max_groups is not None and callable(cost)):
@@ -117,7 +111,7 @@ def cut_sorted(
 
         if callable(cost):
             return variants.cut_with_own_cost(values, k, cost, splitting_is_beneficial)
-        most = check_k(max_groups, sys.maxsize)
+        most = check_count("max_groups", max_groups)
         return variants.cut_into_at_most(values, k, _number_of(cost), most)
     ends = _cut(values, k, method, cost, new_state(), group_cost, size_penalty)
     if size_penalty is not None:
@@ -158,53 +152,56 @@ def _extra(x: Floats, k: int, cost: int, group_cost: object, size_penalty: objec
 def _fraction(name: str, given: object) -> Fraction | None:
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) < np.inf:
+    number = as_number(given)
+    if number is None or not 0 <= number < np.inf:
         raise InputError(f"{name} must be a finite number of at least 0; got {shown(given)}.")
-    return Fraction(float(given))
+    return Fraction(number)
 
 
-def hansen_mukherjee(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def hansen_mukherjee(
+    X: Floats, k: int, *, cost: str = "sse", state: State | None = None
+) -> Outcome:
     """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
-    return _partition(X, k, "hansen-mukherjee", cost, progress)
+    return _partition(X, k, "hansen-mukherjee", cost, state)
 
 
-def simple(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def simple(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
     """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple", cost, progress)
+    return _partition(X, k, "simple", cost, state)
 
 
-def simple_plus(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def simple_plus(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
     """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple-plus", cost, progress)
+    return _partition(X, k, "simple-plus", cost, state)
 
 
-def staggered(X: Floats, k: int, *, cost: str = "sse", progress: State | None = None) -> Cut:
+def staggered(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
     """Partition one column optimally, see :mod:`.staggered`."""
-    return _partition(X, k, "staggered", cost, progress)
+    return _partition(X, k, "staggered", cost, state)
 
 
 def wilber(
-    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, progress: State | None = None
-) -> Cut:
+    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, state: State | None = None
+) -> Outcome:
     """Partition one column optimally, see :mod:`.wilber`."""
-    return _partition(X, k, "wilber", cost, progress, group_cost)
+    return _partition(X, k, "wilber", cost, state, group_cost)
 
 
 def galil_park(
-    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, progress: State | None = None
-) -> Cut:
+    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, state: State | None = None
+) -> Outcome:
     """Partition one column optimally, see :mod:`.galil_park`."""
-    return _partition(X, k, "galil-park", cost, progress, group_cost)
+    return _partition(X, k, "galil-park", cost, state, group_cost)
 
 
 def fastest(
-    X: Floats, k: int, *, cost: str = "sse", progress: State | None = None, **_: object
-) -> Cut:
+    X: Floats, k: int, *, cost: str = "sse", state: State | None = None, **_: object
+) -> Outcome:
     """Partition one column optimally by the algorithm that is fastest for this k and n.
 
     What else ``auto`` takes is about several columns.
     """
-    return _partition(X, k, "auto", cost, progress)
+    return _partition(X, k, "auto", cost, state)
 
 
 def _partition(
@@ -212,20 +209,20 @@ def _partition(
     k: int,
     method: str,
     cost: str,
-    progress: State | None,
+    state: State | None,
     group_cost: float | None = None,
-) -> Cut:
+) -> Outcome:
     """Sort, cut, label. X has shape (n, 1), raw finite doubles."""
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
     ends = _cut(values, k, method, cost, state, group_cost)
     lost = _lost(near_one(values)[0], ends)
     del values
-    return Cut(labels_of(order, ends), lost)
+    return Outcome(labels_by_row(order, ends), lost=lost)
 
 
-@entry
-def _lost(x, ends):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _lost(x, ends):
     """Squared distances to the means of the groups over those to the mean of all (0 if none)."""
     within, sum_all, squares_all, start, middle = 0.0, 0.0, 0.0, 0, x[x.size // 2]
     for end in ends:

@@ -12,7 +12,7 @@ Here      Blocks begin anew in every window (windows.py); starts before the best
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import GUESS, LO, PLACE, K, Line
 from microagg.methods.univariate.smawk import smawk
@@ -20,8 +20,8 @@ from microagg.methods.univariate.windows import next_window, run, window_done
 from microagg.progress import STOP, State
 
 
-@entry
-def _staggered(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _staggered(x, raw, back, w, q, state):
     k = q[PLACE, K]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)

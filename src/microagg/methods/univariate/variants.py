@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.exact import MAX, ROUND_DOWN, ROUND_UP, SAE, add, divided, times
 from microagg.methods.univariate.line import near_one
 
@@ -53,8 +53,8 @@ def _sums(x: Floats, cost: int) -> _Sums:
     return _Sums(x, cost, s, q, float(largest) * 2.0**-94)
 
 
-@entry
-def _fill_sums(x, base, s, q):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _fill_sums(x, base, s, q):
     for t in range(x.size):
         y, z = two_sum(x[t], -base)
         s[t + 1, 0], s[t + 1, 1] = add(s[t, 0], s[t, 1], y, z)
@@ -62,13 +62,13 @@ def _fill_sums(x, base, s, q):  # type: ignore[no-untyped-def]
         q[t + 1, 0], q[t + 1, 1] = add(q[t, 0], q[t, 1], y, z)
 
 
-@inner
-def _between(p, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _between(p, i, j):
     return add(p[j, 0], p[j, 1], -p[i, 0], -p[i, 1])
 
 
-@entry
-def _cost(sums, i, j):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _cost(sums, i, j):
     """Cost of the group x[i..j−1] in doubled precision, O(1)."""
     x, n = sums.x, j - i
     if sums.cost == MAX:
@@ -93,14 +93,14 @@ def _cost(sums, i, j):  # type: ignore[no-untyped-def]
     return add(g, d, -h, -e)
 
 
-@inner
-def _value(sums, f, i, j):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _value(sums, f, i, j):
     h, e = _cost(sums, i, j)
     return add(f[i, 0], f[i, 1], h, e)
 
 
-@entry
-def _layer(sums, k, before, after, back, first, columns):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _layer(sums, k, before, after, back, first, columns):
     """Best starts of all columns from ``first`` on, given the costs with one group fewer."""
     n = sums.x.size
     # What is still to do: stretches of columns with the range of their best starts.

@@ -15,7 +15,7 @@ Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import entry
+from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import GUESS, LO, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk
@@ -23,8 +23,8 @@ from microagg.methods.univariate.windows import first_start, next_window, run, w
 from microagg.progress import STOP, State
 
 
-@entry
-def _wilber(x, raw, back, w, q, state):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _wilber(x, raw, back, w, q, state):
     k, most = q[PLACE, K], q[PLACE, MOST]
     while not state[STOP]:
         begin, end = next_window(x, raw, back, w, q)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import entry, inner
+from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import (
     CARRY,
     COMPARE,
@@ -99,8 +99,8 @@ def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
         narrower(line, given)
 
 
-@inner
-def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def next_window(x, raw, back, w, q):
     """Move to the next columns; return the first and the last of them, counted from LO.
 
     A window that waits for an answer is taken up again as it was. After the last window, and
@@ -132,29 +132,29 @@ def next_window(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     return settled + 1 - q[PLACE, LO], hi - q[PLACE, LO]
 
 
-@inner
-def needed(back, q, settled):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def needed(back, q, settled):
     """First column at which a group of a later column may begin."""
     return max(settled - q[PLACE, MOST] + 1, np.int64(back[settled]))
 
 
-@inner
-def first_start(back, q, begin):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def first_start(back, q, begin):
     """First start, counted from LO, of the columns from ``begin`` on."""
     settled = q[PLACE, SETTLED]
     return needed(back, q, settled) - q[PLACE, LO] if settled > 0 else 0
 
 
-@inner
-def _reach(back, q, settled):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _reach(back, q, settled):
     """How far back a common ancestor may lie, and the last column of the next window."""
     span = max(q[PLACE, SPAN], (settled - needed(back, q, settled)) // 2)
     floor = max(settled - q[PLACE, BEHIND] * span, 0)
     return floor, min(settled + q[PLACE, AHEAD] * span, q[PLACE, UNTIL])
 
 
-@inner
-def _ancestor(back, q, settled, floor):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _ancestor(back, q, settled, floor):
     """Column through which the partitions of all columns still needed go; −1 if none is near.
 
     The last column of a shrinking set gives way to the one that its partition comes from.
@@ -176,8 +176,8 @@ def _ancestor(back, q, settled, floor):  # type: ignore[no-untyped-def]
     return -1
 
 
-@inner
-def window_done(q, state, last):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def window_done(q, state, last):
     """Call a window settled, unless a question came up; return whether it is."""
     if q[PLACE, ASKED]:
         return False
@@ -189,8 +189,8 @@ def window_done(q, state, last):  # type: ignore[no-untyped-def]
     return True
 
 
-@inner
-def _begin(x, w, q, lo, hi):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _begin(x, w, q, lo, hi):
     """Start a window at a column that all its partitions share: its cost counts as 0."""
     q[PLACE, LO], q[PLACE, HI], q[PLACE, READY] = lo, hi, 0
     w[BOUND, CARRIED] = w[BOUND, CARRIED_DOUBLED] = 0.0
@@ -200,8 +200,8 @@ def _begin(x, w, q, lo, hi):  # type: ignore[no-untyped-def]
     q[ORIGIN, 0], q[KNOWN, 0] = lo, 1
 
 
-@inner
-def _prefix_sums(x, w, lo, hi):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _prefix_sums(x, w, lo, hi):
     """Sums of x less the first value, rounded once each since they are carried along doubled."""
     s, e, base = 0.0, 0.0, x[lo]
     w[P1, 0] = 0.0
@@ -211,8 +211,8 @@ def _prefix_sums(x, w, lo, hi):  # type: ignore[no-untyped-def]
         w[P1, t + 1] = s + e
 
 
-@inner
-def _retrace(x, raw, back, w, q, settled):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _retrace(x, raw, back, w, q, settled):
     """Compute f anew for the columns whose partitions come from the first of the window.
 
     The columns that come from elsewhere are needed no more.
@@ -226,8 +226,8 @@ def _retrace(x, raw, back, w, q, settled):  # type: ignore[no-untyped-def]
             w[H, j], q[ORIGIN, j] = np.inf, lo + j
 
 
-@entry
-def _carry(x, raw, back, w, q):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _carry(x, raw, back, w, q):
     """Start a window at the first column still needed, and carry the f over as they are.
 
     For partitions that have nothing recent in common, as on evenly spaced values or for large k.
@@ -272,8 +272,8 @@ def _carry(x, raw, back, w, q):  # type: ignore[no-untyped-def]
     w[BOUND, CARRIED_DOUBLED] = error + 2.0**-104 * (groups + 64) * largest
 
 
-@inner
-def _shift(new, old, w, count):  # type: ignore[no-untyped-def]
+@lean_subkernel
+def _shift(new, old, w, count):
     """Make F of the first columns, less squares around the old value, that around the new one.
 
     With d = new − old, Σ(x − old)² − Σ(x − new)² = 2d·Σ(x − new) + m·d² for m values.

@@ -20,16 +20,17 @@ import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means, sum_of_squares
 from microagg.kernels.jit import kernel
-from microagg.methods.fixed_size.mdav import mdav
+from microagg.kernels.mdav import mdav_labels
 from microagg.methods.ordering.cut import labels_along
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
 
 # An improvement below this share of the SSE is rounding.
 _LEAST = 1e-12
 
 
 @kernel
-def _distance(X, i, centroids, g):  # type: ignore[no-untyped-def]
+def _distance(X, i, centroids, g):
     total = 0.0
     for j in range(X.shape[1]):
         gap = X[i, j] - centroids[g, j]
@@ -38,7 +39,7 @@ def _distance(X, i, centroids, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _nearest_other(X, i, centroids, size, g):  # type: ignore[no-untyped-def]
+def _nearest_other(X, i, centroids, size, g):
     """The group other than g with the nearest centroid, and its squared distance."""
     best, distance = -1, np.inf
     for h in range(size.size):
@@ -50,21 +51,21 @@ def _nearest_other(X, i, centroids, size, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join(X, i, centroids, size, g):  # type: ignore[no-untyped-def]
+def _join(X, i, centroids, size, g):
     size[g] += 1
     for j in range(X.shape[1]):
         centroids[g, j] += (X[i, j] - centroids[g, j]) / size[g]
 
 
 @kernel
-def _leave(X, i, centroids, size, g):  # type: ignore[no-untyped-def]
+def _leave(X, i, centroids, size, g):
     size[g] -= 1
     for j in range(X.shape[1]):
         centroids[g, j] -= (X[i, j] - centroids[g, j]) / size[g]
 
 
 @kernel
-def _decompose(X, members, labels, centroids, size, g, targets):  # type: ignore[no-untyped-def]
+def _decompose(X, members, labels, centroids, size, g, targets):
     """Dissolve group g if that lowers the SSE; says whether it did."""
     gain = 0.0
     for i in members:
@@ -85,7 +86,7 @@ def _decompose(X, members, labels, centroids, size, g, targets):  # type: ignore
 
 
 @kernel
-def _shrink(X, members, labels, k, centroids, size, g):  # type: ignore[no-untyped-def]
+def _shrink(X, members, labels, k, centroids, size, g):
     """Let records leave group g for others, the best first, while that lowers the SSE."""
     while size[g] > k:
         most, leaver, target = 0.0, -1, -1
@@ -105,7 +106,7 @@ def _shrink(X, members, labels, k, centroids, size, g):  # type: ignore[no-untyp
 
 
 @kernel
-def _pass(X, k, labels, centroids, size, shrink, state):  # type: ignore[no-untyped-def]
+def _pass(X, k, labels, centroids, size, shrink, state):
     """Decompose or shrink all groups; records move at once, so members are looked up anew."""
     n = labels.size
     members, targets = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -140,24 +141,24 @@ def _split_large(X: Floats, k: int, labels: Labels) -> Labels:
     return canonical_labels(labels)
 
 
-def igd(X: Floats, k: int, *, progress: State | None = None) -> Labels:
+def igd(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by mdav, then decompose and shrink groups while the loss falls.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record. O(n²/k · d) an iteration.
+    Outcome: the group of each record. O(n²/k · d) an iteration.
 
-    >>> igd(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [30.5]]), 2).tolist()
+    >>> igd(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [30.5]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 2, 2]
     """
-    state = new_state() if progress is None else progress
-    best = canonical_labels(mdav(X, k, progress=state))
+    state = new_state() if state is None else state
+    best = canonical_labels(mdav_labels(X, k, state))
     least = sum_of_squares(X, best)
     while not state[STOP]:
         labels = best
@@ -174,4 +175,4 @@ def igd(X: Floats, k: int, *, progress: State | None = None) -> Labels:
         best, least = labels, loss
     if not state[STOP]:
         state[DONE] = len(X)
-    return best
+    return Outcome(best)

@@ -30,13 +30,15 @@ from microagg.kernels.jit import kernel
 from microagg.kernels.kd_tree import NO_ROW, Tree, build, for_thread, move, nearest_one, remove
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
+from microagg.settings import as_number
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _ROUNDS = 300  # k-means ends by itself much earlier
 
 
 @kernel
-def _cells(X, rows, cell, count):  # type: ignore[no-untyped-def]
+def _cells(X, rows, cell, count):
     """Order rows by cells, ``count`` of them with about equally many records each."""
     todo = np.empty((128, 4), np.intp)  # first and last row, first cell, number of cells
     low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
@@ -60,7 +62,7 @@ def _cells(X, rows, cell, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _means(Y, label, size, centre, total, moved):  # type: ignore[no-untyped-def]
+def _means(Y, label, size, centre, total, moved):
     """Sizes and centres of the clusters anew; mark those whose centre is another one than before.
 
     Sums run in row order, so that a cluster with the same members has the same centre to the
@@ -84,7 +86,7 @@ def _means(Y, label, size, centre, total, moved):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state):  # type: ignore[no-untyped-def]
+def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state):
     """Find the nearest centre for some records.
 
     ``every`` is the tree of all centres, ``fresh`` that of those that moved; ``distance`` is
@@ -106,7 +108,7 @@ def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state)
 
 
 @kernel
-def _merge(tree, most, k, centre, size, into, heap, state):  # type: ignore[no-untyped-def]
+def _merge(tree, most, k, centre, size, into, heap, state):
     """Merge small groups until there is none, or ``most`` are gone."""
     for _ in range(most):
         if heap.size[0] == 0 or state[STOP]:
@@ -179,9 +181,7 @@ def _merge_all(k: int, size: Labels, centre: Floats, state: State) -> Labels:
     return into
 
 
-def kmeans_merge(
-    X: Floats, k: int, *, factor: float = 2.0, progress: State | None = None
-) -> Labels:
+def kmeans_merge(X: Floats, k: int, *, factor: float = 2.0, state: State | None = None) -> Outcome:
     """Partition by k-means and merge what is too small.
 
     Parameters
@@ -190,23 +190,23 @@ def kmeans_merge(
     k : int, at least 1
     factor : float, above 0
         k-means has ``int(factor·n/k)`` clusters, at least 1 and at most n.
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record. Groups have no largest size.
+    Outcome: the group of each record. Groups have no largest size.
 
-    >>> kmeans_merge(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> kmeans_merge(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [1, 4, 1, 4, 1, 4]
     """
-    number = isinstance(factor, int | float | np.integer | np.floating)
-    if not number or isinstance(factor, bool) or not 0 < factor < np.inf:
+    number = as_number(factor)
+    if number is None or not 0 < number < np.inf:
         raise InputError(
             f"factor must be a number above 0 (0.5, 1 and 2 are usual); got {shown(factor)}."
         )
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n = len(X)
-    count = max(1, min(n, int(factor * n / k)))
+    count = max(1, min(n, int(number * n / k)))
     order, label = np.arange(n), np.empty(n, np.int64)
     _cells(X, order, label, count)
     order = order[np.lexsort((order, label))]
@@ -216,4 +216,4 @@ def kmeans_merge(
     labels[order] = _merge_all(k, size, centre, state)[label]
     if not state[STOP]:
         state[DONE] = n
-    return labels
+    return Outcome(labels)

@@ -24,13 +24,14 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.block_tree import Indices
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.methods.variable_size.spanning_tree import check_tree, spanning_edges
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
 
 
 @kernel
-def _preorder(first, second, number, above, size):  # type: ignore[no-untyped-def]
+def _preorder(first, second, number, above, size):
     """Number the records from row 0 so that all records below one follow it side by side.
 
     ``number`` is by row; the number of the record ``above`` (−1 for the root) and the ``size`` of
@@ -66,16 +67,16 @@ def _preorder(first, second, number, above, size):  # type: ignore[no-untyped-de
         size[above[p]] += size[p]
 
 
-@inner
-def _add(counts, p, amount):  # type: ignore[no-untyped-def]
+@subkernel
+def _add(counts, p, amount):
     p += 1
     while p < counts.size:
         counts[p] += amount
         p += p & -p
 
 
-@inner
-def _sum_before(counts, p):  # type: ignore[no-untyped-def]
+@subkernel
+def _sum_before(counts, p):
     total = 0
     while p > 0:
         total += counts[p]
@@ -83,8 +84,8 @@ def _sum_before(counts, p):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
-def _rename(group, top, end_of, is_top, name):  # type: ignore[no-untyped-def]
+@subkernel
+def _rename(group, top, end_of, is_top, name):
     """Name the group whose topmost record is ``top``, passing over what was cut off below it."""
     group[top] = name
     p = top + 1
@@ -97,7 +98,7 @@ def _rename(group, top, end_of, is_top, name):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cut(below, above, size, k, group):  # type: ignore[no-untyped-def]
+def _cut(below, above, size, k, group):
     """Cut edges in the order given, each while both sides keep k; name groups by record.
 
     ``below`` is the lower end of each edge; all are numbers in preorder.
@@ -133,7 +134,7 @@ def _cut(below, above, size, k, group):  # type: ignore[no-untyped-def]
         groups += 1
 
 
-def cut(first: Indices, second: Indices, n: int, k: int) -> Labels:
+def cut_edges(first: Indices, second: Indices, n: int, k: int) -> Labels:
     """Groups left by the edges of a spanning tree of n records, the longest edge first."""
     number, above, size = (np.empty(n, dtype=np.intp) for _ in range(3))
     _preorder(first, second, number, above, size)
@@ -143,7 +144,7 @@ def cut(first: Indices, second: Indices, n: int, k: int) -> Labels:
     return group[number]
 
 
-def _split(X: Floats, k: int, labels: Labels, method: Callable[..., Labels], state: State) -> None:
+def _split(X: Floats, k: int, labels: Labels, method: Callable[..., Outcome], state: State) -> None:
     """Split groups of 2k or more records, in place."""
     sizes = np.bincount(labels)
     groups = len(sizes)
@@ -153,15 +154,15 @@ def _split(X: Floats, k: int, labels: Labels, method: Callable[..., Labels], sta
         if state[STOP]:
             return
         members = rows[ends[g] - sizes[g] : ends[g]]
-        parts = method(X[members], k)
+        parts = method(X[members], k).labels
         labels[members] = np.where(parts == 0, g, groups + parts - 1)
         groups += int(parts.max())
 
 
 def _partition(
-    X: Floats, k: int, tree: object, progress: State | None, split: Callable[..., Labels] | None
-) -> Labels:
-    state = new_state() if progress is None else progress
+    X: Floats, k: int, tree: object, state: State | None, split: Callable[..., Outcome] | None
+) -> Outcome:
+    state = new_state() if state is None else state
     n = len(X)
     if tree is None:
         first, second, _ = spanning_edges(X, state)
@@ -169,16 +170,16 @@ def _partition(
         given = check_tree(tree, X)
         first, second = given.first, given.second
     if state[STOP]:
-        return np.zeros(n, dtype=np.int64)
-    labels = cut(first, second, n, k)
+        return Outcome(np.zeros(n, dtype=np.int64))
+    labels = cut_edges(first, second, n, k)
     if split is not None:
         _split(X, k, labels, split, state)
     if not state[STOP]:
         state[DONE] = n
-    return labels
+    return Outcome(labels)
 
 
-def mst(X: Floats, k: int, *, tree: object = None, progress: State | None = None) -> Labels:
+def mst(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition by cutting the minimum spanning tree (M).
 
     Parameters
@@ -186,27 +187,27 @@ def mst(X: Floats, k: int, *, tree: object = None, progress: State | None = None
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
     tree : SpanningTree of the same data, see :func:`microagg.minimum_spanning_tree`
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record.
+    Outcome: the group of each record.
 
-    >>> mst(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> mst(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 1]
     """
-    return _partition(X, k, tree, progress, None)
+    return _partition(X, k, tree, state, None)
 
 
-def mst_d(X: Floats, k: int, *, tree: object = None, progress: State | None = None) -> Labels:
+def mst_d(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the diameter method (M-d)."""
     from microagg.methods.fixed_size.diameter import diameter
 
-    return _partition(X, k, tree, progress, diameter)
+    return _partition(X, k, tree, state, diameter)
 
 
-def mst_c(X: Floats, k: int, *, tree: object = None, progress: State | None = None) -> Labels:
+def mst_c(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the centroid method (M-c)."""
     from microagg.methods.fixed_size.centroid import centroid
 
-    return _partition(X, k, tree, progress, centroid)
+    return _partition(X, k, tree, state, centroid)

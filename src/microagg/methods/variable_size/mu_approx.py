@@ -35,18 +35,19 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
 from microagg.kernels.threads import share_out
-from microagg.methods.variable_size.mst import cut
+from microagg.methods.variable_size.mst import cut_edges
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
 
 
 @kernel
-def _point(tree, X, start, stop, target, length, state):  # type: ignore[no-untyped-def]
+def _point(tree, X, start, stop, target, length, state):
     """Find the nearest other record for each of some."""
     for u in range(start, stop):
         if state[STOP]:
@@ -54,8 +55,8 @@ def _point(tree, X, start, stop, target, length, state):  # type: ignore[no-unty
         length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
 
 
-@inner
-def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type: ignore[no-untyped-def]
+@subkernel
+def _nearest_outside(tree, point, tree_of, own, size, distances, rows):
     """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
     best, best_row = np.inf, -1
     for a in range(nearest(tree, point, size + 1, distances, rows)):
@@ -65,8 +66,8 @@ def _nearest_outside(tree, point, tree_of, own, size, distances, rows):  # type:
     return best, best_row
 
 
-@inner
-def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
+@subkernel
+def _join(tree_of, following, size, a, b):
     """Make one tree of two; return its number. Members of a tree are linked in a ring."""
     if size[a] > size[b]:
         a, b = b, a
@@ -82,7 +83,7 @@ def _join(tree_of, following, size, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _grow(tree, X, k, target, length, parent, heap, state):  # type: ignore[no-untyped-def]
+def _grow(tree, X, k, target, length, parent, heap, state):
     """Grow the forest; ``parent[u]`` is where u points to, −1 for nowhere."""
     n = X.shape[0]
     tree_of, following, root = np.arange(n), np.arange(n), np.arange(n)
@@ -114,7 +115,7 @@ def _grow(tree, X, k, target, length, parent, heap, state):  # type: ignore[no-u
 
 
 @kernel
-def _link(parent, group, first, ends):  # type: ignore[no-untyped-def]
+def _link(parent, group, first, ends):
     """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
     n = parent.size
     for u in range(n):
@@ -132,8 +133,8 @@ def _link(parent, group, first, ends):  # type: ignore[no-untyped-def]
             ends[first[u]], ends[first[v]] = v, u
 
 
-@inner
-def _walk(first, ends, start, without, found, origin):  # type: ignore[no-untyped-def]
+@subkernel
+def _walk(first, ends, start, without, found, origin):
     """Write down the records on the side of ``start`` of the edge to ``without``.
 
     ``origin`` gets the place in ``found`` of the record that each one was reached from. Returns
@@ -153,8 +154,8 @@ def _walk(first, ends, start, without, found, origin):  # type: ignore[no-untype
     return have
 
 
-@inner
-def _hub(found, origin, have, k, below):  # type: ignore[no-untyped-def]
+@subkernel
+def _hub(found, origin, have, k, below):
     """Place in ``found`` of the record all of whose branches have fewer than k records."""
     for at in range(have):
         below[at] = 1
@@ -168,7 +169,7 @@ def _hub(found, origin, have, k, below):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type: ignore[no-untyped-def]
+def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
     """Label trees under 2k records; number the branches of the others, the hub one by itself.
 
     Returns the number of branches.
@@ -196,7 +197,7 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):  # type
 
 
 @kernel
-def _measure(X, branch, hub_of, size, centroid, distance, least):  # type: ignore[no-untyped-def]
+def _measure(X, branch, hub_of, size, centroid, distance, least):
     """Sizes and centroids of the branches, and squared distances of these to the hub."""
     for i in range(X.shape[0] - 1, -1, -1):
         if branch[i] >= 0:
@@ -212,8 +213,8 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):  # type: ignor
             distance[b] += (centroid[b, j] - X[hub_of[b], j]) ** 2
 
 
-@inner
-def _next_branch(centre, centroid, size, following, head, most):  # type: ignore[no-untyped-def]
+@subkernel
+def _next_branch(centre, centroid, size, following, head, most):
     """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
     best, where = np.inf, head
     before, seen = head, 0
@@ -229,8 +230,8 @@ def _next_branch(centre, centroid, size, following, head, most):  # type: ignore
     return where
 
 
-@inner
-def _gather(order, start, stop, k, size, centroid, group, following, centre):  # type: ignore[no-untyped-def]
+@subkernel
+def _gather(order, start, stop, k, size, centroid, group, following, centre):
     """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
     head = size.size  # of the list of branches left
     following[head] = order[start]
@@ -256,7 +257,7 @@ def _gather(order, start, stop, k, size, centroid, group, following, centre):  #
 
 
 @kernel
-def _gather_all(order, bounds, k, size, centroid, group, state):  # type: ignore[no-untyped-def]
+def _gather_all(order, bounds, k, size, centroid, group, state):
     """Gather the branches of each hub; those of hub h are order[bounds[h]:bounds[h + 1]]."""
     following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
     for h in range(bounds.size - 1):
@@ -274,7 +275,7 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     one = np.concatenate([roots[:-1], tails])
     other = np.concatenate([roots[1:], parent[tails]])
     first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, cut(one, other, n, k), first, ends)
+    _link(parent, cut_edges(one, other, n, k), first, ends)
     found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
@@ -289,28 +290,28 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     return labels
 
 
-def mu_approx(X: Floats, k: int, *, progress: State | None = None) -> Labels:
+def mu_approx(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition along nearest neighbours.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record, of k to max(2k − 1, 3k − 3) records.
+    Outcome: the group of each record, of k to max(2k − 1, 3k − 3) records.
 
-    >>> mu_approx(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).tolist()
+    >>> mu_approx(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 1]
     """
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     n = len(X)
     everyone = np.arange(n)
     if k == 1:
         state[DONE] = n
-        return everyone
+        return Outcome(everyone)
     tree, parent = build(X, everyone), np.full(n, -1)
     target, length = np.empty(n, np.intp), np.empty(n)
 
@@ -319,4 +320,4 @@ def mu_approx(X: Floats, k: int, *, progress: State | None = None) -> Labels:
 
     share_out(point, n, state, at_once=_AT_ONCE)
     _grow(tree, X, k, target, length, parent, new_heap(n), state)
-    return everyone if state[STOP] else _split(X, k, parent, length, state)
+    return Outcome(everyone if state[STOP] else _split(X, k, parent, length, state))

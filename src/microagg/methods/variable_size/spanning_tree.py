@@ -17,15 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.scale import fit_scale
+from microagg.encode.prepare import prepare
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.kernels.block_tree import Indices
 from microagg.kernels.jit import kernel
 from microagg.kernels.spanning_tree import boruvka
-from microagg.progress import DONE, STOP, Report, State, run_watched
-from microagg.settings import check_scale
-from microagg.tables.matrix import as_matrix
+from microagg.progress import DONE, STOP, Listener, State, run_watched
 
 __all__ = ["SpanningTree", "minimum_spanning_tree"]
 
@@ -55,7 +53,7 @@ class SpanningTree:
 
 
 def minimum_spanning_tree(
-    X: Any, scale: str = "zscore", *, progress: Report | None = None
+    X: Any, scale: str = "zscore", *, progress: Listener | None = None
 ) -> SpanningTree:
     """Build the Euclidean minimum spanning tree of the scaled records.
 
@@ -81,11 +79,9 @@ def minimum_spanning_tree(
     >>> microagg.partition(X, 3, method="mst", scale="none", tree=tree).labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    check_scale(scale)
-    matrix = as_matrix(X)
-    data = fit_scale(matrix, scale).apply(matrix)
-    edges = run_watched(lambda state: spanning_edges(data, state), report=progress)
-    return SpanningTree(*edges, matrix.shape, scale, _fingerprint(data))
+    records = prepare(X, 1, scale)
+    edges = run_watched(lambda state: spanning_edges(records.scaled, state), progress)
+    return SpanningTree(*edges, records.scaled.shape, scale, _fingerprint(records.scaled))
 
 
 def check_tree(tree: object, X: Floats) -> SpanningTree:
@@ -114,7 +110,7 @@ def _fingerprint(X: Floats) -> str:
 
 
 @kernel
-def _hash_rows(bits, out):  # type: ignore[no-untyped-def]
+def _hash_rows(bits, out):
     n, d = bits.shape
     for i in range(n):
         h = np.uint64(0)
@@ -125,7 +121,7 @@ def _hash_rows(bits, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _first_equals(bits, hashes, order, out):  # type: ignore[no-untyped-def]
+def _first_equals(bits, hashes, order, out):
     """Set ``out`` to the first row that equals a row; ``order`` sorts rows by hash, then number.
 
     Rows with the same hash that differ stay as they are: they cost time, not correctness.
@@ -152,7 +148,7 @@ def _first_equal_rows(X: Floats) -> Indices:
     return out
 
 
-def spanning_edges(X: Floats, progress: State) -> tuple[Indices, Indices, Floats]:
+def spanning_edges(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
     """Edges of the tree of scaled records: ``first``, ``second``, ``length``, the longest first.
 
     Stops with fewer edges when asked to.
@@ -170,9 +166,9 @@ def spanning_edges(X: Floats, progress: State) -> tuple[Indices, Indices, Floats
         one, other = order[:-1], order[1:]
         square = np.square(np.diff(distinct[order, 0]))
     else:
-        one, other, square = boruvka(distinct, progress)
-    if not progress[STOP]:
-        progress[DONE] = n
+        one, other, square = boruvka(distinct, state)
+    if not state[STOP]:
+        state[DONE] = n
     copies = rows[equal != rows]
     ends = np.stack(
         [

@@ -28,10 +28,12 @@ import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
-from microagg.kernels.jit import inner, kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, nearest, nearest_one, remove
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
+from microagg.results import Outcome
+from microagg.settings import as_number
 
 # The two of the paper, for scattered and for clustered data, and what lies around them.
 GAMMAS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5)
@@ -50,15 +52,15 @@ class _Group(NamedTuple):
     gap: Any  # squared distance to it; when it is not known, it is at least that far
 
 
-@inner
-def _join(labels, tree, members, size, row, group):  # type: ignore[no-untyped-def]
+@subkernel
+def _join(labels, tree, members, size, row, group):
     members.rows[size], members.other[size], members.gap[size] = row, -1, 0.0
     labels[row] = group
     remove(tree, row)
 
 
-@inner
-def _found(X, labels, tree, members, seed, k, group, distances, rows):  # type: ignore[no-untyped-def]
+@subkernel
+def _found(X, labels, tree, members, seed, k, group, distances, rows):
     """Form a group of a record and its k−1 nearest."""
     _join(labels, tree, members, 0, seed, group)
     have = nearest(tree, X[seed], k, distances, rows)
@@ -68,8 +70,8 @@ def _found(X, labels, tree, members, seed, k, group, distances, rows):  # type: 
         _join(labels, tree, members, a, rows[have - a], group)
 
 
-@inner
-def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untyped-def]
+@subkernel
+def _nearest_to_group(X, labels, tree, members, size):
     """Squared distance and row of the record without a group that is nearest to any member."""
     best, best_row = np.inf, -1
     for a in range(size):
@@ -90,8 +92,8 @@ def _nearest_to_group(X, labels, tree, members, size):  # type: ignore[no-untype
     return best, best_row
 
 
-@inner
-def _extend(X, labels, tree, members, m, k, gamma, group):  # type: ignore[no-untyped-def]
+@subkernel
+def _extend(X, labels, tree, members, m, k, gamma, group):
     """Let records join the group while they are nearer to it than to the m left."""
     size = k
     while size < 2 * k - 1 and m > 0:
@@ -108,7 +110,7 @@ def _extend(X, labels, tree, members, m, k, gamma, group):  # type: ignore[no-un
 
 
 @kernel
-def _rounds(X, labels, tree, outward, k, gamma, where, few, state, share):  # type: ignore[no-untyped-def]
+def _rounds(X, labels, tree, outward, k, gamma, where, few, state, share):
     """Form groups until fewer than k records, or no more than ``few``, are left.
 
     ``where`` holds the next place in outward, the records left and the number of groups;
@@ -130,7 +132,7 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, share):  # ty
 
 
 @kernel
-def _join_nearest(X, labels, tree):  # type: ignore[no-untyped-def]
+def _join_nearest(X, labels, tree):
     """Give each record without a label that of the record of the tree nearest to it."""
     for i in range(labels.size):
         if labels[i] < 0:
@@ -138,7 +140,7 @@ def _join_nearest(X, labels, tree):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _distances_to_centroid(X):  # type: ignore[no-untyped-def]
+def _distances_to_centroid(X):
     n, d = X.shape
     high, low, out = np.zeros(d), np.zeros(d), np.zeros(n)
     for i in range(n):
@@ -167,9 +169,9 @@ def _tries(gamma: object) -> tuple[float, ...]:
     """The values of gamma to try."""
     if isinstance(gamma, str) and gamma == "auto":
         return GAMMAS
-    number = isinstance(gamma, float | int | np.floating | np.integer)
-    if number and not isinstance(gamma, bool) and 0 <= gamma < np.inf:  # type: ignore[operator]
-        return (float(gamma),)  # type: ignore[arg-type]
+    number = as_number(gamma)
+    if number is not None and 0 <= number < np.inf:
+        return (number,)
     raise InputError(
         f"gamma={shown(gamma)} is not a finite number of at least 0; use 0.2 for scattered data, "
         "1.1 for clustered data, or 'auto'."
@@ -177,8 +179,8 @@ def _tries(gamma: object) -> tuple[float, ...]:
 
 
 def v_mdav(
-    X: Floats, k: int, *, gamma: float | str = "auto", progress: State | None = None
-) -> Labels:
+    X: Floats, k: int, *, gamma: float | str = "auto", state: State | None = None
+) -> Outcome:
     """Partition by maximum distance to the average vector, with groups of variable size.
 
     Parameters
@@ -190,27 +192,27 @@ def v_mdav(
         distance to the group is less than gamma times that to the nearest other record without a
         group. The paper uses 0.2 for scattered data and 1.1 for clustered data. "auto"
         tries several, these among them, and keeps the partition with the least SSE.
-    progress : shared state of a watched run, see :mod:`microagg.progress`
+    state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
     -------
-    int64 array of shape (n,): the group of each record.
+    Outcome: the group of each record.
 
     >>> import numpy as np
     >>> X = np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [9.5]])
-    >>> v_mdav(X, 2, gamma=1.1).tolist()
+    >>> v_mdav(X, 2, gamma=1.1).labels.tolist()
     [1, 0, 1, 0, 1, 0]
     """
     tries = _tries(gamma)
-    state = new_state() if progress is None else progress
+    state = new_state() if state is None else state
     outward = np.argsort(-_distances_to_centroid(X), kind="stable")
     best, least = np.zeros(len(X), dtype=np.int64), np.inf
     for run, value in enumerate(tries):
         labels = _run(X, k, value, outward, state, np.array([run, len(tries)]))
         if state[STOP]:
-            return best
+            return Outcome(best)
         sse = sum_of_squares(X, labels) if len(tries) > 1 else 0.0
         if sse < least:
             best, least = labels, sse
     state[DONE] = len(X)
-    return best
+    return Outcome(best)

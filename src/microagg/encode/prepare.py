@@ -1,0 +1,54 @@
+"""How every public function that groups records begins: check them, k and the scale; then scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from microagg.encode.scale import fit_scale, total_squares
+from microagg.groups import Floats
+from microagg.settings import check_k, check_scale
+from microagg.tables.matrix import as_matrix
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Records that may be grouped; scaled when first asked for: one column may need no scaling."""
+
+    values: Floats  # (n, d) as given, maybe the caller's own array: nobody must write to it
+    k: int
+    scale: str
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """The records in the scaled space, C-contiguous of shape (n, d)."""
+        return fit_scale(self.values, self.scale).apply(self.values)
+
+    @cached_property
+    def sst(self) -> float:
+        """Sum of squared distances to the mean of all, in the scaled space."""
+        return total_squares(self.values, self.scale)
+
+
+def prepare(X: Any, k: Any, scale: str) -> Prepared:
+    """Refuse a scale, records or a k that break a rule; return them ready for any method.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, d), or a data frame of numbers
+    k : int, 1 ≤ k ≤ n
+    scale : {"zscore", "range", "robust", "none"}
+
+    >>> records = prepare([1, 2, 3], k=2, scale="zscore")
+    >>> len(records), records.k, records.scaled.tolist(), records.sst
+    (3, 2, [[-1.0], [0.0], [1.0]], 2.0)
+    """
+    check_scale(scale)
+    values = as_matrix(X)
+    return Prepared(values, check_k(k, len(values)), scale)

@@ -1,0 +1,161 @@
+"""The way of the data: a stage imports earlier stages only, read from the source of each module."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import microagg
+
+ROOT = Path(microagg.__file__).parent
+
+# Earliest first; the modules of one line may import each other. A package stands for all of its
+# modules that no other line names.
+STAGES = [
+    ["errors"],
+    ["kernels.jit", "kernels.labels"],  # what the arithmetic of labels is made of
+    ["groups", "progress"],
+    ["registry"],
+    ["settings"],
+    ["plan"],
+    ["kernels"],
+    ["tables"],
+    ["encode"],
+    ["results"],
+    ["bounds"],
+    ["methods"],
+    ["improve"],
+    ["partition"],
+    ["counts", "aggregate"],
+    ["measure"],
+    ["verify"],
+    ["evidence"],
+    ["report"],
+    ["compare"],
+    ["release"],
+    ["draft"],
+    ["protect"],
+    ["job"],
+    ["estimator", "datasets"],
+    ["cli"],
+]
+
+# The public names, and the command as a module: they may import anything.
+ABOVE_ALL = {"", "__main__"}
+
+# registry binds the empty package for its name, before its own function methods() takes it.
+FOR_THEIR_NAME = {("registry", "methods")}
+
+# Imports of later stages in modules that are being rewritten: this list is to become empty.
+BEING_MOVED = {
+    ("measure.compare", "report.html"),
+    ("measure.compare", "report.model"),
+    ("report.model", "protect"),
+}
+
+
+def name_of(path: Path) -> str:
+    """Dotted name within microagg; a package has that of its folder, microagg itself none."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def stage_of(module: str) -> int | None:
+    """The stage whose entry names the module, or the nearest package around it."""
+    while module:
+        for number, names in enumerate(STAGES):
+            if module in names:
+                return number
+        module = module.rpartition(".")[0]
+    return None
+
+
+def imports(source: str) -> set[str]:
+    """Modules of microagg that are imported anywhere: at the top, in functions, for types only."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports are not read here; write the full name"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                is_module = whole.removeprefix("microagg.") in MODULES
+                found.add(whole if is_module else str(node.module))
+    ours = {name for name in found if name.partition(".")[0] == "microagg"}
+    return {name.removeprefix("microagg").removeprefix(".") for name in ours}
+
+
+def later_imports(module: str, source: str) -> set[str]:
+    """What a module imports that only later stages have."""
+    own = stage_of(module)
+    assert own is not None
+    later = set()
+    for other in imports(source):
+        # The public names are for the last stage, the command, to use.
+        stage = len(STAGES) - 1 if other in ABOVE_ALL else stage_of(other)
+        if stage is not None and stage > own and (module, other) not in FOR_THEIR_NAME:
+            later.add(other)
+    return later
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - ABOVE_ALL))
+def test_imports_earlier_stages_only(module):
+    assert stage_of(module) is not None, (
+        f"microagg.{module} is in no stage: name it in STAGES of {Path(__file__).name}, after all that "
+        "it imports and before all that imports it"
+    )
+    excused = {other for name, other in BEING_MOVED if name == module}
+    later = later_imports(module, MODULES[module].read_text(encoding="utf-8"))
+    assert later <= excused, (
+        f"microagg.{module} imports {sorted(later - excused)} of a later stage: move what both need to "
+        "an earlier one, or hand it over as an argument"
+    )
+    assert excused <= later, f"take {sorted(excused - later)} of {module} off BEING_MOVED"
+
+
+def test_every_stage_is_named_once():
+    names = [name for stage in STAGES for name in stage]
+    assert len(names) == len(set(names))
+
+
+def test_what_is_being_moved_is_still_there():
+    assert {module for module, _ in BEING_MOVED} <= set(MODULES)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from microagg.report.html import write_report", {"report.html"}),
+        ("from microagg import protect", {"protect"}),
+        ("from microagg.report import html, model", {"report.html", "report.model"}),
+        ("import microagg.cli.main as command", {"cli.main"}),
+        ("import microagg", {""}),
+        ("from microagg import InputError", {""}),
+        ("import numpy\nfrom microaggregate import cut", set()),
+        ("def f():\n    from microagg.job import run", {"job"}),
+        ("if TYPE_CHECKING:\n    from microagg.job import Job", {"job"}),
+    ],
+)
+def test_the_reader_sees_every_form_of_import(source, found):
+    assert imports(source) == found
+
+
+def test_the_check_sees_a_wrong_import():
+    assert later_imports("bounds.prices", "from microagg.methods.auto import auto") == {
+        "methods.auto"
+    }
+    assert later_imports("registry", "import microagg.methods") == set()
+    assert later_imports("registry", "from microagg.methods.auto import auto") == {"methods.auto"}
+    assert later_imports("groups", "from microagg.kernels.labels import renumber") == set()
+    assert later_imports("groups", "from microagg.kernels.heap import put") == {"kernels.heap"}
+    assert later_imports("settings", "import microagg") == {""}
+    assert (
+        later_imports("cli.main", "import microagg\nfrom microagg.cli.show import Speaker") == set()
+    )
+    assert stage_of("a_new_module") is None
