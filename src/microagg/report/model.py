@@ -6,11 +6,7 @@ of bins that hold at least k. The public variant leaves out more: see :mod:`micr
 
 from __future__ import annotations
 
-import datetime
-import platform
-import shlex
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +14,21 @@ import numpy as np
 
 from microagg.errors import listed
 from microagg.groups import Floats
-from microagg.measure.compare import Comparison, compare
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.registry import find
+from microagg.report.provenance import about_method, call, file_facts, now, repetition
 from microagg.report.public import without_what_reveals
 from microagg.results import Partition
-from microagg.tables.atomic import sha256
 
 if TYPE_CHECKING:
     from microagg.measure.pairs import Pair
     from microagg.protect import Release
 
-__all__ = ["comparison_model", "release_model"]
+__all__ = ["release_model"]
 
 Model = dict[str, Any]
 
-_PACKAGES = ("microagg", "numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
 # Other k are tried beside the one chosen while that takes seconds.
 _RECORDS_FOR_ALTERNATIVES = 5_000
 _BINS = 24
@@ -57,7 +51,7 @@ def release_model(
     model = {
         "kind": "release",
         "public": public,
-        "created": _now(),
+        "created": now(),
         "records": len(both),
         "k": release.k,
         "aggregate": release.aggregate,
@@ -73,7 +67,7 @@ def release_model(
         ],
         "verified": written and {**written.verification.as_dict(), "sha256": written.sha256},
         "files": {
-            "input": _file(source),
+            "input": file_facts(source),
             "output": written and {"path": str(written.path), "sha256": written.sha256},
         },
         "utility": _utility(utility, release.k),
@@ -88,39 +82,7 @@ def release_model(
         },
         "alternatives": _alternatives(release, both),
         "cautions": _cautions(release, risk, public),
-        "repeat": _repeat(command or [_call(release)], command is None),
-    }
-    return without_what_reveals(model) if public else model
-
-
-def comparison_model(
-    comparison: Comparison,
-    max_loss: float | None,
-    max_linkage: float | None,
-    *,
-    public: bool,
-    source: str | Path | None,
-    command: list[str] | None,
-) -> Model:
-    """Gather what a comparison found."""
-    suggestion = comparison.suggest(max_loss, max_linkage)
-    tried = list(dict.fromkeys(cell.method for cell in comparison.cells))
-    model = {
-        "kind": "comparison",
-        "public": public,
-        "created": _now(),
-        "records": comparison.records,
-        "columns": {"protected": _texts(comparison.columns)},
-        "comparison": comparison.as_dict(),
-        "methods": {name: _about_method(name) for name in tried},
-        "suggestion": {
-            "words": suggestion.words,
-            "cell": suggestion.cell and suggestion.cell.as_dict(),
-            "max_loss": max_loss,
-            "max_linkage": max_linkage,
-        },
-        "files": {"input": _file(source), "output": None},
-        "repeat": _repeat(command or [_compare_call(comparison)], command is None),
+        "repeat": repetition(command, call("protect", dict(release.settings))),
     }
     return without_what_reveals(model) if public else model
 
@@ -129,50 +91,10 @@ def _texts(names: Sequence[Any]) -> list[str]:
     return [str(name) for name in names]
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _about_method(name: str) -> Model:
-    method = find(name)
-    return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
-
-
 def _about_part(part: Partition, n_columns: int) -> Model:
     """The method, and what is proved for so many columns."""
     used = find(part.method)
-    return {**_about_method(used.name), "guarantee": used.guarantee_for(n_columns)}
-
-
-def _file(path: str | Path | None) -> Model | None:
-    return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
-
-
-def _repeat(words: list[str], is_call: bool) -> Model:
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "unknown"
-    return {
-        "language": "Python" if is_call else "command",
-        "command": words[0] if is_call else shlex.join(words),
-        "words": None if is_call else words,
-        "versions": {**versions, "python": platform.python_version()},
-        "platform": platform.system(),
-    }
-
-
-def _call(release: Release) -> str:
-    settings = ", ".join(f"{name}={value!r}" for name, value in release.settings.items())
-    return f"microagg.protect(frame, {settings})"
-
-
-def _compare_call(comparison: Comparison) -> str:
-    sizes = sorted({cell.k for cell in comparison.cells})
-    tried = list(dict.fromkeys(cell.method for cell in comparison.cells))
-    return f"microagg.compare(frame, k={sizes}, methods={tried}, columns={comparison.columns})"
+    return {**about_method(used.name), "guarantee": used.guarantee_for(n_columns)}
 
 
 def _utility(utility: Utility, k: int) -> Model:
@@ -262,6 +184,8 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
     # A map need not take as long for every k as the release did.
     chosen.pop("time_limit", None)
     chosen |= {name: "balanced" for name in ("effort", "refine") if chosen.get(name) == "best"}
+    from microagg.compare import compare
+
     return compare(
         both.original,
         sizes,
@@ -269,6 +193,7 @@ def _alternatives(release: Release, both: Pair) -> Model | None:
         scale=part.scale,
         random_state=release.settings["random_state"],
         options={part.method: chosen},
+        budget=None,
     ).as_dict()
 
 
