@@ -6,6 +6,7 @@ does the same for files. See the README for a tour.
 
 from typing import TYPE_CHECKING, Any
 
+from microagg.compare import compare, suggest
 from microagg.errors import (
     DisclosureRiskWarning,
     InputError,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from microagg.datasets import simulate_clusters
     from microagg.estimator import Microaggregator
     from microagg.improve import lower_bound, refine
-    from microagg.measure.compare import compare, suggest
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.ordering.cut import cut
@@ -63,11 +63,10 @@ __all__ = [
 
 
 # Names that are looked up when first used, so that importing stays fast. The functions that
-# share their name with a module (partition, protect, methods) cannot be among them:
+# share their name with a module (compare, partition, protect, methods) cannot be among them:
 # importing the module would put it in their place.
 _LAZY = {
     "Microaggregator": "microagg.estimator",
-    "compare": "microagg.measure.compare",
     "count_partitions": "microagg.counts",
     "cut": "microagg.methods.ordering.cut",
     "cut_sorted": "microagg.methods.univariate.sorted_cut",
@@ -77,7 +76,6 @@ _LAZY = {
     "order": "microagg.methods.ordering.orders",
     "risk": "microagg.measure.risk",
     "simulate_clusters": "microagg.datasets",
-    "suggest": "microagg.measure.compare",
     "utility": "microagg.measure.utility",
 }
 

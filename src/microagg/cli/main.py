@@ -283,12 +283,18 @@ def measure(
 def compare(
     source: In,
     k: Annotated[
-        str, typer.Option("--k", "-k", help="Least group sizes to try, separated by commas.")
+        str,
+        typer.Option(
+            "--k", "-k", help="Least group sizes to try, separated by commas; 3-6 is 3,4,5,6."
+        ),
     ] = "3,5,10",
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            "--methods", "-m", help="Methods to try, separated by commas; all that fit if left out."
+            "--methods",
+            "-m",
+            help="Methods to try, separated by commas; auto and the fast classics if left out, all that "
+            "fit with 'all'.",
         ),
     ] = None,
     columns: Columns = None,
@@ -298,6 +304,13 @@ def compare(
     max_linkage: Annotated[
         float | None, typer.Option(help="Target: at most this share of records linked, 0 to 1.")
     ] = None,
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
+        ),
+    ] = 60.0,
     scale: Annotated[
         str, typer.Option(help="How columns are made comparable: zscore, range, robust or none.")
     ] = "zscore",
@@ -312,37 +325,52 @@ def compare(
 ) -> None:
     """Try methods and k on a file: what each loses, what an attacker gains, which to choose.
 
-    Nothing is released. With a target, the answer is one method and k, in words.
+    Nothing is released. With a target, other k are tried too, the answer is one method and k, in
+    words, and the command exits with 1 if no choice meets it. Ctrl-C ends the trials and shows what is
+    done.
 
     Example: microagg compare survey.csv --k 3,5,10 --columns income,rent,age --max-linkage 0.1
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.measure import compare_file
+        from microagg.cli.compare import compare_file
 
         evidence = Evidence(report, public, sys.argv[1:])
         evidence.check(source)
-        compare_file(
+        named = _split(methods)
+        meets = compare_file(
             speaker,
             source,
             _csv_format(delimiter, encoding, decimal),
             _split(columns),
             evidence,
-            (max_loss, max_linkage),
+            max_loss=max_loss,
+            max_linkage=max_linkage,
             k=_whole_numbers(k),
-            methods=_split(methods),
+            methods="all" if named == ["all"] else named,
+            budget=budget,
             scale=scale,
             random_state=seed,
         )
+    if not meets:
+        raise typer.Exit(1)
 
 
 def _whole_numbers(text: str) -> list[int]:
+    """Read numbers and ranges such as 3,5,10-12."""
+    found: list[int] = []
     try:
-        return [int(word) for word in text.split(",")]
+        for word in text.split(","):
+            first, _, last = word.partition("-")
+            found += range(int(first), int(last or first) + 1)
     except ValueError:
+        found = []
+    if not found:
         raise InputError(
-            f"--k takes whole numbers separated by commas, such as 3,5,10; got {shown(text)}."
-        ) from None
+            "--k takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
+            f"{shown(text)}."
+        )
+    return found
 
 
 @app.command()

@@ -1,17 +1,15 @@
-"""What the commands measure and compare do."""
+"""What the command measure does."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from microagg.cli.say import percent, say_loss, say_report, say_risk
+from microagg.cli.say import say_loss, say_risk
 from microagg.cli.show import Speaker, names
 from microagg.measure.analyses import columns_of
-from microagg.measure.compare import Comparison, check_targets
-from microagg.measure.compare import compare as compare_frame
 from microagg.measure.linkage import check_sample
 from microagg.measure.pairs import align, pair
 from microagg.measure.risk import Ask, risk_of
@@ -19,10 +17,7 @@ from microagg.measure.utility import utility_of
 from microagg.protect import Clock
 from microagg.tables.files import CsvFormat, read_file
 
-if TYPE_CHECKING:
-    from microagg.cli.protect import Evidence
-
-__all__ = ["compare_file", "measure_files"]
+__all__ = ["measure_files"]
 
 
 def measure_files(
@@ -112,69 +107,3 @@ def measure_files(
         }
     )
     return not risk.below_k
-
-
-def compare_file(
-    speaker: Speaker,
-    source: Path,
-    form: CsvFormat,
-    columns: list[str] | None,
-    evidence: Evidence,
-    targets: tuple[float | None, float | None],
-    **settings: Any,
-) -> None:
-    """Try methods and k on a file, and say which to choose."""
-    check_targets(*targets)
-    table, _ = read_file(source, columns, form)
-    speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
-    with speaker.progress("comparing") as bar:
-        found = compare_frame(table, columns=columns, progress=bar, **settings)
-    if not (speaker.quiet or speaker.as_json):
-        _print_table(found)
-    suggestion = found.suggest(*targets)
-    speaker.say("choose", suggestion.words)
-    if evidence.report is not None:
-        found.report(
-            evidence.report,
-            max_loss=targets[0],
-            max_linkage=targets[1],
-            public=evidence.public,
-            source=source,
-            command=evidence.command,
-        )
-        say_report(speaker, evidence.report)
-    speaker.give(
-        {
-            "input": str(source),
-            **found.as_dict(),
-            "suggestion": {
-                "words": suggestion.words,
-                "cell": suggestion.cell and suggestion.cell.as_dict(),
-            },
-            "warnings": speaker.warnings,
-        }
-    )
-
-
-def _print_table(found: Comparison) -> None:
-    """Print the comparison on stdout: it is the data that was asked for."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None)
-    for title in ("method", "k", "groups", "loss %", "linked %", "seconds", "frontier"):
-        table.add_column(title, justify="left" if title in ("method", "frontier") else "right")
-    for cell in found.cells:
-        if cell.problem is not None or cell.information_loss is None or cell.linkage is None:
-            table.add_row(cell.method, str(cell.k), "–", "–", "–", "–", "cannot")
-            continue
-        table.add_row(
-            cell.method,
-            str(cell.k),
-            f"{cell.groups:,}",
-            percent(cell.information_loss),
-            f"{100 * cell.linkage.share:.1f}",
-            f"{cell.seconds:.2f}",
-            "*" if cell.on_frontier else "",
-        )
-    Console().print(table)

@@ -42,7 +42,9 @@ def print_methods(rows: list[Method]) -> None:
 
 
 def _found(done: int) -> str:
-    """Put what a search has found so far, if it tells."""
+    """Put what a search has found so far, if it tells, or the words that the number brings along."""
+    if hasattr(done, "words"):
+        return str(done.words)
     loss, gap = getattr(done, "information_loss", None), getattr(done, "gap", None)
     words = [] if loss is None else [f"· IL {loss:.4g} %"]
     if gap is not None:

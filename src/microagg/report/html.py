@@ -49,9 +49,9 @@ def write_report(model: dict[str, Any], path: Path) -> None:
 
 def render(model: dict[str, Any]) -> str:
     """Turn a model into a page."""
-    drawn = _release_pictures(model) if model["kind"] == "release" else _comparison_pictures(model)
+    draw = {"release": _release_pictures, "comparison": _comparison_pictures}.get(model["kind"])
     template = _environment().get_template(f"{model['kind']}.html")
-    return template.render(m=model, pictures=drawn)
+    return template.render(m=model, pictures=draw(model) if draw else {})
 
 
 def _environment() -> Environment:

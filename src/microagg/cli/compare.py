@@ -1,0 +1,99 @@
+"""What the command compare does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microagg.choices import Targets
+from microagg.cli.say import percent, say_report
+from microagg.cli.show import Speaker
+from microagg.compare import Comparison, prepare, try_prepared
+from microagg.errors import StopSearch
+from microagg.tables.files import CsvFormat, read_file
+from microagg.trials import Tried
+
+if TYPE_CHECKING:
+    from microagg.cli.protect import Evidence
+
+__all__ = ["compare_file"]
+
+
+def compare_file(
+    speaker: Speaker,
+    source: Path,
+    form: CsvFormat,
+    columns: list[str] | None,
+    evidence: Evidence,
+    *,
+    max_loss: float | None,
+    max_linkage: float | None,
+    **settings: Any,
+) -> bool:
+    """Try methods and k on a file, and say which to choose; return whether targets are met."""
+    Targets(max_loss, max_linkage)  # a mistake costs no waiting
+    table, _ = read_file(source, columns, form)
+    speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
+    trials = prepare(table, columns=columns, max_loss=max_loss, max_linkage=max_linkage, **settings)
+    speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
+    with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
+
+        def report(done: Tried, total: int) -> None:
+            if bar is not None:
+                bar(done, total)
+            if asked():
+                raise StopSearch
+
+        try:
+            found = try_prepared(trials, report)
+        except StopSearch:  # nothing is done yet
+            raise KeyboardInterrupt from None
+    if not (speaker.quiet or speaker.as_json):
+        _print_table(found)
+    if found.partial is not None:
+        speaker.say("partial", found.partial, style="bold yellow")
+    suggestion = found.suggest()
+    speaker.say("choose", suggestion.words)
+    if evidence.report is not None:
+        found.report(
+            evidence.report, public=evidence.public, source=source, command=evidence.command
+        )
+        say_report(speaker, evidence.report)
+    speaker.give(
+        {
+            "input": str(source),
+            **found.as_dict(),
+            "meets": suggestion.meets,
+            "suggestion": suggestion.as_dict(),
+            "warnings": speaker.warnings,
+        }
+    )
+    return suggestion.meets is not False
+
+
+def _print_table(found: Comparison) -> None:
+    """Print the comparison on stdout: it is the data that was asked for."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    for title in ("method", "k", "groups", "loss %", "linked %", "seconds", "worth choosing"):
+        right = title not in ("method", "worth choosing")
+        table.add_column(title, justify="right" if right else "left")
+    for cell in found.cells:
+        if cell.information_loss is None or cell.linkage is None:
+            why = "cannot" if cell.tried else cell.problem
+            table.add_row(cell.method, str(cell.k), "–", "–", "–", "–", Text(str(why)))
+            continue
+        notes = ["*"] * cell.on_frontier + ["cut short"] * cell.cut_short
+        table.add_row(
+            cell.method,
+            str(cell.k),
+            f"{cell.groups:,}",
+            percent(cell.information_loss),
+            f"{100 * cell.linkage.share:.1f}",
+            f"{cell.seconds:.2f}",
+            " ".join(notes),
+        )
+    Console().print(table)

@@ -1,0 +1,25 @@
+"""The only form in which loss, linkage and uniqueness go into public output.
+
+Digits of a statistic of all records can be solved for the one record that somebody does not know;
+a band changes only if its edge lies between what two values of that record would give.
+"""
+
+from __future__ import annotations
+
+__all__ = ["EDGES", "band"]
+
+EDGES = (1, 2, 5, 10, 20, 50)  # percent
+
+
+def band(percent: float) -> str:
+    """Name the band that a percentage lies in.
+
+    >>> band(0.3), band(1.0), band(16.9), band(50)
+    ('under 1 %', 'under 2 %', 'under 20 %', '50 % or more')
+    """
+    if not percent >= 0:
+        raise ValueError(f"a percentage is 0 or more; got {percent}")
+    for edge in EDGES:
+        if percent < edge:
+            return f"under {edge} %"
+    return f"{EDGES[-1]} % or more"

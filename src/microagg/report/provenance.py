@@ -1,0 +1,65 @@
+"""Where the numbers of a report come from: files, versions, methods, and how to repeat it."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import shlex
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from microagg.registry import find
+from microagg.tables.atomic import sha256
+
+__all__ = ["about_method", "call", "file_facts", "now", "repetition", "versions"]
+
+_PACKAGES = ("microagg", "numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
+
+
+def now() -> str:
+    """Tell the time to the minute."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def about_method(name: str) -> dict[str, Any]:
+    """Tell what the registry says of a method."""
+    method = find(name)
+    return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
+
+
+def file_facts(path: str | Path | None) -> dict[str, Any] | None:
+    """Tell the name and the hash of a file; None without one."""
+    return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
+
+
+def versions() -> dict[str, str]:
+    """Tell the versions of what computes the numbers."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return {**found, "python": platform.python_version()}
+
+
+def call(function: str, settings: dict[str, Any]) -> str:
+    """Write a call in Python down.
+
+    >>> call("protect", {"k": 5, "columns": ["a"]})
+    "microagg.protect(frame, k=5, columns=['a'])"
+    """
+    words = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"microagg.{function}(frame, {words})"
+
+
+def repetition(command: list[str] | None, python: str) -> dict[str, Any]:
+    """Tell how to repeat it: by the words of the command, or by the call if there was none."""
+    return {
+        "language": "Python" if command is None else "command",
+        "command": python if command is None else shlex.join(command),
+        "words": command,
+        "versions": versions(),
+        "platform": platform.system(),
+    }
