@@ -46,6 +46,7 @@ Kind = Literal["number", "integer", "boolean", "nominal", "date"]
 _FEW = 12  # up to so many distinct whole numbers may be codes or small counts
 _MANY = 30  # from so many records on, a shape of the values is no accident
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
+_SPREAD = 20  # the largest body is not so many times as heavy as the mean one
 _SHOWN = 12  # columns named in the message that finds no quantity
 
 
@@ -252,14 +253,16 @@ def _identifiers(column: _Column, numbers: Numbers) -> Guess | None:
     called = column.named(say.IDENTIFIER) or (
         column.last in say.NUMBER and column.last != "numbers"
     )
-    entity = column.last in say.ENTITY and numbers.low >= 1
+    entity = column.last in say.ENTITY and numbers.low >= 1 and not column.named(say.MEASURE)
     if distinct == present:
         from_the_start = numbers.low in (0, 1)
         fact = "none twice"
         if numbers.consecutive and from_the_start and present >= 5:
             fact = "one for each record without a gap"
-        elif present >= _MANY and numbers.rising and numbers.straight > 0.99:
-            fact = "none twice and rising evenly from row to row"
+        elif numbers.rising and (
+            present >= 100 or (present >= _MANY and numbers.straight > 0.99)
+        ):
+            fact = "none twice and rising from row to row"
         elif present >= _MANY and from_the_start and numbers.high < 1.5 * present:
             fact = "none twice, from the first on with few gaps"
         elif not (called or entity):
@@ -297,13 +300,15 @@ def _weights(column: _Column, numbers: Numbers) -> Guess | None:
         fact = "by its name"
     elif called and not numbers.whole and 0.99 < numbers.mean < 1.01:
         fact = "by its name and its mean of one"
+    elif called and not numbers.whole and numbers.high > _SPREAD * numbers.mean:
+        fact = "by its name and how much it varies"
     elif (
         profile.present >= 500
         and numbers.low > 0
         and 20 * profile.distinct <= profile.present
         and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
         and not column.named(say.MEASURE)
-        and numbers.long_fractions > _NEARLY_ALL
+        and numbers.long_fractions > 0.5
     ):
         fact = "few fractions of many digits, each shared by many records"
     else:
@@ -316,8 +321,11 @@ def _codes(column: _Column, numbers: Numbers) -> Guess | None:
     """Few distinct numbers that stand for something; small counts are told from them."""
     profile = column.profile
     words = f"Whole numbers, {_distinct(profile)}"
+    measured = column.named(say.MEASURE | say.COUNT)
     if numbers.whole and column.named(say.CODE):
         return _left("code", "nominal", f"{words}, by their name codes", _CODE)
+    if numbers.whole and column.last in say.PLACE and numbers.low >= 1 and not measured:
+        return _left("code", "nominal", f"{words}, by their name those of places", _PLACE)
     if profile.distinct == 3 < profile.present and not column.named(say.COUNTED | say.COUNT):
         return _left("code", "nominal", f"Three different numbers{_missing(profile)}", _CODE)
     if not numbers.whole:
@@ -328,7 +336,7 @@ def _codes(column: _Column, numbers: Numbers) -> Guess | None:
         return None
     if column.named(say.COUNTED | say.MEASURE) or column.first in say.COUNT:
         return None
-    if numbers.low in (0, 1) and numbers.high <= 2 * _FEW:
+    if numbers.low in (0, 1) and numbers.high <= _FEW:
         fact = "few, and not the fewer the larger they are, as counts would be"
         return None if _falls_off(numbers) else _left("code", "nominal", f"{words}, {fact}", _CODE)
     if profile.distinct < 6 and profile.present >= _MANY:
@@ -339,7 +347,7 @@ def _codes(column: _Column, numbers: Numbers) -> Guess | None:
 def _falls_off(numbers: Numbers) -> bool:
     """Whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
     often = numbers.counts
-    least = 5 if numbers.low == 0 else 6
+    least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7
     top = int(np.argmax(often))
     # Neighbours of a thin end may differ by chance.
     chance = 2 * np.sqrt(often[1:] + often[:-1])
@@ -373,6 +381,10 @@ def _of_text(column: _Column) -> Guess:
     distinct, present = profile.distinct, profile.present
     if texts.digit_codes and not (called or distinct == present):
         return _left("code", "nominal", f"Digits of one length or after a zero, {words}", _CODE)
+    if column.named(say.CODE):
+        return _left("code", "nominal", f"Codes by their name, {words}", _CATEGORY)
+    if column.last in say.PLACE:
+        return _left("place", "nominal", f"Places by their name, {words}", _PLACE)
     if texts.odd is not None and not texts.digit_codes:
         odd = f"; {texts.odd} are no numbers" if texts.odd else ""
         return _left(

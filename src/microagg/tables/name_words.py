@@ -21,6 +21,7 @@ __all__ = [
     "NAME",
     "NUMBER",
     "PARTS_OF_DATES",
+    "PLACE",
     "SAMPLING",
     "SORT",
     "WEIGHT",
@@ -35,7 +36,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 IDENTIFIER = _set(
-    "id ids uid uuid guid pid key index idx serial ident identifier identification rowname rownames "
+    "id ids uid uuid guid pid key index idx serial seq seqn seqno sequence ident identifier identification rowname rownames "
     "rownum ssn passport iban phone telephone tel telefon telefono mobile fax email mail kennung "
     "schluessel schlussel cle clave matricule dni nif siren siret licence license"
 )
@@ -48,14 +49,14 @@ COUNTED = _set(
     "siblings dependents dependants dep visits rooms bedrooms bdrms bathrooms bathrms baths cars "
     "vehicles employees staff workers passengers cards accounts claims size hsize hhsize famsize "
     "attempts doctors trips stays births deaths cylinders doors units goals points wins "
-    "losses games stories floors people pets"
+    "losses games stories floors people pets times bed beds bath"
 )
 # A quantity even where it takes few values.
 MEASURE = _set(
     "age alter edad income einkommen revenu ingreso wage wages salary lohn gehalt salaire price preis "
     "prix precio cost costs amount sales revenue turnover umsatz profit tax height length width depth "
     "distance area hours days weeks months years yrs minutes seconds percent pct share score temperature "
-    "temp speed duration dose education educ schooling experience exper tenure population pop "
+    "temp speed duration dose experience exper tenure population pop "
     "expenditure value mass volume hp mpg bmi"
 )
 # Who or what a record may be about: numbers under such a name are names.
@@ -64,10 +65,14 @@ ENTITY = _set(
     "famille familia respondent participant student pupil school teacher class firm firma company "
     "entreprise empresa enterprise establishment betrieb plant utility customer client kunde user "
     "employee worker member account order case record row obs observation sample specimen animal dog "
-    "rat mouse chick tree plot site station store shop branch bank hospital clinic ward player team "
-    "game match season race flight route county district commune gemeinde municipality tract block "
-    "cluster psu ssu panel precinct village dorm machine device session transaction event visit item "
-    "product batch lot group grp unit state region country city"
+    "rat mouse pig cow chick litter prof instructor tree plot site station store shop branch bank hospital clinic ward player team "
+    "game match season race flight route block cluster psu ssu panel dorm machine device session transaction event visit item "
+    "product batch lot group grp unit dept department"
+)
+PLACE = _set(
+    "state staat region country land pays pais city town stadt ville ciudad county kreis district "
+    "commune gemeinde municipality tract precinct village province provincia canton kanton zone "
+    "neighborhood neighbourhood borough parish"
 )
 CODE = _set(
     "code codes cod kode codigo zip zipcode postcode postal plz postleitzahl fips isco "
@@ -77,10 +82,10 @@ CODE = _set(
 # Sorts of things, told by few numbers.
 SORT = _set(
     "type typ tipo class klasse classe cat category kategorie categorie categoria status stage grade "
-    "group grp gruppe groupe grupo level lvl sector sektor secteur region zone sex gender geschlecht "
+    "group grp gruppe groupe grupo level lvl sector sektor secteur sex gender geschlecht "
     "sexe sexo race ethnic ethnicity religion marital maritl flag indicator treatment trt treat arm "
-    "cohort wave quality rank rating likert stratum strata schicht cluster district precinct diet "
-    "nationality citizenship occ occupation industry state county material walls roof floor wall"
+    "cohort wave quality rank rating likert stratum strata schicht cluster diet "
+    "nationality citizenship occ occupation industry dept department material walls roof floor wall"
 )
 WEIGHT = _set("weight weights wt wts wgt wgts gewicht poids peso weighting factor faktor facteur")
 WEIGHT_ONLY = _set(
@@ -113,9 +118,11 @@ NAME = _set(
 )
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# An entity written together with what numbers it: UTILITYID, custno, personnr.
-_JOINED = re.compile(r"(.+)(id|no|nr|num|key|nummer)")
-_FEW_LETTERS = _set("p h hh u rec emp cust comp pat sub org trans fam prov dist")
+# An entity written together with what numbers or names it: UTILITYID, custno, utilname.
+_JOINED = re.compile(r"(.+)(id|no|nr|num|key|nummer|name|cod|code)")
+# What is counted, written together with something: nkids, youngkids, bedrooms.
+_COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
+_FEW_LETTERS = _set("f p h hh u rec emp cust comp pat sub org trans fam prov dist util last first")
 
 
 def words(name: Any) -> tuple[str, ...]:
@@ -134,6 +141,10 @@ def words(name: Any) -> tuple[str, ...]:
         joined = _JOINED.fullmatch(word)
         if joined and word not in IDENTIFIER and joined[1] in ENTITY | _FEW_LETTERS:
             found += joined.groups()
+            continue
+        counted = _COUNTED_WITHIN.fullmatch(word)
+        if counted:
+            found += filter(None, counted.groups())
         else:
             found.append(word)
     return tuple(found)

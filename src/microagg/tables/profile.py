@@ -24,6 +24,7 @@ Type = Literal["number", "truth", "date", "text", "nested"]
 _SAMPLE = 1000
 _SINGLE_PRECISION = 1e-7
 _DOUBLE_PRECISION = 1e-12
+_FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
 _DATES = (
     r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
     r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?",
@@ -62,7 +63,9 @@ class Numbers:
     def long_fractions(self) -> float:
         """Share of the distinct values that need more than four decimals."""
         with np.errstate(over="ignore"):
-            single = np.array_equal(self.levels.astype(np.float32), self.levels)
+            single = np.allclose(
+                self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
+            )
         precision = _SINGLE_PRECISION if single else _DOUBLE_PRECISION
         away = np.abs(self.levels - np.round(self.levels, 4))
         return float(np.mean(away > precision * np.abs(self.levels)))
