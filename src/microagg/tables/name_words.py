@@ -1,0 +1,150 @@
+"""What the name of a column says about it: its words, and which of them mean what.
+
+Words are English with the common German, French and Spanish ones, in small letters without accents.
+A name alone never decides: draft.py asks whether the values can be what the name says.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+__all__ = [
+    "CODE",
+    "COORDINATE",
+    "COUNT",
+    "COUNTED",
+    "ENTITY",
+    "IDENTIFIER",
+    "MEASURE",
+    "NAME",
+    "NUMBER",
+    "PARTS_OF_DATES",
+    "PLACE",
+    "SAMPLING",
+    "SORT",
+    "WEIGHT",
+    "WEIGHT_ONLY",
+    "YEAR",
+    "words",
+]
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+IDENTIFIER = _set(
+    "id ids uid uuid guid pid key index idx serial seq seqn seqno sequence ident identifier identification rowname rownames "
+    "rownum ssn passport iban phone telephone tel telefon telefono mobile fax email mail kennung "
+    "schluessel schlussel cle clave matricule dni nif siren siret licence license"
+)
+# Numbers something at the end of a name (house_nr), counts it at the beginning (nr_children).
+NUMBER = _set("no nr num nbr nro nb number numbers nummer numero")
+COUNT = _set("n nb num nbr nr no number count counts total anzahl nombre cantidad freq frequency")
+# What is counted; with few distinct values these are no codes.
+COUNTED = _set(
+    "child children childs kids kid kinder enfants hijos persons personen members "
+    "siblings dependents dependants dep visits rooms bedrooms bdrms bathrooms bathrms baths cars "
+    "vehicles employees staff workers passengers cards accounts claims size hsize hhsize famsize "
+    "attempts doctors trips stays births deaths cylinders doors units goals points wins "
+    "losses games stories floors people pets times bed beds bath"
+)
+# A quantity even where it takes few values.
+MEASURE = _set(
+    "age alter edad income einkommen revenu ingreso wage wages salary lohn gehalt salaire price preis "
+    "prix precio cost costs amount sales revenue turnover umsatz profit tax height length width depth "
+    "distance area hours days weeks months years yrs minutes seconds percent pct share score temperature "
+    "temp speed duration dose experience exper tenure population pop "
+    "expenditure value mass volume hp mpg bmi"
+)
+# Who or what a record may be about: numbers under such a name are names.
+ENTITY = _set(
+    "subject subj patient person personne persona household haushalt menage hogar hh family familie "
+    "famille familia respondent participant student pupil school teacher class firm firma company "
+    "entreprise empresa enterprise establishment betrieb plant utility customer client kunde user "
+    "employee worker member account order case record row obs observation sample specimen animal dog "
+    "rat mouse pig cow chick litter prof instructor tree plot site station store shop branch bank hospital clinic ward player team "
+    "game match season race flight route block cluster psu ssu panel dorm machine device session transaction event visit item "
+    "product batch lot group grp unit dept department"
+)
+PLACE = _set(
+    "state staat region country land pays pais city town stadt ville ciudad county kreis district "
+    "commune gemeinde municipality tract precinct village province provincia canton kanton zone "
+    "neighborhood neighbourhood borough parish"
+)
+CODE = _set(
+    "code codes cod kode codigo zip zipcode postcode postal plz postleitzahl fips isco "
+    "nace sic naics isic icd atc nuts ean gtin sku iso occ occupation beruf industry "
+    "branche cpt drg naf"
+)
+# Sorts of things, told by few numbers.
+SORT = _set(
+    "type typ tipo class klasse classe cat category kategorie categorie categoria status stage grade "
+    "group grp gruppe groupe grupo level lvl sector sektor secteur sex gender geschlecht "
+    "sexe sexo race ethnic ethnicity religion marital maritl flag indicator treatment trt treat arm "
+    "cohort wave quality rank rating likert stratum strata schicht cluster diet "
+    "nationality citizenship occ occupation industry dept department material walls roof floor wall"
+)
+WEIGHT = _set("weight weights wt wts wgt wgts gewicht poids peso weighting factor faktor facteur")
+WEIGHT_ONLY = _set(
+    "weights wts wgts fnlwgt afnlwgt finalwt finalweight perwt hhwt sampwt pweight pweights fweight "
+    "aweight iweight wtfinl asecwt ponderation ponderacion hochrechnungsfaktor hrf fexp expansion "
+    "pwgt hwgt wtssall"
+)
+# Beside a word for weight or probability: one of a sample.
+SAMPLING = _set(
+    "final fnl sample sampling survey design person household hh post strat analysis case prob "
+    "inclusion incl expansion raising calibrated frequency freq selection adjusted inverse hochrechnung"
+)
+YEAR = _set("year yr jahr annee ano anio yob")
+PARTS_OF_DATES = {
+    **dict.fromkeys(_set("month mon mth monat mois mes"), (0, 12)),
+    **dict.fromkeys(_set("day dom tag jour dia"), (0, 31)),
+    **dict.fromkeys(_set("weekday dow wday wochentag"), (0, 7)),
+    **dict.fromkeys(_set("week woche semaine semana"), (0, 53)),
+    **dict.fromkeys(_set("quarter qtr quartal trimestre"), (0, 4)),
+    **dict.fromkeys(_set("hour stunde heure hora"), (0, 24)),
+    **dict.fromkeys(_set("minute"), (0, 60)),
+}
+COORDINATE = {
+    **dict.fromkeys(_set("lat latitude breitengrad"), 90),
+    **dict.fromkeys(_set("lon lng long longitude laengengrad langengrad"), 180),
+}
+NAME = _set(
+    "name names surname lastname firstname nachname vorname nom prenom apellido nombre address "
+    "adresse direccion street strasse rue email mail"
+)
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# An entity written together with what numbers or names it: UTILITYID, custno, utilname.
+_JOINED = re.compile(r"(.+)(id|no|nr|num|key|nummer|name|cod|code)")
+# What is counted, written together with something: nkids, youngkids, bedrooms.
+_COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
+_FEW_LETTERS = _set("f p h hh u rec emp cust comp pat sub org trans fam prov dist util last first")
+
+
+def words(name: Any) -> tuple[str, ...]:
+    """Split the name of a column into words.
+
+    Snake case, camel case, dots and blanks part them; a known entity is parted from its id.
+
+    >>> words("householdID"), words("UTILITYID"), words("grid.width"), words("Année_2")
+    (('household', 'id'), ('utility', 'id'), ('grid', 'width'), ('annee', '2'))
+    """
+    plain = unicodedata.normalize("NFKD", str(name).replace("ß", "ss"))
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    found: list[str] = []
+    for word in _WORD.findall(plain):
+        word = word.lower()
+        joined = _JOINED.fullmatch(word)
+        if joined and word not in IDENTIFIER and joined[1] in ENTITY | _FEW_LETTERS:
+            found += joined.groups()
+            continue
+        counted = _COUNTED_WITHIN.fullmatch(word)
+        if counted:
+            found += filter(None, counted.groups())
+        else:
+            found.append(word)
+    return tuple(found)

@@ -1,0 +1,217 @@
+"""Facts about single columns of a table, from which its roles are guessed.
+
+A profile holds counts and shapes. Values of records occur in it only as the ends of a range and the
+levels of a column, which stay inside the package: no note, message or report shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from microagg.groups import Floats, Labels
+from microagg.tables.frames import Frame
+
+__all__ = ["Numbers", "Profile", "Texts", "profiles"]
+
+Type = Literal["number", "truth", "date", "text", "nested"]
+
+# So many texts are looked at to see what they are written like.
+_SAMPLE = 1000
+_SINGLE_PRECISION = 1e-7
+_DOUBLE_PRECISION = 1e-12
+_FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
+_DATES = (
+    r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
+    r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?",
+    r"\d{4}[./]\d{1,2}[./]\d{1,2}",
+    r"(\d{1,2}[ -])?[A-Za-z]{3,9}\.?[ -]\d{4}",
+    r"\d{4} ?Q[1-4]",
+    r"\d{1,2}:\d{2}(:\d{2})?",
+)
+_DATE = re.compile("|".join(_DATES))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Facts about the numbers of a column, missing and infinite ones left out."""
+
+    whole: bool
+    low: float
+    high: float
+    levels: Floats
+    """The distinct values in ascending order."""
+    counts: Labels
+    """How many records have each."""
+    rising: bool
+    """Whether no value is lower than the one in the row before."""
+    straight: float
+    """Correlation of the value with the number of the row, 0 where nothing varies."""
+    mean: float
+    infinite: int
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether the values are whole numbers without a gap."""
+        return self.whole and self.high - self.low + 1 == len(self.levels)
+
+    @property
+    def long_fractions(self) -> float:
+        """Share of the distinct values that need more than four decimals."""
+        with np.errstate(over="ignore"):
+            single = np.allclose(
+                self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
+            )
+        precision = _SINGLE_PRECISION if single else _DOUBLE_PRECISION
+        away = np.abs(self.levels - np.round(self.levels, 4))
+        return float(np.mean(away > precision * np.abs(self.levels)))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Facts about how the texts of a column are written."""
+
+    dates: bool
+    """Whether all of those looked at are dates or times."""
+    digit_codes: bool
+    """Whether they are digits of one length or with leading zeros, so that they are no quantity."""
+    odd: int | None
+    """How many are no numbers, where most are; None where most are not."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Facts about one column."""
+
+    type: Type
+    rows: int
+    missing: int
+    distinct: int
+    """Distinct values, missing not counted."""
+    numbers: Numbers | None = None
+    texts: Texts | None = None
+
+    @property
+    def present(self) -> int:
+        """Records whose value is not missing."""
+        return self.rows - self.missing
+
+
+def profiles(frame: Frame) -> Iterator[tuple[Any, Profile]]:
+    """Give the name and the profile of each column. O(n log n) for each."""
+    import narwhals as nw
+
+    columns = nw.from_native(frame.native, eager_only=True).iter_columns()
+    for name, column in zip(frame.names, columns, strict=True):
+        yield name, _profile(column)
+
+
+def _profile(column: Any) -> Profile:
+    import narwhals as nw
+
+    dtype = column.dtype
+    if dtype.is_numeric():
+        return _of_numbers(_as_numbers(column))
+    rows, missing = len(column), int(column.null_count())
+    if dtype.is_nested():
+        distinct = len({repr(value) for value in column.drop_nulls().to_list()})
+        return Profile("nested", rows, missing, distinct)
+    present = column.drop_nulls()
+    distinct = _distinct(present)
+    if dtype == nw.Boolean:
+        return Profile("truth", rows, missing, distinct)
+    if dtype.is_temporal():
+        return Profile("date", rows, missing, distinct)
+    return Profile("text", rows, missing, distinct, texts=_of_texts(present))
+
+
+def _as_numbers(column: Any) -> Any:
+    """Values as an array of a numeric type, missing ones as NaN."""
+    import narwhals as nw
+
+    if column.dtype in (nw.Int128, nw.UInt128):
+        column = column.cast(nw.Float64())  # numpy has no such integers
+    values = np.asarray(column.to_numpy())
+    # Whole numbers stay what they are: as doubles, long ids would be fewer than they are.
+    return values if values.dtype.kind in "iu" else values.astype(np.float64)
+
+
+def _of_numbers(values: Any) -> Profile:
+    rows = len(values)
+    finite, infinite = values, 0
+    if values.dtype.kind == "f":
+        usable = np.isfinite(values)
+        if not usable.all():
+            finite = values[usable]
+            infinite = int(np.isinf(values).sum())
+    missing = rows - len(finite) - infinite
+    if not len(finite):
+        return Profile("number", rows, missing, min(infinite, 1))
+    ordered = np.sort(finite)
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    levels = ordered[first]
+    counts = np.diff(first, append=len(ordered))
+    doubles = levels.astype(np.float64)
+    numbers = Numbers(
+        whole=bool((doubles == np.floor(doubles)).all()),
+        low=float(levels[0]),
+        high=float(levels[-1]),
+        levels=doubles,
+        counts=counts,
+        rising=bool((finite[1:] >= finite[:-1]).all()),
+        straight=_straight(finite),
+        mean=_mean(doubles, counts),
+        infinite=infinite,
+    )
+    return Profile("number", rows, missing, len(levels), numbers=numbers)
+
+
+def _straight(values: Any) -> float:
+    """Correlation with the row number, from a few thousand rows at most."""
+    step = max(len(values) // 5000, 1)
+    y = values[::step].astype(np.float64)
+    if len(y) < 3 or y.min() == y.max():
+        return 0.0
+    y = y / np.abs(y).max()  # so that squares do not overflow
+    y -= y.mean()
+    x = np.arange(len(y)) - (len(y) - 1) / 2
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+
+
+def _mean(levels: Floats, counts: Labels) -> float:
+    return float(levels @ (counts / counts.sum()))
+
+
+def _distinct(present: Any) -> int:
+    try:
+        return int(present.n_unique())
+    except Exception:  # objects of Python that cannot be compared: by their text
+        return len({repr(value) for value in present.to_list()})
+
+
+def _of_texts(present: Any) -> Texts:
+    sample = [str(value).strip() for value in present.head(_SAMPLE).to_list()]
+    if not sample:
+        return Texts(dates=False, digit_codes=False, odd=None)
+    digits = [text for text in sample if text.isdigit()]
+    padded = any(len(text) > 1 and text[0] == "0" for text in digits)
+    one_length = len({len(text) for text in digits}) == 1 and len(digits[0]) > 1
+    mostly = 2 * sum(map(_is_number, sample)) > len(sample)
+    return Texts(
+        dates=all(map(_DATE.fullmatch, sample)),
+        digit_codes=len(digits) == len(sample) and (padded or one_length),
+        odd=sum(not _is_number(str(v)) for v in present.to_list()) if mostly else None,
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma for the decimals."""
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
