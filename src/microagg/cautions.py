@@ -117,7 +117,7 @@ def about_known(
 
 
 def about_columns(
-    roles: Roles, both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known]
+    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known]
 ) -> list[Caution]:
     """Identifiers left in the file, and columns from which a protected one follows."""
     found = []

@@ -14,7 +14,7 @@ from typing import Any
 
 from microagg.draft import Guess, guess
 from microagg.errors import InputError, StopSearch
-from microagg.evidence import Caution, Evidence
+from microagg.evidence import Caution, Counted, Evidence
 from microagg.measure.analyses import columns_of
 from microagg.plan import Plan
 from microagg.protect import Clock, protect_table
@@ -106,10 +106,11 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
             ),
             source=origin,
         )
-    files = _write(job, source, release, evidence, clock)
-    return Outcome(
-        release.counted(evidence), guesses, files, {**clock.seconds, **release.seconds}
-    )
+    for caution in evidence.cautions:
+        hears.caution(caution)
+    counted, files = _write(job, source, release, evidence, clock)
+    evidence = replace(evidence, counted=counted)
+    return Outcome(evidence, guesses, files, {**clock.seconds, **release.seconds})
 
 
 def _with_bound(release: Release, hears: Observer) -> Release:
@@ -129,7 +130,7 @@ def _numbers(job: Job) -> list[Any]:
 
 def _write(
     job: Job, source: Source, release: Release, evidence: Evidence, clock: Clock
-) -> list[Path]:
+) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
     targets = [job.target]
     if job.report is not None:
@@ -141,10 +142,10 @@ def _write(
         with clock.time("write"):
             as_written = source.as_written if is_csv else None
             counted = release.write_part(parts[0], job.target, form, as_written)
-            release.counted_as(counted)
+            release.note_written(counted)
         if job.report is not None:
             with clock.time("report"):
                 model = release.report_model(job.public, evidence=evidence)
                 for part, text in zip(parts[1:], report_texts(model), strict=True):
-                    part.write_text(text, encoding="utf-8")
-    return targets
+                    part.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return counted, targets

@@ -102,7 +102,9 @@ class Block:
         if self.aggregate is not None:
             check_aggregate(self.aggregate)
         _check_bool("per_column", self.per_column)
-        if not isinstance(self.refine, bool):
+        if self.refine is True:
+            object.__setattr__(self, "refine", "balanced")
+        elif self.refine is not False:
             check_effort(self.refine)
         if self.bound is not None and not isinstance(self.bound, bool):
             check_effort(self.bound)

@@ -118,7 +118,7 @@ def _string(text: str) -> str:
 
 _SWITCHES = {"per_column", "shuffle", "round"}
 _LISTS = {"columns", "drop", "renumber", "confidential"}
-_NAMED = {"k", "method", "aggregate", "scale", "unit", "digits", "max_loss", "max_linkage"}
+_NAMED = {"k", "refine", "method", "aggregate", "scale", "unit", "digits", "max_loss", "max_linkage"}
 _OPTIONS_WITH_FLAGS = {"effort", "time_limit", "cost"}
 
 
@@ -130,25 +130,28 @@ def flags(settings: Mapping[str, Any]) -> list[str]:
         if name in _SWITCHES:
             words.append(flag)
         elif name in _LISTS:
-            words += [flag, join_names(value)]
+            words += _with_value(flag, join_names(value))
         elif name == "unit":
-            words += [flag, _text_name(value)]
+            words += _with_value(flag, _text_name(value))
         elif name == "random_state":
             words += ["--seed", "fresh" if value is None else str(value)]
         elif name == "kinds":
             for column, kind in value.items():
-                words += ["--kind", f"{_text_name(column)}={kind}"]
-        elif name == "refine":
-            words += [flag, "balanced" if value is True else str(value)]
+                words += _with_value("--kind", f"{_text_name(column)}={kind}")
+        elif name == "bound" and isinstance(value, bool):
+            words.append("--bound" if value else "--no-bound")
         elif name == "bound":
-            words.append(
-                {True: "--bound", False: "--no-bound"}.get(value, f"--bound-effort={value}")
-            )
+            words += ["--bound-effort", str(value)]
         elif name in _NAMED | _OPTIONS_WITH_FLAGS:
-            words += [flag, str(value)]
+            words += _with_value(flag, str(value))
         else:
-            words += ["--option", f"{name}={value}"]
+            words += _with_value("--option", f"{name}={value}")
     return words
+
+
+def _with_value(flag: str, value: str) -> list[str]:
+    """A flag and its value; as one word where the value would be taken for a flag itself."""
+    return [f"{flag}={value}"] if value.startswith("-") else [flag, value]
 
 
 def join_names(names: list[Any]) -> str:

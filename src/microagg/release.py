@@ -8,12 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg.cautions import cautions_of
+from microagg.cautions import (
+    about_columns,
+    about_groups,
+    about_known,
+    about_plan,
+    about_row_labels,
+    about_secrets,
+)
 from microagg.compare import compare
 from microagg.errors import VerificationError, listed, shown
 from microagg.evidence import Caution, Counted, Evidence, Part
-from microagg.groups import Floats, Labels
+from microagg.groups import Floats, Labels, group_sizes
 from microagg.improve import lower_bound
+from microagg.measure.classes import combine
 from microagg.measure.harm import Harm, rank
 from microagg.measure.known import Known, KnownRisk, known_columns, known_risk
 from microagg.measure.linkage import sample_for
@@ -21,10 +29,11 @@ from microagg.measure.pairs import Pair
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import Utility, utility_of
 from microagg.plan import Plan, Roles
+from microagg.progress import Listener
 from microagg.registry import find
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
-from microagg.report.public import public_model
+from microagg.report.public import Bands, public_model
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.files import FileFormat, kind_of, write_file
@@ -40,6 +49,7 @@ __all__ = ["Part", "Release"]
 _RECORDS_FOR_ALTERNATIVES = 5_000
 _EASILY_BOUND = 50_000  # records times k (at least 10)
 _SECONDS_FOR_A_BOUND = 10.0
+_NEARLY_ALL = 0.9  # share of distinct row labels that single records out
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +107,18 @@ class Release:
     @cached_property
     def cautions(self) -> list[Caution]:
         """What is to be weighed before the file leaves the house."""
-        return [*self._odd, *cautions_of(self.plan, self.roles, self.parts, self._pair, self._known)]
+        given, roles, both, known = self._given, self.roles, self._pair, self._known
+        found = [*self._odd, *about_plan(self.plan, roles)]
+        if given.index_singles_out(_NEARLY_ALL):
+            found.append(about_row_labels())
+        sizes = group_sizes(combine([both.classes, *(column.codes for column in known.values())]))
+        below_k = float(sizes[sizes < self.k].sum() / len(both))
+        if below_k:
+            found += about_known(self.k, both, known, below_k, self._harms)
+        found += about_columns(both, known, known_columns(given, roles.confidential))
+        hidden = known_columns(given, [*roles.dropped, *roles.renumbered])
+        found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
+        return found
 
     @property
     def evidence(self) -> Evidence:
@@ -125,7 +146,7 @@ class Release:
         """Return the evidence with more measured, as for :meth:`measure`."""
         return self._evidence(*self.measure(**measures))
 
-    def with_bound(self) -> Release:
+    def with_bound(self, progress: Listener | None = None) -> Release:
         """Return the release with a proved bound on the loss, where that takes seconds."""
         n = len(self._original)
         if len(self.parts) > 1 or n * max(self.k, 10) > _EASILY_BOUND:
@@ -142,6 +163,7 @@ class Release:
             scale=found.scale,
             effort="balanced",
             time_limit=_SECONDS_FOR_A_BOUND,
+            progress=progress,
         )
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])
@@ -218,7 +240,7 @@ class Release:
             )
         return counted
 
-    def counted_as(self, counted: Counted) -> None:
+    def note_written(self, counted: Counted) -> None:
         """Note that a file was written and counted."""
         self._written.append(counted)
 
@@ -255,13 +277,13 @@ class Release:
         """Gather what a report shows, as plain data."""
         if evidence is None:
             evidence = self.with_bound().evidence_with(**measures)
-        evidence = replace(
-            evidence,
-            source=source or evidence.source,
-            counted=evidence.counted or (self._written[-1] if self._written else None),
-        )
+        counted = evidence.counted or (self._written[-1] if self._written else None)
+        evidence = replace(evidence, source=source or evidence.source, counted=counted)
         if public:
-            return public_model(Frame(self.data), self.plan, self.roles, evidence)
+            file = None if counted is None else (counted.path, counted.sha256)
+            return public_model(
+                Frame(self.data), self.plan, self.roles, Bands.of(evidence), file
+            )
         return release_model(replace(evidence, alternatives=self.alternatives))
 
     def _repr_html_(self) -> str:
@@ -307,7 +329,7 @@ class Release:
             alone=risk,
             with_known=self.with_known,
             harms=self._harms,
-            cautions=[*self.cautions, *_risk_cautions(risk)],
+            cautions=[*self.cautions, *about_secrets(risk)],
             counted=self._written[-1] if self._written else None,
             _pair=self._pair,
         )

@@ -8,13 +8,19 @@ import pyarrow as pa
 from sklearn.datasets import load_diabetes
 
 from microagg.errors import TableError, shown
+from microagg.plan import Plan
 from microagg.tables.atomic import replacing
 from microagg.tables.files import write_file
 
-__all__ = ["COLUMNS", "write_example"]
+__all__ = ["PLAN", "write_example"]
 
-# What a neighbour or an employer could know of a patient; the blood values stay as they are.
-COLUMNS = ["age", "sex", "bmi", "bp"]
+# What a neighbour or an employer could know of a patient is protected; the blood values and how the
+# illness went are what nobody outside knows, and stay as they are.
+PLAN = Plan.of(
+    k=5,
+    columns=["age", "sex", "bmi", "bp"],
+    confidential=["s1", "s2", "s3", "s4", "s5", "s6", "progression"],
+)
 
 
 def write_example(folder: Path) -> Path:

@@ -99,75 +99,15 @@ def root(
 
 
 @app.command()
+@with_plan_flags
 def protect(
     source: In,
     target: Out,
-    k: K,
-    columns: Columns = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="See: microagg methods.")] = "auto",
-    refine: Annotated[
-        str | None,
-        typer.Option(
-            help="Improve what the method found by local search: fast, balanced or best. Loses less, "
-            "takes longer."
-        ),
-    ] = None,
-    bound: Annotated[
-        bool,
-        typer.Option("--bound", help="Prove how much less any method could lose at best."),
-    ] = False,
-    cost: Annotated[
-        str | None,
-        typer.Option(
-            help="What exact methods for one column minimise: sse, sae, max, round-up, round-down."
-        ),
-    ] = None,
-    effort: Annotated[
-        str | None,
-        typer.Option(
-            help="How long auto searches: fast, balanced or best. Ctrl-C ends the search with the best "
-            "groups so far."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="End the search after so many seconds with the best so far."
-        ),
-    ] = None,
-    options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            help="A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods. May be "
-            "given several times.",
-        ),
-    ] = None,
-    aggregate: Annotated[
-        str | None,
-        typer.Option(
-            help="What a group releases: mean, median, midrange, maximum or minimum; the mean, or "
-            "what fits the cost, if left out."
-        ),
-    ] = None,
-    per_column: Annotated[
-        bool,
-        typer.Option(
-            "--per-column",
-            help="Each column by itself: loses less, but is no k-anonymity of records.",
-        ),
-    ] = False,
-    scale: Annotated[
-        str, typer.Option(help="How columns are made comparable: zscore, range, robust or none.")
-    ] = "zscore",
-    round_: Annotated[
-        bool,
-        typer.Option("--round", help="Round the means of integer columns, which so stay integers."),
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of methods that draw random numbers.")] = 0,
     report: ReportFile = None,
     public: Public = False,
-    confidential: Confidential = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 also if the verdict is amber.")
+    ] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     analyses: Analyses = None,
@@ -176,45 +116,62 @@ def protect(
     decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
+    **flags: Any,
 ) -> None:
     """Protect a file: write it with the values of groups of at least k similar records.
 
-    All numeric columns are protected unless you name some; the others are written as they are.
-    OUT is read back and counted before it gets its name. IN is never changed; OUT may be IN.
+    Columns that look like quantities are protected unless you name some; see microagg plan. What is
+    neither protected nor confidential is taken as known to an attacker: green only if k holds for that
+    too. OUT is read back and counted before it gets its name. IN is never changed; OUT may be IN.
 
-    Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age
+    Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        form = _csv_format(delimiter, encoding, decimal)
-        protect_file(
-            speaker,
+        from microagg.cli.flags import plan_of
+        from microagg.cli.protect import protect_file
+        from microagg.job import Job
+
+        job = Job(
             source,
             target,
-            form,
-            _split(columns),
-            Evidence(
-                report,
-                public,
-                sys.argv[1:],
-                confidential=_split(confidential) or [],
-                dominance=_split(dominance) or [],
-                dominance_percent=dominance_percent,
-                analyses=analyses or [],
-            ),
-            k=k,
-            method=method,
-            aggregate=aggregate,
-            scale=scale,
-            per_column=per_column,
-            round=round_,
-            random_state=seed,
-            **({} if refine is None else {"refine": refine}),
-            **({"bound": True} if bound else {}),
-            options=_options(
-                method, options or [], {"cost": cost, "effort": effort, "time_limit": time_limit}
-            ),
+            plan_of(flags),
+            csv=_csv_format(delimiter, encoding, decimal),
+            report=report,
+            public=public,
+            analyses=analyses or [],
+            dominance=split_names(dominance) or [],
+            dominance_percent=dominance_percent,
         )
+        holds = protect_file(speaker, job, strict)
+    if not holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+@with_plan_flags
+def plan(
+    source: In,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    **flags: Any,
+) -> None:
+    """Write down a plan for a file: what each column looks like, and what would be done with it.
+
+    The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
+    settle what you know already.
+
+    Example: microagg plan survey.csv --k 5 --drop name > plan.toml
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.flags import plan_of
+        from microagg.cli.protect import draft_plan
+
+        draft_plan(speaker, source, plan_of(flags), _csv_format(delimiter, encoding, decimal))
 
 
 @app.command()
@@ -266,11 +223,11 @@ def measure(
             original,
             protected,
             _csv_format(delimiter, encoding, decimal),
-            _split(columns),
+            split_names(columns),
             id_,
             k=k,
-            confidential=_split(confidential) or [],
-            dominance=_split(dominance) or [],
+            confidential=split_names(confidential) or [],
+            dominance=split_names(dominance) or [],
             dominance_percent=dominance_percent,
             analyses=analyses or [],
             sample=sample,
@@ -337,12 +294,12 @@ def compare(
 
         evidence = Evidence(report, public, sys.argv[1:])
         evidence.check(source)
-        named = _split(methods)
+        named = split_names(methods)
         meets = compare_file(
             speaker,
             source,
             _csv_format(delimiter, encoding, decimal),
-            _split(columns),
+            split_names(columns),
             evidence,
             max_loss=max_loss,
             max_linkage=max_linkage,
@@ -394,7 +351,7 @@ def verify(
     with speaker.run():
         from microagg.verify import verify as verify_file
 
-        found = verify_file(file, k, _split(columns), _csv_format(delimiter, encoding, decimal))
+        found = verify_file(file, k, split_names(columns), _csv_format(delimiter, encoding, decimal))
         speaker.say("columns", names(found.columns))
         say_verification(speaker, file, found)
         speaker.give({"file": str(file), **found.as_dict()})
@@ -429,41 +386,15 @@ def demo(
     """Show the main job on a real table: 442 diabetes patients, from scikit-learn."""
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.example import COLUMNS, write_example
+        from microagg.cli.example import PLAN, write_example
+        from microagg.cli.protect import protect_file
+        from microagg.job import Job
 
         original = write_example(folder)
         target, report = folder / "diabetes-protected.csv", folder / "report.html"
-        words = ["protect", str(original), str(target), "--k", "5", "--columns", ",".join(COLUMNS)]
-        words += ["--report", str(report)]
-        speaker.say("example", shlex.join(["microagg", *words]))
-        protect_file(speaker, original, target, None, COLUMNS, Evidence(report, False, words), k=5)
-
-
-def _options(method: str, words: list[str], own: Mapping[str, object]) -> dict[str, object]:
-    """Settings of the method, from words such as gamma=0.2; refused if it does not have them."""
-    from microagg.registry import find
-    from microagg.settings import check_options
-
-    found = {name: value for name, value in own.items() if value is not None}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not sign:
-            raise InputError(
-                f"--option takes a name and a value, such as gamma=0.2; got {shown(word)}."
-            )
-        found[name.strip()] = _number(value.strip())
-    check_options(find(method), found)
-    return found
-
-
-def _number(word: str) -> int | float | str:
-    """Read a number, whole if it is written so; anything else stays a word."""
-    for read in (int, float):
-        try:
-            return read(word)
-        except ValueError:
-            pass
-    return word
+        words = [*PLAN.as_command(str(original), str(target)), "--report", str(report)]
+        speaker.say("example", shlex.join(words))
+        protect_file(speaker, Job(original, target, PLAN, report=report), strict=False)
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:
@@ -472,15 +403,6 @@ def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> Cs
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"
     return CsvFormat(delimiter, encoding, decimal)
-
-
-def _split(columns: list[str] | None) -> list[str] | None:
-    """Split --columns at commas; a name with a comma or outer blanks goes in double quotes."""
-    import csv
-
-    if columns is None:
-        return None
-    return [name for line in csv.reader(columns) for name in line]
 
 
 def main() -> None:

@@ -1,125 +1,183 @@
-"""What the command protect does: read, protect, measure, write, verify, report."""
+"""What the commands protect and plan say and show."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from microagg.cli.say import say_loss, say_parts, say_report, say_risk, say_verification
-from microagg.cli.show import Speaker, names
-from microagg.errors import InputError, StopSearch
+from microagg.cli.show import Speaker
+from microagg.draft import Guess, draft
+from microagg.errors import StopSearch
+from microagg.evidence import Caution, Evidence
+from microagg.job import Job, Observer, Outcome, run
+from microagg.plan import Plan
+from microagg.tables.files import CsvFormat, read_file
+from microagg.words import names
 
-if TYPE_CHECKING:
-    from microagg.tables.files import CsvFormat
+__all__ = ["draft_plan", "protect_file"]
 
-__all__ = ["Evidence", "protect_file"]
-
-
-class Evidence:
-    """What to measure and where to write it."""
-
-    def __init__(
-        self, report: Path | None, public: bool, words: list[str], **measures: Any
-    ) -> None:
-        if public and report is None:
-            raise InputError("--public is about the report; say where to write it with --report.")
-        self.report, self.public = report, public
-        self.command = ["microagg", *words]
-        self.measures = measures
-
-    def check(self, *others: Path) -> None:
-        """Refuse a report that cannot be written, or that would replace another file."""
-        if self.report is None:
-            return
-        from microagg.report.html import check_report_target
-
-        check_report_target(self.report, *others)
+_STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
+_REASONS = 12  # columns of which a draft's reason is printed
 
 
-def protect_file(
-    speaker: Speaker,
-    source: Path,
-    target: Path,
-    form: CsvFormat | None,
-    columns: list[str] | None,
-    evidence: Evidence,
-    options: dict[str, Any] | None = None,
-    **settings: Any,
-) -> None:
-    """Read, protect, write and verify a file, and say so."""
-    from microagg.protect import Clock, check_settings
-    from microagg.protect import protect as protect_frame
-    from microagg.tables.atomic import check_target
-    from microagg.tables.files import kind_of, read_file
+class _Listener(Observer):
+    """Tells a person at a terminal."""
 
-    options = options or {}
-    # A mistake costs no waiting.
-    kind_of(target)
-    check_target(target.absolute())
-    check_settings(**settings)
-    evidence.check(source, target)
-    clock = Clock()
-    with clock.time("read"):
-        table, found_form = read_file(source, columns, form)
-    speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
-    with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
+    def __init__(self, speaker: Speaker, job: Job) -> None:
+        self._speaker, self._job = speaker, job
+        self.bar: Callable[[int, int], None] | None = None
+        self.asked: Callable[[], bool] = lambda: False
 
-        def report(done: int) -> None:
-            if bar is not None:
-                bar(done, table.num_rows)
-            if asked():
-                raise StopSearch
+    def stage(self, name: str, words: str) -> None:
+        self._speaker.say(name, f"{self._job.source}: {words}")
 
+    def progress(self, stage: str, done: int, total: int) -> None:
+        if self.bar is not None:
+            self.bar(done, total)
+        if self.asked():
+            raise StopSearch
+
+
+def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
+    """Do the job and say so; return whether the result holds."""
+    listener = _Listener(speaker, job)
+    with _watching(speaker, listener):
         try:
-            release = protect_frame(table, columns=columns, progress=report, **settings, **options)
+            outcome = run(job, listener)
         except StopSearch:  # there are no groups yet
             raise KeyboardInterrupt from None
-        if asked() and not any(part.stopped for _, part in release.parts):
-            raise KeyboardInterrupt
-    speaker.say("protected", names(release.columns))
-    speaker.say("untouched", names(release.untouched) or "no column")
-    with clock.time("measure"):
-        utility, risk = release.measure(**evidence.measures)
-        _ = risk.linkage
-    say_parts(speaker, release)
-    say_loss(speaker, utility)
-    say_risk(speaker, risk)
-    same_format = source.suffix.lower() == target.suffix.lower()
-    with clock.time("write"):
-        verification = release.write(target, found_form if same_format else form)
-    scope = "holds" if len(release.parts) == 1 else "holds for each column by itself"
-    say_verification(speaker, target, verification, scope)
-    if evidence.report is not None:
-        with clock.time("report"):
-            release.report(
-                evidence.report,
-                public=evidence.public,
-                source=source,
-                command=evidence.command,
-                measured=(utility, risk),
-            )
-        say_report(speaker, evidence.report)
-    if speaker.as_json:
-        with clock.time("measure"):
-            measures = {"utility": utility.as_dict(), "risk": risk.as_dict()}
-        speaker.give(
-            {
-                "input": str(source),
-                "output": str(target),
-                "report": evidence.report and str(evidence.report),
-                "records": table.num_rows,
-                "k": release.k,
-                "aggregate": release.aggregate,
-                "columns": {
-                    "protected": release.columns,
-                    "untouched": release.untouched,
-                    "identifying": release.identifying,
-                },
-                "parts": [{"columns": names, **part.as_dict()} for names, part in release.parts],
-                "information_loss": utility.information_loss,
-                **measures,
-                "verified": verification.as_dict(),
-                "warnings": speaker.warnings,
-                "seconds": {**clock.seconds, **release.seconds},
-            }
+    speaker.written = [str(path) for path in outcome.files]
+    evidence = outcome.evidence
+    _say(speaker, job, outcome)
+    speaker.give(
+        {
+            "input": str(job.source),
+            "output": str(job.target),
+            "report": None if job.report is None else str(job.report),
+            **evidence.as_dict(),
+            "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
+            "seconds": outcome.seconds,
+        }
+    )
+    if evidence.verdict == "amber" and strict:
+        speaker.say("strict", "amber does not do: exit 1", style="bold red")
+    return evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+
+
+@contextlib.contextmanager
+def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
+    with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
+        listener.bar, listener.asked = bar, asked
+        yield
+
+
+def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
+    return {
+        str(name): {"role": found.role, "looks_like": found.looks_like, "reason": found.reason}
+        for name, found in guesses.items()
+    }
+
+
+def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
+    evidence = outcome.evidence
+    if outcome.guesses is not None:
+        _say_draft(speaker, outcome.guesses)
+    roles = evidence.roles
+    speaker.say("protected", names(roles.protected, 40))
+    for label, columns in (
+        ("dropped", roles.dropped),
+        ("renumbered", roles.renumbered),
+        ("confidential", roles.confidential),
+    ):
+        if columns:
+            speaker.say(label, names(columns, 40))
+    if roles.unit is not None:
+        speaker.say("unit", names([roles.unit]))
+    known = names(roles.known, 40)
+    speaker.say("known", f"{known}, left as they are" if known else "no column is left as it is")
+    for part in evidence.parts:
+        speaker.say("grouped", evidence.part_words(part))
+        word, sentence = evidence.proof(part)
+        if part.partition.gap is not None:
+            proof = sentence if word == "no" else f"could do better {word} {sentence}"
+            speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
+    speaker.say("lost", evidence.loss_words)
+    for analysis in evidence.utility.analyses:
+        speaker.say(
+            "",
+            f"{analysis.formula}: the 95 % intervals before and after overlap by "
+            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
         )
+    speaker.say("hidden", evidence.hidden_words)
+    speaker.say("attacker", evidence.alone_words)
+    speaker.say("", evidence.known_words)
+    for name, column in evidence.alone.diversity.items():
+        speaker.say(
+            "",
+            f"{names([name])} in groups: at least {column.distinct_l} distinct values, entropy "
+            f"l {column.entropy_l:.2f}, t {column.t:.3f}",
+        )
+    for threshold in evidence.thresholds:
+        result = "pass" if threshold.passed else "fail"
+        speaker.say(
+            "accepted",
+            f"{threshold.what}: {threshold.limit}, found {threshold.found}: {result}",
+            style="bold" if threshold.passed else "bold red",
+        )
+    speaker.say("verified", f"{job.target}: {evidence.counted_words}")
+    say_cautions(speaker, evidence)
+    if job.report is not None:
+        twin = job.report.with_suffix(".json").name
+        speaker.say("report", f"{job.report}, and every number in {twin}")
+    verdict = evidence.verdict
+    speaker.say(verdict, evidence.verdict_words, style=_STYLES[verdict])
+
+
+def say_cautions(speaker: Speaker, evidence: Evidence) -> None:
+    """Say what is to be weighed; warnings about disclosure are said in a quiet run too."""
+    for caution in evidence.cautions:
+        say_caution(speaker, caution)
+
+
+def say_caution(speaker: Speaker, caution: Caution) -> None:
+    """Say one caution."""
+    if caution.severity == "note":
+        speaker.say("note", caution.sentence)
+    else:
+        speaker.warn(caution.sentence)
+
+
+def _say_draft(speaker: Speaker, guesses: Mapping[Any, Guess]) -> None:
+    chosen = [name for name, found in guesses.items() if found.role == "protect"]
+    left = [name for name in guesses if name not in chosen]
+    speaker.say("drafted", "nobody named the columns to protect, so what looks like a quantity is:")
+    for name in chosen[:_REASONS]:
+        speaker.say("", f"{names([name])}: {guesses[name].reason}")
+    if len(chosen) > _REASONS:
+        speaker.say("", f"and {len(chosen) - _REASONS} more")
+    if left:
+        speaker.say("left", "as they are, since they do not look like quantities:")
+    for name in left[:_REASONS]:
+        speaker.say("", f"{names([name])}: {guesses[name].reason}")
+    if len(left) > _REASONS:
+        speaker.say("", f"and {len(left) - _REASONS} more")
+    speaker.say("", "microagg plan IN > plan.toml writes this down for editing")
+
+
+def draft_plan(speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None) -> None:
+    """Print the plan that a table and the flags give, with a reason for each column."""
+    table = read_file(source, csv=csv).table
+    drafted = draft(table, k=plan.blocks[0].k or 5)
+    named = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
+    whole = replace(plan, notes=drafted.notes)
+    if plan.blocks[0].columns is None:
+        columns = tuple(n for n in drafted.blocks[0].columns or () if n not in named)
+        block = replace(plan.blocks[0], columns=columns, k=drafted.blocks[0].k)
+        whole = replace(whole, blocks=(block,))
+    whole.roles(table.column_names)  # names that the table does not have are refused
+    speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
+    if not speaker.as_json:
+        print(whole.to_toml(), end="")

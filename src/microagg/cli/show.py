@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
-import warnings
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,19 +16,13 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from microagg.errors import MicroaggError, VerificationError, shown
+from microagg.errors import MicroaggError, VerificationError
 from microagg.registry import Method
+from microagg.words import visible
 
-__all__ = ["Speaker", "names", "print_methods"]
+__all__ = ["Speaker", "print_methods"]
 
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
-
-
-def names(columns: list[Any]) -> str:
-    """List column names for a person: as they are if harmless, else quoted and escaped."""
-    return ", ".join(
-        name if isinstance(name, str) and _is_plain(name) else shown(name) for name in columns
-    )
 
 
 def print_methods(rows: list[Method]) -> None:
@@ -52,8 +47,16 @@ def _found(done: int) -> str:
     return " ".join(words)
 
 
-def _is_plain(name: str) -> bool:
-    return name.isprintable() and 0 < len(name) <= 60 and name == name.strip()
+def _fault(error: Exception) -> MicroaggError:
+    """Say that the program is at fault, and where; the error's own words may hold values."""
+    where = "an unknown place"
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "microagg" in frame.filename:
+            where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
+    return MicroaggError(
+        f"microagg did not expect this input: {type(error).__name__} in {where}. That is a fault of the "
+        "program, please report it; MICROAGG_TRACEBACK=1 shows all, values of the table included."
+    )
 
 
 class Speaker:
@@ -62,44 +65,50 @@ class Speaker:
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self.warnings: list[str] = []
+        self.written: list[str] = []  # files that have their names, should the run be interrupted now
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, label: str, words: str, style: str = "bold") -> None:
         """Write a line on stderr, unless the run is quiet."""
         if not self.quiet:
-            self._err.print(Text(f"{label:<10} ", style=style) + Text(words))
+            self._print(label, words, style)
+
+    def warn(self, words: str) -> None:
+        """Write a warning about disclosure on stderr, also in a quiet run."""
+        self._print("warning", words, "bold yellow")
+
+    def _print(self, label: str, words: str, style: str) -> None:
+        """Control characters, such as those in a name of a file, must not reach the terminal."""
+        self._err.print(Text(f"{label:<12} ", style=style) + Text(visible(words)))
 
     def give(self, data: dict[str, Any]) -> None:
         """Write the result as JSON on stdout, if that was asked for."""
         if self.as_json:
-            print(json.dumps(data, indent=2, allow_nan=False), flush=True)
+            print(json.dumps(data, indent=2, allow_nan=False, default=str), flush=True)
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Turn errors into a sentence and an exit code, warnings into sentences."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            warnings.showwarning = self._warn  # type: ignore[assignment]
-            try:
-                yield
-            except MicroaggError as error:
-                self._fail(error, 1 if isinstance(error, VerificationError) else 2)
-            except OSError as error:
-                self.as_json = False  # stdout itself may be what fails
-                self._fail(MicroaggError(f"{error.strerror or error}."), 2)
-            except MemoryError:
-                self._fail(MicroaggError("The table does not fit into memory."), 2)
-            except KeyboardInterrupt:
-                self._err.print(Text("Interrupted: nothing was written.", style="bold"))
-                sys.exit(_INTERRUPTED)
-
-    def _warn(self, message: Any, *_: Any) -> None:
-        self.warnings.append(str(message))
-        self.say("warning", str(message), style="bold yellow")
+        """Turn errors into a sentence and an exit code."""
+        try:
+            yield
+        except MicroaggError as error:
+            self._fail(error, 1 if isinstance(error, VerificationError) else 2)
+        except OSError as error:
+            self.as_json = False  # stdout itself may be what fails
+            self._fail(MicroaggError(f"{error.strerror or type(error).__name__}."), 2)
+        except MemoryError:
+            self._fail(MicroaggError("The table does not fit into memory."), 2)
+        except KeyboardInterrupt:
+            told = f"{', '.join(self.written)} was written" if self.written else "nothing was written"
+            self._err.print(Text(visible(f"Interrupted: {told}."), style="bold"))
+            sys.exit(_INTERRUPTED)
+        except Exception as error:  # whatever it is, it ends in a sentence without values of records
+            if os.environ.get("MICROAGG_TRACEBACK"):
+                raise
+            self._fail(_fault(error), 2)
 
     def _fail(self, error: MicroaggError, code: int) -> None:
-        self._err.print(Text("Error: ", style="bold red") + Text(str(error)))
+        self._err.print(Text("Error: ", style="bold red") + Text(visible(str(error))))
         self.give({"error": {"type": type(error).__name__, "message": str(error)}})
         sys.exit(code)
 

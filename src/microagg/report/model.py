@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
-import shlex
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from microagg.evidence import Evidence
+from microagg.report.provenance import now, repetition
 
-__all__ = ["release_model", "versions"]
-
-_PACKAGES = ("microagg", "numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
+__all__ = ["release_model"]
 
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
@@ -20,15 +15,13 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
     found = evidence.as_dict()
     files = found["files"]
     plan = evidence.plan
+    words = None
     if files["input"] and files["output"]:
         words = plan.as_command(files["input"]["path"], files["output"]["path"])
-        repeat = {"language": "command", "command": shlex.join(words)}
-    else:
-        repeat = {"language": "Python", "command": plan.as_call()}
     return {
         "kind": "release",
         "public": False,
-        "created": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "created": now(),
         **found,
         "words": {
             "loss": evidence.loss_words,
@@ -41,7 +34,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         "next": [c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice],
         "plan_text": _plan_text(evidence),
         "pictures": evidence.pictures(),
-        "repeat": {**repeat, **versions()},
+        "repeat": repetition(words, plan.as_call()),
     }
 
 
@@ -51,17 +44,3 @@ def _plan_text(evidence: Evidence) -> str | None:
     if not all(isinstance(name, str) and name.isprintable() for name in named):
         return None
     return evidence.plan.to_toml()
-
-
-def versions() -> dict[str, Any]:
-    """What it was made with."""
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return {
-        "versions": {**found, "python": platform.python_version()},
-        "platform": platform.system(),
-    }

@@ -22,7 +22,7 @@ from microagg.measure.pictured import bin_cuts, class_sizes
 from microagg.plan import Accept, Plan, Roles
 from microagg.registry import find
 from microagg.report.bands import band
-from microagg.report.model import versions
+from microagg.report.provenance import versions
 from microagg.tables.frames import Frame
 from microagg.tables.matrix import columns_matrix
 from microagg.words import few_digits, names
@@ -110,7 +110,7 @@ def public_model(
             "correlations": _correlations(matrix),
         },
         "files": {"output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}},
-        "repeat": versions(),
+        "versions": versions(),
     }
 
 
