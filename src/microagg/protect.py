@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from microagg.measure.pairs import Pair
     from microagg.measure.risk import Risk
     from microagg.measure.utility import Utility
-    from microagg.tables.files import CsvFormat
+    from microagg.tables.files import CsvFormat, FileFormat
     from microagg.verify import Verification
 
 __all__ = ["Release", "protect"]
@@ -132,7 +132,7 @@ class Release:
             "its .data and .partition."
         )
 
-    def write(self, path: str | Path, csv: CsvFormat | None = None) -> Verification:
+    def write(self, path: str | Path, csv: CsvFormat | FileFormat | None = None) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
 
         The ending of the name tells the format: .csv, .parquet, .arrow and some more.
@@ -146,7 +146,7 @@ class Release:
         from pathlib import Path
 
         from microagg.tables.atomic import replacing, sha256
-        from microagg.tables.files import kind_of, write_file
+        from microagg.tables.files import CsvFormat, FileFormat, kind_of, write_file
         from microagg.verify import verify_all
 
         target = Path(path)
@@ -156,8 +156,9 @@ class Release:
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         promised = [[written[name] for name in columns] for columns, _ in self.parts]
         with replacing(target) as part:
-            write_file(table, part, csv)
-            counts = verify_all(part, self.k, promised, csv)
+            form = csv if isinstance(csv, FileFormat) else FileFormat(csv or CsvFormat())
+            write_file(table, part, form)
+            counts = verify_all(part, self.k, promised, csv=form.csv)
             found = min(counts, key=lambda count: count.smallest)
             if not found.holds or found.records != len(self._original):
                 raise VerificationError(

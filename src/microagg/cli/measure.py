@@ -47,7 +47,7 @@ def measure_files(
         wanted = [*columns, *confidential, *dominance, *map(str, named)]
     ask = Ask(confidential=tuple(confidential), dominance=tuple(dominance), **settings)
     with clock.time("read"):
-        before, after = (read_file(path, wanted, form)[0] for path in (original, protected))
+        before, after = (read_file(path, wanted, form).table for path in (original, protected))
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table.num_rows:,} records, {table.num_columns} columns")
     with clock.time("match"):
@@ -125,7 +125,7 @@ def compare_file(
 ) -> None:
     """Try methods and k on a file, and say which to choose."""
     check_targets(*targets)
-    table, _ = read_file(source, columns, form)
+    table = read_file(source, columns, form).table
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     with speaker.progress("comparing") as bar:
         found = compare_frame(table, columns=columns, progress=bar, **settings)

@@ -60,7 +60,8 @@ def protect_file(
     evidence.check(source, target)
     clock = Clock()
     with clock.time("read"):
-        table, found_form = read_file(source, columns, form)
+        read = read_file(source, columns, form)
+        table = read.to_the_letter(read.table, read.table.column_names if columns is None else columns)
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
 
@@ -84,9 +85,8 @@ def protect_file(
     say_parts(speaker, release)
     say_loss(speaker, utility)
     say_risk(speaker, risk)
-    same_format = source.suffix.lower() == target.suffix.lower()
     with clock.time("write"):
-        verification = release.write(target, found_form if same_format else form)
+        verification = release.write(target, read.format)
     scope = "holds" if len(release.parts) == 1 else "holds for each column by itself"
     say_verification(speaker, target, verification, scope)
     if evidence.report is not None:
