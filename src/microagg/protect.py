@@ -158,7 +158,7 @@ class Release:
         with replacing(target) as part:
             form = csv if isinstance(csv, FileFormat) else FileFormat(csv or CsvFormat())
             write_file(table, part, form)
-            counts = verify_all(part, self.k, promised, csv=form.csv)
+            counts = verify_all(part, [self.k] * len(promised), promised, csv=form.csv)
             found = min(counts, key=lambda count: count.smallest)
             if not found.holds or found.records != len(self._original):
                 raise VerificationError(

@@ -80,18 +80,22 @@ def verify(
     >>> found.holds, found.smallest, found.records_below_k
     (False, 1, 3)
     """
-    return verify_all(data, k, [columns], unit, csv)[0]
+    return verify_all(data, [k], [columns], unit, csv)[0]
 
 
 def verify_all(
     data: Any,
-    k: int,
-    sets: Sequence[Iterable[Any] | None],
+    ks: Sequence[int],
+    column_sets: Sequence[Iterable[Any] | None],
     unit: Any = None,
     csv: CsvFormat | None = None,
 ) -> list[Verification]:
-    """Count for several sets of columns; a file is read once. A :class:`Source` was read before."""
-    k = check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
+    """Count for several sets of columns, each with its own k; a file is read once.
+
+    ``data`` may also be a :class:`microagg.tables.files.Source`, which was read before.
+    """
+    for k in ks:
+        check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
     if isinstance(data, str | Path):
         data = read_file(Path(data), csv=csv)
     if isinstance(data, Source):
@@ -105,7 +109,10 @@ def verify_all(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
     units = None if unit is None else _units(written, unit, is_text)
-    return [_count(written, typed, k, columns, unit, units) for columns in sets]
+    return [
+        _count(written, typed, int(k), columns, unit, units)
+        for k, columns in zip(ks, column_sets, strict=True)
+    ]
 
 
 def _units(written: Frame, unit: Any, is_text: bool) -> pa.ChunkedArray:

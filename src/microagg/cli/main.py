@@ -366,9 +366,7 @@ def verify(
     with speaker.run():
         from microagg.verify import verify as verify_file
 
-        found = verify_file(
-            file, k, _split(columns), csv=_csv_format(delimiter, encoding, decimal)
-        )
+        found = verify_file(file, k, _split(columns), csv=_csv_format(delimiter, encoding, decimal))
         speaker.say("columns", names(found.columns))
         say_verification(speaker, file, found)
         speaker.give({"file": str(file), **found.as_dict()})

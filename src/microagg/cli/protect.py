@@ -61,7 +61,9 @@ def protect_file(
     clock = Clock()
     with clock.time("read"):
         read = read_file(source, columns, form)
-        table = read.to_the_letter(read.table, read.table.column_names if columns is None else columns)
+        table = read.to_the_letter(
+            read.table, read.table.column_names if columns is None else columns
+        )
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
 
@@ -85,8 +87,11 @@ def protect_file(
     say_parts(speaker, release)
     say_loss(speaker, utility)
     say_risk(speaker, risk)
+    same_ending = source.suffix.lower() == target.suffix.lower()
     with clock.time("write"):
-        verification = release.write(target, read.format)
+        verification = release.write(
+            target, read.format if same_ending else read.format.for_another(form)
+        )
     scope = "holds" if len(release.parts) == 1 else "holds for each column by itself"
     say_verification(speaker, target, verification, scope)
     if evidence.report is not None:

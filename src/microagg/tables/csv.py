@@ -44,9 +44,6 @@ _MARKS = {
 }
 _ROWS_AT_ONCE = 100_000
 
-# Python calls these text encodings, but no text file is written in them.
-_NO_FILE_ENCODINGS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
-
 
 @dataclass(frozen=True)
 class CsvFormat:
@@ -76,16 +73,27 @@ class CsvFormat:
                 "Files with decimal commas usually have the delimiter ; ."
             )
         if self.encoding is not None:
-            try:
-                "".encode(self.encoding)
-                name = codecs.lookup(self.encoding).name.replace("_", "-")
-            except (LookupError, ValueError):
-                name = "undefined"
-            if name in _NO_FILE_ENCODINGS:
-                raise TableError(
-                    f"The encoding {shown(self.encoding)} is not known as one of text files; try utf-8, "
-                    "latin-1 or cp1252."
-                )
+            _check_encoding(self.encoding)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Refuse what is no encoding of text, sign by sign.
+
+    Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
+    text each sign of ASCII takes one unit, after a byte order mark in some.
+    """
+    signs = "".join(map(chr, range(32, 127))) + "\t\r\n"
+    n = len(signs)
+    try:
+        encoded = signs.encode(encoding)
+        plain = encoded.decode(encoding) == signs
+    except (LookupError, ValueError):
+        encoded, plain = b"", False
+    if not plain or len(encoded) not in (n, n + 3, 2 * n, 2 * n + 2, 4 * n, 4 * n + 4):
+        raise TableError(
+            f"The encoding must be one of text files; {shown(encoding)} is not known as such. Try utf-8, "
+            "latin-1 or cp1252."
+        )
 
 
 def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:

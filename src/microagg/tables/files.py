@@ -37,10 +37,13 @@ _KINDS = {
 class FileFormat:
     """How a file is written: each kind of file uses its own part of this."""
 
-    csv: CsvFormat = CsvFormat()
-    parquet: ParquetLayout = ParquetLayout()
-    arrow: ArrowLayout = ArrowLayout()
-    ending: str | None = None  # of the file in which this was found
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    parquet: ParquetLayout = field(default_factory=ParquetLayout)
+    arrow: ArrowLayout = field(default_factory=ArrowLayout)
+
+    def for_another(self, csv: CsvFormat | None) -> FileFormat:
+        """Return the format for a file of another ending: what was found in a CSV file is left out."""
+        return dataclasses.replace(self, csv=csv or CsvFormat())
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,7 @@ def read_file(
     try:
         if kind == "csv":
             table, csv = read_csv(path, csv)
-            form = FileFormat(csv, ending=path.suffix.lower())
-            return Source(table, form, kind, frozenset(numbers or ()))
+            return Source(table, FileFormat(csv), kind, frozenset(numbers or ()))
         read = _read_parquet if kind == "parquet" else _read_arrow
         table, form = read(path)
     except (TableError, MemoryError):
@@ -123,7 +125,7 @@ def read_file(
     except Exception as error:  # whatever a decoder says of foreign bytes
         raise _incomplete(path, kind, error) from None
     refuse_equal_names(path, table.column_names)
-    return Source(table, dataclasses.replace(form, csv=csv, ending=path.suffix.lower()), kind)
+    return Source(table, dataclasses.replace(form, csv=csv), kind)
 
 
 def _read_parquet(path: Path) -> tuple[pa.Table, FileFormat]:
@@ -176,12 +178,9 @@ def _incomplete(path: Path, kind: str, error: BaseException) -> TableError:
 def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) -> None:  # noqa: A002
     """Write a table in the format that the ending of the name tells, laid out as ``format`` says."""
     kind, form = kind_of(path), format or FileFormat()
-    csv = form.csv
-    if form.ending is not None and ".tsv" in {form.ending, path.suffix.lower()} != {".tsv"}:
-        csv = dataclasses.replace(csv, delimiter=None)  # tabs are for .tsv and for nothing else
     try:
         if kind == "csv":
-            write_csv(table, path, _csv_format(path, csv))
+            write_csv(table, path, _csv_format(path, form.csv))
             return
         layout: Any = form.parquet if kind == "parquet" else form.arrow
         with path.open("wb") as file:

@@ -377,5 +377,3 @@ def missing_values(mask: Any, name: object) -> InputError:
 
 def _first_row(mask: Any) -> str:
     return f"the first in row {int(np.argmax(mask)) + 1} (the first record is row 1)"
-
-

@@ -269,7 +269,7 @@ class _Pandas:
         kind, index = column.dtype, column.index
         if isinstance(kind, pd.ArrowDtype):
             return _pandas_of_arrow(_arrow_like(values, kind.pyarrow_dtype, whole), index)
-        if kind == object:
+        if kind.kind == "O" and isinstance(kind, np.dtype):
             decimals = _arrow_like(values, _decimals(column).type)
             return pd.Series(decimals.to_pylist(), index=index, dtype=object)
         if kind.kind != "f" and not whole:

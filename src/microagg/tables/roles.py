@@ -69,7 +69,9 @@ def warn_of_numbers_as_text(frame: Frame, untouched: Iterable[Any]) -> None:
     for name in untouched:
         odd = frame.odd_numbers(name)
         if odd is not None:
-            hint = " If the comma is a decimal sign, say so: --decimal ," if odd.decimal_comma else ""
+            hint = (
+                " If the comma is a decimal sign, say so: --decimal ," if odd.decimal_comma else ""
+            )
             warnings.warn(
                 f"Column {shown(name)} was left as in the original, since it holds text, but most of "
                 f"its values read as numbers ({odd.in_words()}; the first record is row 1).{hint} If "
