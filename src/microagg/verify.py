@@ -1,29 +1,42 @@
-"""Read a file back and count whether k records share each combination of values."""
+"""Count in a file, or a frame, whether k units share each combination of values."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import count_combinations
 from microagg.settings import check_k
-from microagg.tables.files import CsvFormat, read_file
-from microagg.tables.frames import Frame
+from microagg.tables.files import CsvFormat, Source, read_file
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.roles import choose_columns
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "verify", "verify_all"]
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was counted in a file."""
+    """What was counted.
+
+    Attributes
+    ----------
+    holds : whether each combination is shared by at least k units
+    k : least number of units that was asked for
+    columns : whose values were counted together
+    unit : column whose distinct values are the units; None: every record is one
+    records, combinations : how many there are
+    smallest : units that share the rarest combination
+    records_below_k : records whose combination is shared by fewer than k units
+    left_out : columns that were not counted although none were named, and why
+    """
 
     holds: bool
     k: int
@@ -32,63 +45,135 @@ class Verification:
     combinations: int
     smallest: int
     records_below_k: int
+    unit: Any = None
+    left_out: dict[Any, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return asdict(self)
+        left_out = {str(name): why for name, why in self.left_out.items()}
+        return {**asdict(self), "left_out": left_out}
 
 
 def verify(
-    path: str | Path,
+    data: Any,
     k: int,
-    columns: Iterable[str] | None = None,
+    columns: Iterable[Any] | None = None,
+    unit: Any = None,
     csv: CsvFormat | None = None,
 ) -> Verification:
-    """Count in a file how many records share each combination of values of some columns.
+    """Count how many units share each combination of values of some columns.
+
+    Values are counted exactly as they are: those of a CSV file as the text that stands in it, so
+    that 1, 1.0 and 1e0 are three, others by their type. Missing is a value like any other.
 
     Parameters
     ----------
-    path : CSV, Parquet or Arrow file
-    k : least number of records that must share a combination
-    columns : names; by default all numeric columns
+    data : CSV, Parquet or Arrow file, or a frame of pandas, polars or pyarrow
+    k : least number of units that must share a combination
+    columns : names; by default all numeric columns, and ``left_out`` of the result tells the others
+    unit : column whose distinct values are the units, such as persons or firms; by default every
+        record is one. All records in which it is missing count as one unit.
     csv : delimiter, encoding and decimal sign of a CSV file
+
+    >>> age, household = [30, 30, 30, 64, 64, 64], [1, 1, 1, 2, 3, 4]
+    >>> found = verify(pa.table({"age": age, "household": household}), 3, ["age"], "household")
+    >>> found.holds, found.smallest, found.records_below_k
+    (False, 1, 3)
     """
-    if columns is not None:
-        columns = [columns] if isinstance(columns, str) else list(columns)
-    return verify_all(Path(path), k, [columns], csv)[0]
+    return verify_all(data, [k], [columns], unit, csv)[0]
 
 
 def verify_all(
-    path: Path, k: int, sets: Sequence[list[str] | None], csv: CsvFormat | None
+    data: Any,
+    ks: Sequence[int],
+    column_sets: Sequence[Iterable[Any] | None],
+    unit: Any = None,
+    csv: CsvFormat | None = None,
 ) -> list[Verification]:
-    """Count for several sets of columns; the file is read once."""
-    k = check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
-    every = None if None in sets else [name for names in sets for name in names or ()]
-    table, _ = read_file(path, every, csv)
-    if not table.num_rows:
+    """Count for several sets of columns, each with its own k; a file is read once.
+
+    ``data`` may also be a :class:`microagg.tables.files.Source`, which was read before.
+    """
+    for k in ks:
+        check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
+    if isinstance(data, str | Path):
+        data = read_file(Path(data), csv=csv)
+    if isinstance(data, Source):
+        written, typed = Frame(data.as_written), lambda: Frame(data.table)
+        is_text = data.kind == "csv"
+    else:
+        written = Frame(data)
+        typed, is_text = lambda: written, False
+    if not len(written):
         raise InputError(
-            f"Counting needs at least one record; {shown(str(path), 300)} has none. "
-            "Check that it was copied whole."
+            "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
-    return [_count(table, k, choose_columns(Frame(table), columns)) for columns in sets]
+    units = None if unit is None else _units(written, unit, is_text)
+    return [
+        _count(written, typed, int(k), columns, unit, units)
+        for k, columns in zip(ks, column_sets, strict=True)
+    ]
 
 
-def _count(table: pa.Table, k: int, columns: list[Any]) -> Verification:
+def _units(written: Frame, unit: Any, is_text: bool) -> pa.ChunkedArray:
+    """Return what tells the units apart, null where it is missing."""
+    [name] = choose_columns(written, [unit])
+    column = written.arrow_column(name)
+    if not is_text:
+        return column
+    texts = pc.utf8_trim_whitespace(column)
+    missing = pc.is_in(texts, value_set=pa.array(MISSING_WORDS, texts.type))
+    return pc.if_else(missing, pa.scalar(None, texts.type), texts)
+
+
+def _count(
+    written: Frame,
+    typed: Callable[[], Frame],
+    k: int,
+    columns: Iterable[Any] | None,
+    unit: Any,
+    units: pa.ChunkedArray | None,
+) -> Verification:
+    left_out: dict[Any, str] = {}
+    if columns is None:
+        frame = typed()
+        # The unit is what is counted, not a value that is shared.
+        chosen = [name for name in choose_columns(frame, None) if name != unit]
+        counted = {*chosen, unit}
+        left_out = {name: _why(frame, name) for name in frame.names if name not in counted}
+    else:
+        chosen = choose_columns(written, columns)
+    if unit is not None and (unit in chosen or not chosen):
+        raise InputError(
+            f"The unit {shown(unit)} is what is counted; name other columns, whose values units share."
+        )
     try:
-        counts = count_combinations(table, columns)
+        records, shared_by = count_combinations(
+            [written.arrow_column(name) for name in chosen], units
+        )
     except pa.ArrowNotImplementedError:
         raise InputError(
-            f"Columns to count must hold numbers, text or dates; {listed(columns)} hold "
-            f"{listed(table.schema.field(name).type for name in columns)}. "
+            f"Columns to count must hold numbers, text or dates; {listed(chosen)} hold "
+            f"{listed(sorted({written.kind_in_words(name) for name in chosen}))}. "
             "Name the columns without those of other types."
         ) from None
-    below = counts[counts < k]
+    below = shared_by < k
     return Verification(
-        holds=bool(below.size == 0),
+        holds=not below.any(),
         k=k,
-        columns=columns,
-        records=table.num_rows,
-        combinations=len(counts),
-        smallest=int(counts[0]),
-        records_below_k=int(np.sum(below)),
+        columns=chosen,
+        records=len(written),
+        combinations=len(records),
+        smallest=int(shared_by.min()),
+        records_below_k=int(np.sum(records[below])),
+        unit=unit,
+        left_out=left_out,
     )
+
+
+def _why(frame: Frame, name: Any) -> str:
+    """Say why a column is not among the numeric ones."""
+    if frame.is_numeric(name):
+        return "the index of pandas"
+    odd = frame.odd_numbers(name)
+    return frame.kind_in_words(name) if odd is None else odd.in_words()

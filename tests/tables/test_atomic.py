@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from microagg import TableError
-from microagg.tables.atomic import replacing
+from microagg.tables.atomic import replacing, replacing_all
 
 
 def names(folder: Path) -> list[str]:
@@ -177,3 +180,177 @@ def test_nobody_else_can_read_a_file_before_it_is_complete(tmp_path, umask):
     umask(0)
     with replacing(tmp_path / "out.csv") as part:
         assert part.stat().st_mode & 0o077 == 0
+
+
+def test_a_zero_byte_in_a_name(tmp_path):
+    with pytest.raises(TableError, match=r"Cannot write .*the name holds a zero byte"):
+        write(tmp_path / "a\0b.csv")
+
+
+def test_a_name_that_is_not_utf_8(tmp_path):
+    target = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    write(target)
+    assert [entry.name for entry in os.scandir(os.fsencode(tmp_path))] == [b"caf\xe9.csv"]
+    target.unlink()
+    target.mkdir()
+    with pytest.raises(TableError, match=r"caf\\udce9\.csv' is not one"):
+        write(target)
+
+
+# What a killed run has left
+
+ORPHANS = [".out.csv.abcdefgh.part.csv", ".out.csv.a_0z9y8x.part.csv"]
+OTHERS = [
+    ".out.csv.notes.part.csv",  # no name that we give
+    ".out.csv.ABCDEFGH.part.csv",
+    ".out.parquet.abcdefgh.part.parquet",
+    "out.csv.abcdefgh.part.csv",
+]
+
+
+def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
+    for name in [*ORPHANS, *OTHERS]:
+        (tmp_path / name).write_text("half")
+    write(tmp_path / "out.csv")
+    assert names(tmp_path) == sorted([*OTHERS, "out.csv"])
+
+
+def test_a_folder_or_a_link_named_like_an_orphan_is_left(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ORPHANS[0]).mkdir()
+    (tmp_path / ORPHANS[1]).symlink_to(tmp_path / "mine")
+    write(tmp_path / "out.csv")
+    assert names(tmp_path) == sorted([*ORPHANS, "mine", "out.csv"])
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from microagg.tables.atomic import replacing
+
+with replacing(Path(sys.argv[1])) as part:
+    part.write_text("theirs")
+    print(part.name, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_the_file_of_another_run_is_left_until_that_run_is_killed(tmp_path):
+    target = tmp_path / "out.csv"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, target],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        part = other.stdout.readline().strip()
+        write(target)
+        assert names(tmp_path) == sorted([part, "out.csv"])
+        other.kill()
+    assert names(tmp_path) == sorted([part, "out.csv"])
+    write(target)
+    assert names(tmp_path) == ["out.csv"]
+
+
+def test_the_file_of_another_run_takes_its_name_though_we_wrote_meanwhile(tmp_path):
+    target = tmp_path / "out.csv"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, target],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        other.stdout.readline()
+        write(target)
+        other.communicate("go on\n")
+    assert other.returncode == 0
+    assert target.read_text() == "theirs"
+    assert names(tmp_path) == ["out.csv"]
+
+
+# Several files together
+
+THREE = ["report.json", "report.html", "out.csv"]
+
+
+def write_three(folder: Path, old: str | None = None):
+    if old is not None:
+        for name in THREE:
+            (folder / name).write_text(old)
+    with replacing_all([folder / name for name in THREE]) as parts:
+        for part, name in zip(parts, THREE, strict=True):
+            assert part.suffix == Path(name).suffix
+            part.write_text("new")
+            assert not parts.named
+    return parts
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {p.name: p.read_text() for p in folder.iterdir()}
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_several_files_take_their_names_together(tmp_path, old):
+    assert write_three(tmp_path, old).named
+    assert contents(tmp_path) == dict.fromkeys(THREE, "new")
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), KeyboardInterrupt()])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("fails", range(3))
+def test_all_have_their_names_or_none(tmp_path, monkeypatch, old, error, fails, after):
+    """Fail before or after the renaming of each file, as an interrupt may."""
+    rename = Path.replace
+    calls = []
+
+    def failing(part, target):
+        calls.append(target)
+        if len(calls) == fails + 1 and not after:
+            raise error
+        result = rename(part, target)
+        if len(calls) == fails + 1 and after:
+            raise error
+        return result
+
+    monkeypatch.setattr(Path, "replace", failing)
+    complete = fails == 2 and after
+    kind = TableError if isinstance(error, OSError) and not complete else type(error)
+    with pytest.raises(kind) as caught:
+        write_three(tmp_path, old)
+    if kind is TableError:
+        assert "Permission denied. Nothing was released" in str(caught.value)
+        assert "report.html' or " in str(caught.value)
+    expected = "new" if complete else old
+    assert contents(tmp_path) == ({} if expected is None else dict.fromkeys(THREE, expected))
+
+
+def test_a_file_that_cannot_be_taken_back_is_told(tmp_path, monkeypatch):
+    rename, remove = Path.replace, Path.unlink
+
+    def denied(*_args):
+        raise PermissionError(13, "Permission denied")
+
+    def rename_first(part, target):
+        return rename(part, target) if target.name == THREE[0] else denied()
+
+    def remove_parts(path, missing_ok=False):
+        return remove(path, missing_ok) if ".part" in path.name else denied()
+
+    monkeypatch.setattr(Path, "replace", rename_first)
+    monkeypatch.setattr(Path, "unlink", remove_parts)
+    with pytest.raises(TableError) as caught:
+        write_three(tmp_path)
+    assert re.search(r"All is as it was before but '.*report\.json'", str(caught.value))
+    assert "Nothing was released" not in str(caught.value)
+    assert contents(tmp_path) == {"report.json": "new"}
+
+
+def test_one_target_that_cannot_be_written_leaves_the_others_alone(tmp_path):
+    with (
+        pytest.raises(TableError, match="there is no folder"),
+        replacing_all([tmp_path / "out.csv", tmp_path / "missing" / "report.html"]),
+    ):
+        pytest.fail("the block must not be entered")
+    assert names(tmp_path) == []

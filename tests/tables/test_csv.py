@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import TableError
-from microagg.tables.csv import CsvFormat, read_csv, write_csv
+from microagg.tables.csv import CsvFormat, as_typed, read_csv, write_csv
 
 ODD_TEXTS = [
     "00123",
@@ -37,14 +37,22 @@ ODD_TEXTS = [
 ]
 
 
-def read(path: Path, data: str | bytes, columns=(), **form):
+def read(path: Path, data: str | bytes, **form):
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return read_csv(path, columns, CsvFormat(**form))
+    return read_csv(path, CsvFormat(**form))
 
 
-def through(path: Path, data: str | bytes, columns=(), **form) -> bytes:
-    """Read a file and write it back in the format that was found."""
-    table, found = read(path, data, columns, **form)
+def read_typed(path: Path, data: str | bytes, numbers=(), **form):
+    text, found = read(path, data, **form)
+    return as_typed(text, found.decimal, numbers)
+
+
+def through(path: Path, data: str | bytes, numbers=(), **form) -> bytes:
+    """Read a file, write it back in the format that was found, some columns as numbers."""
+    table, found = read(path, data, **form)
+    typed = as_typed(table, found.decimal)
+    for name in numbers:
+        table = table.set_column(table.column_names.index(name), name, typed[name])
     copy = path.with_name("copy.csv")
     write_csv(table, copy, found)
     return copy.read_bytes()
@@ -61,7 +69,7 @@ def path(tmp_path):
 def test_odd_texts_in_untouched_columns_come_back_to_the_letter(path):
     table = pa.table({"x": list(range(len(ODD_TEXTS))), "text": ODD_TEXTS})
     write_csv(table, path, CsvFormat())
-    again, _ = read_csv(path, ["x"], CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert again["text"].to_pylist() == ODD_TEXTS
     assert again["x"].to_pylist() == list(range(len(ODD_TEXTS)))
 
@@ -82,7 +90,7 @@ def test_any_text_comes_back_to_the_letter(tmp_path_factory, rows, delimiter, ne
     form = CsvFormat(delimiter=delimiter, newline=newline)
     table = pa.table({"one": [a for a, _ in rows], "two": [b for _, b in rows]})
     write_csv(table, path, form)
-    again, found = read_csv(path, (), form)
+    again, found = read_csv(path, form)
     assert again.to_pydict() == table.to_pydict()
     assert found.newline == newline
 
@@ -92,7 +100,7 @@ def test_any_column_names_come_back_without_telling_the_delimiter(tmp_path_facto
     path = tmp_path_factory.mktemp("csv") / "names.csv"
     table = pa.table({name: ["x", "y"] for name in names})
     write_csv(table, path, CsvFormat())
-    again, _ = read_csv(path, (), CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert again.column_names == names
     assert again.to_pydict() == table.to_pydict()
 
@@ -141,7 +149,7 @@ def test_a_lone_column_is_no_matter_of_delimiters(path):
 def test_empty_values_of_a_lone_column_are_kept(path):
     table = pa.table({"x": ["a", "", "b", ""]})
     write_csv(table, path, CsvFormat())
-    again, _ = read_csv(path, (), CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert again.equals(table)
 
 
@@ -278,7 +286,7 @@ def test_doubles_are_written_so_that_they_read_back_bit_for_bit(tmp_path_factory
         repr(v).lower().split("e")[0].strip("-").replace(".", "").strip("0") for v in values
     ]
     assert digits == shortest
-    again, _ = read_csv(path, ["x"], CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert np.array_equal(again["x"].to_numpy().astype(float), values)
 
 
@@ -389,7 +397,7 @@ def test_a_file_of_many_blocks_with_line_ends_in_its_values(path):
     table = pa.table({"x": np.arange(n), "note": note})
     write_csv(table, path, CsvFormat())
     assert path.stat().st_size > 1 << 20
-    again, form = read_csv(path, ["x"], CsvFormat())
+    again, form = read_csv(path, CsvFormat())
     assert again["note"].to_pylist() == note
     assert again["x"].to_pylist() == list(range(n))
     copy = path.with_name("copy.csv")
@@ -400,7 +408,7 @@ def test_a_file_of_many_blocks_with_line_ends_in_its_values(path):
 def test_rows_beyond_one_block_of_writing_stay_in_order(path):
     n = 250_001
     write_csv(pa.table({"x": np.arange(n), "y": np.arange(n) / 4}), path, CsvFormat())
-    again, _ = read_csv(path, ["x", "y"], CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert np.array_equal(again["x"], np.arange(n))
     assert np.array_equal(again["y"], np.arange(n) / 4)
 
@@ -411,7 +419,7 @@ def test_a_value_longer_than_a_block_is_read(path, place):
     rows = {"header": (long, "a", "b"), "first": ("t", long, "b"), "last": ("t", "a", long)}[place]
     table = pa.table({rows[0]: [rows[1], *["x"] * 5, rows[2]], "n": list(range(7))})
     write_csv(table, path, CsvFormat())
-    again, _ = read_csv(path, ["n"], CsvFormat())
+    again, _ = read_csv(path, CsvFormat())
     assert again.to_pydict() == table.to_pydict()
 
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg import InputError, TableError
+from microagg import TableError
 from microagg.tables.csv import CsvFormat
-from microagg.tables.files import kind_of, read_file, write_file
+from microagg.tables.files import FileFormat, kind_of, read_file, write_file
 
 N = 6
 AGE = [30, 31, 34, 61, 65, 66]
@@ -53,9 +53,11 @@ def rich_table() -> pa.Table:
 
 def protect_file(source: Path, target: Path, **settings) -> microagg.Release:
     """As the command does it."""
-    table, form = read_file(source, settings.get("columns"))
-    release = microagg.protect(table, k=3, **settings)
-    release.write(target, form if source.suffix == target.suffix else None)
+    read = read_file(source, settings.get("columns"))
+    changed = settings.get("columns", read.table.column_names)
+    release = microagg.protect(read.to_the_letter(read.table, changed), k=3, **settings)
+    same = source.suffix == target.suffix
+    release.write(target, read.format if same else read.format.for_another(None))
     return release
 
 
@@ -67,7 +69,7 @@ def path(request, tmp_path):
 def test_a_table_comes_back_with_types_nulls_and_metadata(path):
     table = rich_table()
     write_file(table, path)
-    again, _ = read_file(path)
+    again = read_file(path).table
     assert_same(again, table)
 
 
@@ -83,7 +85,7 @@ def test_protecting_a_file_keeps_the_rest_exactly(path):
     write_file(table, path)
     target = path.with_name(f"safe{path.suffix}")
     protect_file(path, target, columns=["age"])
-    safe, _ = read_file(target)
+    safe = read_file(target).table
     assert_same(safe.drop_columns("age"), table.drop_columns("age"))
     assert safe.column_names == table.column_names
     assert safe["age"].to_pylist() == pytest.approx([95 / 3] * 3 + [64.0] * 3)
@@ -94,7 +96,7 @@ def test_protecting_a_file_keeps_the_rest_exactly(path):
 def test_rounding_keeps_the_integer_type_in_the_file(path):
     write_file(rich_table().select(["age", "city"]), path)
     protect_file(path, path, round=True)
-    safe, _ = read_file(path)
+    safe = read_file(path).table
     assert safe.schema.field("age").type == pa.int16()
     assert safe["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
 
@@ -124,7 +126,7 @@ def test_dictionaries_that_differ_by_chunk(path):
     chunks = [pa.array(list("aba")).dictionary_encode(), pa.array(list("xyx")).dictionary_encode()]
     table = pa.table({"age": AGE, "city": pa.chunked_array(chunks)})
     write_file(table, path)
-    again, _ = read_file(path)
+    again = read_file(path).table
     assert again["city"].to_pylist() == list("abaxyx")
     assert pa.types.is_dictionary(again["city"].type)
 
@@ -133,7 +135,7 @@ def test_several_row_groups(tmp_path):
     path = tmp_path / "groups.parquet"
     table = pa.table({"age": AGE, "city": list("ABABBA")})
     pq.write_table(table, path, row_group_size=2)
-    assert read_file(path)[0].equals(table)
+    assert read_file(path).table.equals(table)
 
 
 # From one format to another
@@ -155,8 +157,9 @@ def test_csv_to_csv_changes_the_protected_column_only(tmp_path):
     rows = '00{};{};"caf\xe9; ""noir""";1,50\r\n'
     text = "zip;age;note;paid\r\n" + "".join(rows.format(i % 2, a) for i, a in enumerate(AGE))
     source.write_bytes(text.encode("latin-1"))
-    table, form = read_file(source, ["age"], CsvFormat(encoding="latin-1", decimal=","))
-    microagg.protect(table, k=3, columns=["age"]).write(target, form)
+    read = read_file(source, csv=CsvFormat(encoding="latin-1", decimal=","))
+    table = read.to_the_letter(read.table, ["age"])
+    microagg.protect(table, k=3, columns=["age"]).write(target, read.format)
     means = ["31,666666666666668"] * 3 + ["64"] * 3
     expected = "zip;age;note;paid\r\n" + "".join(
         rows.format(i % 2, mean) for i, mean in enumerate(means)
@@ -189,12 +192,12 @@ def test_tsv_means_tabs(tmp_path):
     path = tmp_path / "table.tsv"
     write_file(pa.table({"a": ["x,y"], "b": [1]}), path)
     assert path.read_text() == "a\tb\nx,y\t1\n"
-    assert read_file(path)[0].to_pydict() == {"a": ["x,y"], "b": [1]}
+    assert read_file(path).table.to_pydict() == {"a": ["x,y"], "b": [1]}
 
 
 def test_a_given_delimiter_wins_over_the_ending_tsv(tmp_path):
     path = tmp_path / "table.tsv"
-    write_file(pa.table({"a": ["x"], "b": [1]}), path, CsvFormat(delimiter=";"))
+    write_file(pa.table({"a": ["x"], "b": [1]}), path, FileFormat(CsvFormat(delimiter=";")))
     assert path.read_text() == "a;b\nx;1\n"
 
 
@@ -270,6 +273,5 @@ def test_parquet_with_damaged_pages_raises_no_foreign_error(tmp_path, seed):
 def test_parquet_with_duplicate_names_is_refused(tmp_path):
     path = tmp_path / "twins.parquet"
     pq.write_table(pa.table([AGE, AGE], names=["a", "a"]), path)
-    table, _ = read_file(path)
-    with pytest.raises(InputError, match=r"Column names must differ.*'a' 2 times.*Rename"):
-        microagg.protect(table, k=3)
+    with pytest.raises(TableError, match=r"names must differ; in .*'a' occurs more than once"):
+        read_file(path)

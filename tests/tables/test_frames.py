@@ -164,7 +164,7 @@ def test_pandas_with_odd_names_can_be_written(tmp_path, ending):
     frame = pd.DataFrame({("a", 1): AGE, ("a", 2): AGE, ("b", 1): list("ABABBA")})
     found = microagg.protect(frame, k=3).write(path)
     assert found.holds
-    assert read_file(path)[0].column_names == ["('a', '1')", "('a', '2')", "('b', '1')"]
+    assert read_file(path).table.column_names == ["('a', '1')", "('a', '2')", "('b', '1')"]
     assert found.columns == ["('a', '1')", "('a', '2')"]
 
 

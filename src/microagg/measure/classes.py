@@ -1,27 +1,49 @@
-"""Equivalence classes: records that agree in all of some columns."""
+"""Equivalence classes: records that agree in all of some columns, value by exact value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from microagg.tables.libraries import plain_arrow
 
 __all__ = ["classes", "combine", "count_combinations"]
 
 _LARGEST = 2**62
 
 
-def count_combinations(table: pa.Table, columns: Sequence[Any]) -> Labels:
-    """Count the records of each combination of values that occurs, ascending."""
-    picked = _plain(table, columns)
-    counted = picked.group_by(picked.column_names).aggregate([([], "count_all")])
-    return np.sort(counted["count_all"].to_numpy().astype(np.int64))
+def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels, Labels]:
+    """Count the records and the units of each combination of values that occurs.
+
+    Parameters
+    ----------
+    columns : Arrow arrays of one length. Missing is a value, −0 is 0, every NaN is the same.
+    unit : Arrow array whose distinct values are the units, missing ones all together one;
+        None: every record is one
+
+    >>> import pyarrow as pa
+    >>> age, household = pa.chunked_array([[30, 30, 30, 64]]), pa.chunked_array([[1, 1, 2, 3]])
+    >>> records, units = count_combinations([age], household)
+    >>> sorted(records.tolist()), sorted(units.tolist())
+    ([1, 3], [1, 2])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = [str(j) for j in range(len(columns))]
+    table = pa.table(dict(zip(keys, map(_countable, columns), strict=True)))
+    wanted: list[Any] = [([], "count_all")]
+    if unit is not None:
+        table = table.append_column("unit", _countable(unit))
+        wanted.append(("unit", "count_distinct", pc.CountOptions(mode="all")))
+    counted = table.group_by(keys).aggregate(wanted)
+    records = counted["count_all"].to_numpy().astype(np.int64)
+    if unit is None:
+        return records, records
+    return records, counted["unit_count_distinct"].to_numpy().astype(np.int64)
 
 
 def classes(X: Floats) -> Labels:
@@ -32,9 +54,9 @@ def classes(X: Floats) -> Labels:
     """
     import pyarrow as pa
 
-    table = _plain(pa.table({str(j): column for j, column in enumerate(X.T)}))
-    keys = table.column_names
-    table = table.append_column("row", pa.array(np.arange(len(X))))
+    keys = [str(j) for j in range(X.shape[1])]
+    columns = [_countable(pa.chunked_array([column])) for column in X.T]
+    table = pa.table([*columns, pa.array(np.arange(len(X)))], names=[*keys, "row"])
     rows = table.group_by(keys).aggregate([("row", "list")])["row_list"].combine_chunks()
     sizes = np.diff(rows.offsets.to_numpy())
     labels = np.empty(len(X), dtype=np.int64)
@@ -69,17 +91,19 @@ def _dense(labels: Labels) -> Labels:
     return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _plain(table: pa.Table, columns: Sequence[Any] | None = None) -> pa.Table:
-    """Pick columns, name them by number, and make −0 and 0 one value."""
+def _countable(column: Any) -> Any:
+    """Bring equal values of an Arrow array into one form, in which arrow counts them as one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    picked = table if columns is None else table.select([str(name) for name in columns])
-    return pa.table(
-        {
-            str(j): pc.add(column.cast(pa.float64()), 0.0)
-            if pa.types.is_floating(column.type)
-            else column
-            for j, column in enumerate(picked.columns)
-        }
-    )
+    column = plain_arrow(column)
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in column.chunks]
+        return _countable(pa.chunked_array(chunks, type=kind.storage_type))
+    if pa.types.is_dictionary(kind):  # each chunk may have a dictionary of its own
+        return column.cast(kind.value_type)
+    if pa.types.is_floating(kind):
+        doubles = pc.add(column.cast(pa.float64()), 0.0)  # −0 becomes 0
+        return pc.if_else(pc.is_nan(doubles), float("nan"), doubles)  # of all NaN, one
+    return column

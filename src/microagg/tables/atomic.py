@@ -1,16 +1,33 @@
-"""Writing a file so that its name only ever stands for something complete."""
+"""Writing files so that a name only ever stands for something complete.
+
+Several files can take their names together: none does before all are complete, and when one
+cannot, those that did are taken back.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from microagg.errors import TableError, shown
 
-__all__ = ["check_target", "replacing", "sha256"]
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["Parts", "check_target", "replacing", "replacing_all", "sha256"]
+
+
+class Parts(list[Path]):
+    """Temporary files, in the order of the files that they are to become."""
+
+    named = False  # whether they have taken their names, all of them
 
 
 @contextmanager
@@ -22,31 +39,143 @@ def replacing(target: Path) -> Iterator[Path]:
     When the block raises, the temporary file is removed and ``target`` is as it was
     before, be it absent or the very input of the run.
     """
-    target = Path(os.path.realpath(target))  # a link keeps pointing to where it does
-    check_target(target)
+    with replacing_all([target]) as parts:
+        yield parts[0]
+
+
+@contextmanager
+def replacing_all(targets: Sequence[Path]) -> Iterator[Parts]:
+    """Yield temporary paths beside several targets, which take their names when the block succeeds.
+
+    They do so in the order given, each at once, after all are safely on the disk. When the block
+    raises, or a later one cannot take its name, all targets are as they were before: what an
+    earlier one replaced is put back, for which it is copied first. So the largest file goes last.
+
+    Whoever catches an interrupt sees from ``parts.named`` whether the files are there.
+    """
+    targets = [_real(target) for target in targets]  # a link stays a link
+    for target in targets:
+        check_target(target)
+    parts = Parts()
+    with ExitStack() as held:
+        try:
+            for target in targets:
+                _remove_orphans(target)
+                parts.append(held.enter_context(_part_beside(target)))
+            yield parts
+            for part, target in zip(parts, targets, strict=True):
+                with part.open("rb+") as written:
+                    os.fsync(written.fileno())
+                part.chmod(_mode_for(target))
+            backups = [_backup(target, held) for target in targets[:-1]]
+        except OSError as error:
+            raise _cannot_write(targets, error) from error
+        _take_names(parts, targets, backups)
+
+
+def _real(target: Path) -> Path:
     try:
+        return Path(os.path.realpath(target))
+    except ValueError:  # a zero byte in the name, which is refused with all other bad names
+        return target
+
+
+def _take_names(parts: Parts, targets: list[Path], backups: list[Path | None]) -> None:
+    """Rename all, or none."""
+    try:
+        for part, target in zip(parts, targets, strict=True):
+            part.replace(target)
+        parts.named = True
+    except BaseException as error:  # Ctrl-C too
+        # What was renamed is told by what is no longer there, even between two steps.
+        renamed = [j for j, part in enumerate(parts) if not part.exists()]
+        if len(renamed) == len(parts):
+            parts.named = True
+            raise
+        left = []
+        for j in renamed:
+            backup = backups[j]
+            try:
+                if backup is None:
+                    targets[j].unlink()
+                else:
+                    backup.replace(targets[j])
+            except OSError:
+                left.append(targets[j])
+        if isinstance(error, OSError) or left:
+            raise _cannot_write(targets, error, left) from error
+        raise
+
+
+def _backup(target: Path, held: ExitStack) -> Path | None:
+    """Copy what a target stands for now, to put it back if need be."""
+    if not target.exists():
+        return None
+    copy = held.enter_context(_part_beside(target))
+    shutil.copyfile(target, copy)
+    copy.chmod(_mode_for(target))
+    return copy
+
+
+@contextmanager
+def _part_beside(target: Path) -> Iterator[Path]:
+    """Make a temporary file that is locked as long as its maker lives, and removed at the end."""
+    while True:
         handle, name = tempfile.mkstemp(
-            prefix=f".{target.name[:30]}.", suffix=f".part{target.suffix}", dir=target.parent
+            prefix=_start_of_part(target), suffix=f".part{target.suffix}", dir=target.parent
         )
-    except OSError as error:
-        raise _cannot_write(target, error) from None
-    os.close(handle)
+        _lock(handle)
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)  # another run took it for an orphan before it was locked
     part = Path(name)
     try:
         yield part
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        part.chmod(_mode_for(target))
-        part.replace(target)
-    except OSError as error:
-        raise _cannot_write(target, error) from error
     finally:
         part.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _start_of_part(target: Path) -> str:
+    return f".{target.name[:30]}."
+
+
+def _lock(handle: int, wait: bool = True) -> bool:
+    """Lock an open file until it is closed; False: another process has, or locks do not exist."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _remove_orphans(target: Path) -> None:
+    """Remove temporary files for this target whose maker was killed: nobody holds their lock."""
+    random = r"[a-z0-9_]{8}"  # as tempfile makes them
+    start, end = _start_of_part(target), f".part{target.suffix}"
+    orphan = re.compile(re.escape(start) + random + re.escape(end), re.DOTALL)
+    for entry in os.listdir(target.parent):
+        if orphan.fullmatch(entry):
+            path = target.parent / entry
+            # What cannot be opened or removed is left, as it was left before.
+            with contextlib.suppress(OSError):
+                handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if _lock(handle, wait=False) and os.path.samestat(
+                        os.fstat(handle), os.lstat(path)
+                    ):
+                        path.unlink()
+                finally:
+                    os.close(handle)
 
 
 def check_target(target: Path) -> None:
     """Refuse a place where no file can be made, before any work is done for it."""
     try:
+        if "\0" in str(target):
+            raise OSError(0, "the name holds a zero byte")
         if target.exists() and not target.is_file():
             raise TableError(
                 f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
@@ -57,7 +186,7 @@ def check_target(target: Path) -> None:
         if not os.access(target.parent, os.W_OK):
             raise PermissionError(0, "the folder is not writable")
     except OSError as error:
-        raise _cannot_write(target, error) from None
+        raise _cannot_write([target], error) from None
 
 
 def sha256(path: Path) -> str:
@@ -77,9 +206,16 @@ def _mode_for(target: Path) -> int:
     return 0o666 & ~umask
 
 
-def _cannot_write(target: Path, error: OSError) -> TableError:
-    reason = error.strerror or str(error)
-    return TableError(
-        f"Cannot write {shown(str(target), limit=300)}: {reason}. Nothing was released; choose a "
-        "folder that exists, is writable and has room."
+def _cannot_write(
+    targets: Sequence[Path], error: BaseException, left: Sequence[Path] = ()
+) -> TableError:
+    """Say what could not be written, and what there is nevertheless."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    paths = " or ".join(shown(str(target), limit=300) for target in targets)
+    there = " and ".join(shown(str(target), limit=300) for target in left)
+    fact = (
+        f"All is as it was before but {there}; remove that yourself"
+        if left
+        else "Nothing was released; choose a folder that exists, is writable and has room"
     )
+    return TableError(f"Cannot write {paths}: {reason}. {fact}.")

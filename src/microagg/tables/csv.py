@@ -1,8 +1,7 @@
 """CSV, read as text so that what is not protected is written back to the letter.
 
-Only the columns to protect are turned into numbers: a postal code 00123, an amount
-1.50 or an id of 25 digits in any other column comes out as it went in. Blank lines are
-skipped, as most programs do.
+A postal code 00123, an amount 1.50 or an id of 25 digits comes out as it went in. What numbers
+the text stands for is told by ``as_typed``. Blank lines are skipped, as most programs do.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 import codecs
 import csv
 import dataclasses
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,13 +25,19 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from microagg.errors import TableError, listed, shown
+from microagg.tables.frames import MISSING_WORDS, reads_as_number
+from microagg.tables.libraries import plain_arrow
 
-__all__ = ["CsvFormat", "read_csv", "write_csv"]
+__all__ = ["CsvFormat", "as_typed", "read_csv", "refuse_equal_names", "write_csv"]
 
 _DELIMITERS = ",;\t|"
-_MISSING = pa.array(["", ".", "NA", "N/A", "NaN", "nan", "NULL", "null"])
+_MISSING = pa.array(MISSING_WORDS)
 _HEAD_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
+_LARGEST_BLOCK = 2**31 - 2
 _MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like the mark of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -67,38 +73,66 @@ class CsvFormat:
                 "Files with decimal commas usually have the delimiter ; ."
             )
         if self.encoding is not None:
-            try:
-                "".encode(self.encoding)
-            except (LookupError, ValueError):
-                raise TableError(
-                    f"The encoding {shown(self.encoding)} is not known; try utf-8, latin-1 or cp1252."
-                ) from None
+            _check_encoding(self.encoding)
 
 
-def read_csv(
-    path: Path, columns: Iterable[str] | None, form: CsvFormat
-) -> tuple[pa.Table, CsvFormat]:
-    """Read a CSV file with a header line.
+def _check_encoding(encoding: str) -> None:
+    """Refuse what is no encoding of text, sign by sign.
 
-    ``columns`` (None: all) become numbers where they can; everything else stays text.
+    Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
+    text each sign of ASCII takes one unit, after a byte order mark in some.
+    """
+    signs = "".join(map(chr, range(32, 127))) + "\t\r\n"
+    n = len(signs)
+    try:
+        encoded = signs.encode(encoding)
+        plain = encoded.decode(encoding) == signs
+    except (LookupError, ValueError):
+        encoded, plain = b"", False
+    if not plain or len(encoded) not in (n, n + 3, 2 * n, 2 * n + 2, 4 * n, 4 * n + 4):
+        raise TableError(
+            f"The encoding must be one of text files; {shown(encoding)} is not known as such. Try utf-8, "
+            "latin-1 or cp1252."
+        )
+
+
+def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
+    """Read a CSV file with a header line, every column as text.
+
     Returns the table and the format with what was found out filled in.
     """
     form = _find_out(path, form)
     try:
-        text = _read_text(path, form)
+        return _read_text(path, form), form
     except UnicodeError as error:
         raise _not_in_encoding(path, form, str(error)) from None
-    wanted = text.column_names if columns is None else set(columns)
+
+
+def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.Table:
+    """Turn the columns of a table of text that read as numbers into int64 or double.
+
+    Missing values become null. Codes such as 00123 stay text, except in the columns named in
+    ``numbers``.
+    """
+    named = frozenset(numbers)
+    typed = _in_threads(
+        lambda name, column: _as_numbers(column, decimal, codes_are_text=name not in named),
+        text.column_names,
+        text.columns,
+    )
+    return pa.table(dict(zip(text.column_names, typed, strict=True)))
+
+
+def _in_threads(work: Callable[[str, Any], Any], names: list[str], columns: list[Any]) -> list[Any]:
+    """Work on all columns, a stretch of them in each task: single ones may take microseconds."""
+    tasks = 8 * (os.cpu_count() or 1)
+    bounds = [len(names) * i // tasks for i in range(tasks + 1)]
+
+    def stretch(low: int, high: int) -> list[Any]:
+        return [work(names[j], columns[j]) for j in range(low, high)]
+
     with ThreadPoolExecutor() as pool:
-        parsed = pool.map(
-            lambda name: (
-                _as_numbers(text[name], form.decimal, codes_are_text=columns is None)
-                if name in wanted
-                else text[name]
-            ),
-            text.column_names,
-        )
-        return pa.table(dict(zip(text.column_names, parsed, strict=True))), form
+        return [result for some in pool.map(stretch, bounds[:-1], bounds[1:]) for result in some]
 
 
 def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
@@ -125,12 +159,7 @@ def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
 def _read_text(path: Path, form: CsvFormat) -> pa.Table:
     """Read all columns as text."""
     names, lines, empty = _read_header(path, form)
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise TableError(
-            f"Column names must differ; in {shown(str(path), 300)} {listed(repeated)} occurs more than "
-            "once. Rename the columns."
-        )
+    refuse_equal_names(path, names)
     if empty:
         _refuse_broken_rows(path, form)
         return pa.table({name: pa.array([], pa.string()) for name in names})
@@ -142,12 +171,22 @@ def _read_text(path: Path, form: CsvFormat) -> pa.Table:
         _refuse_broken_rows(path, form)
         # What is left is a value longer than a block.
         try:
-            table = _parse(path, form, names, lines, block=min(path.stat().st_size, 2**31 - 2))
+            table = _parse(path, form, names, lines, block=min(path.stat().st_size, _LARGEST_BLOCK))
         except pa.ArrowInvalid:
             raise TableError(f"Cannot read {shown(str(path), 300)} as CSV: {error}.") from None
     if "\n" in table.column(table.num_columns - 1)[-1].as_py():
         _refuse_broken_rows(path, form)  # a quote never closed swallows the rest of the file
     return table
+
+
+def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise TableError(
+            f"Column names must differ; in {shown(str(path), 300)} {listed(repeated)} occurs more than "
+            "once. Rename the columns."
+        )
 
 
 def _read_header(path: Path, form: CsvFormat) -> tuple[list[str], int, bool]:
@@ -179,16 +218,20 @@ def _parse(
     path: Path, form: CsvFormat, names: list[str], lines: int, block: int | None = None
 ) -> pa.Table:
     encoding = "utf-8" if form.encoding == "utf-8-sig" else form.encoding  # arrow skips the mark
-    return pacsv.read_csv(
-        path,
-        read_options=pacsv.ReadOptions(
-            encoding=encoding, column_names=names, skip_rows=lines, block_size=block
-        ),
-        parse_options=pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
-        convert_options=pacsv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-        ),
-    )
+    if block is None:  # a hundred rows or more, lest wide tables fall into many pieces
+        block = min(max(_BLOCK_BYTES, 100 * sum(map(len, names))), _LARGEST_BLOCK)
+    # Arrow itself opens no file whose name is not UTF-8.
+    with path.open("rb") as file:
+        return pacsv.read_csv(
+            file,
+            read_options=pacsv.ReadOptions(
+                encoding=encoding, column_names=names, skip_rows=lines, block_size=block
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        )
 
 
 def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
@@ -202,13 +245,13 @@ def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
                     raise TableError(
                         f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
                         f"{columns} columns, but line {start} has {len(row)} "
-                        f"field{'s' * (len(row) != 1)}. Mend that line, or give the right --delimiter."
+                        f"field{'s' * (len(row) != 1)}. Fix that line, or give the right --delimiter."
                     )
                 start = reader.line_num + 1
     except csv.Error as error:
         raise TableError(
             f"A quote that opens a field must close at its end; in {shown(str(path), 300)} that fails "
-            f"in the record that begins on line {start} ({error}). Mend that line."
+            f"in the record that begins on line {start} ({error}). Fix that line."
         ) from None
 
 
@@ -221,6 +264,9 @@ def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
 
 def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa.ChunkedArray:
     """Turn a text column into int64 or double, missing values to null; text stays text."""
+    first = _first_present(text)
+    if first is None or not reads_as_number(first.replace(decimal, ".")):
+        return text  # found out at once for most columns of text
     numbers = pc.utf8_trim_whitespace(text)
     if decimal == ",":
         if pc.any(pc.match_substring(numbers, ".")).as_py():
@@ -230,16 +276,27 @@ def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa
     code = r"^0[\dxX]" if codes_are_text else r"^[-+]?0[xX]"
     if pc.any(pc.match_substring_regex(numbers, code)).as_py():
         return text
-    parsed = _cast(numbers)
+    kinds = [pa.int64()] * first.lstrip("+-").isdecimal() + [pa.float64()]
+    parsed = _cast(numbers, kinds)
     if parsed is None:
         missing = pc.is_in(numbers, value_set=_MISSING)
-        numbers = pc.if_else(missing, pa.scalar(None, pa.string()), numbers)
-        parsed = _cast(numbers) if numbers.null_count < len(numbers) else None
+        parsed = _cast(pc.if_else(missing, pa.scalar(None, pa.string()), numbers), kinds)
     return text if parsed is None else parsed
 
 
-def _cast(numbers: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    for kind in (pa.int64(), pa.float64()):
+def _first_present(text: pa.ChunkedArray) -> str | None:
+    """Return the first cell that is not missing, without outer blanks; None if all are."""
+    start, rows = 0, 10
+    while start < len(text):
+        for cell in text.slice(start, rows).to_pylist():
+            if cell.strip() not in MISSING_WORDS:
+                return str(cell.strip())
+        start, rows = start + rows, 10_000
+    return None
+
+
+def _cast(numbers: pa.ChunkedArray, kinds: list[pa.DataType]) -> pa.ChunkedArray | None:
+    for kind in kinds:
         try:
             return pc.cast(numbers, kind)
         except pa.ArrowInvalid:
@@ -282,19 +339,16 @@ def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
     header = pa.chunked_array([pa.array(table.column_names, pa.large_string())])
     names = _quoted(header, _DELIMITERS + delimiter, alone)  # whatever one takes for a delimiter
     yield (delimiter.join(names.to_pylist()) + form.newline).encode()
-    with ThreadPoolExecutor() as pool:
-        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-            rows = table.slice(start, _ROWS_AT_ONCE)
-            texts = list(
-                pool.map(
-                    lambda name, column: _as_text(name, column, form, alone),
-                    rows.column_names,
-                    rows.columns,
-                )
-            )
-            lines = _joined(*texts, between=delimiter)
-            for chunk in _joined(lines, _text(""), between=form.newline).chunks:
-                yield _content(chunk)
+    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+        rows = table.slice(start, _ROWS_AT_ONCE)
+        texts = _in_threads(
+            lambda name, column: _as_text(name, column, form, alone),
+            rows.column_names,
+            rows.columns,
+        )
+        lines = _joined(*texts, between=delimiter)
+        for chunk in _joined(lines, _text(""), between=form.newline).chunks:
+            yield _content(chunk)
 
 
 def _content(lines: pa.Array) -> pa.Buffer:
@@ -314,10 +368,10 @@ def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedAr
 
 
 def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+    column = plain_arrow(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     try:
         if pa.types.is_duration(kind) or isinstance(kind, pa.BaseExtensionType):
             raise pa.ArrowInvalid("would become a bare number")

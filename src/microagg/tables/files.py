@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import stat
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 from microagg.errors import TableError, shown
-from microagg.tables.csv import CsvFormat, read_csv, write_csv
+from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_names, write_csv
+from microagg.tables.layouts import ArrowLayout, ParquetLayout
+from microagg.tables.libraries import pandas_notes
 
-__all__ = ["CsvFormat", "kind_of", "read_file", "write_file"]
+__all__ = ["CsvFormat", "FileFormat", "Source", "kind_of", "read_file", "write_file"]
 
 _KINDS = {
     ".csv": "csv",
@@ -25,6 +31,58 @@ _KINDS = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is written: each kind of file uses its own part of this."""
+
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    parquet: ParquetLayout = field(default_factory=ParquetLayout)
+    arrow: ArrowLayout = field(default_factory=ArrowLayout)
+
+    def for_another(self, csv: CsvFormat | None) -> FileFormat:
+        """Return the format for a file of another ending: what was found in a CSV file is left out."""
+        return dataclasses.replace(self, csv=csv or CsvFormat())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read.
+
+    Attributes
+    ----------
+    as_written : Arrow table; of a CSV file, every column as the text that stands in it
+    format : what was found out about the file, for writing it back in the same way
+    numbers : columns of a CSV file that are numbers even if they look like codes
+    """
+
+    as_written: pa.Table = field(repr=False)
+    format: FileFormat
+    kind: str
+    numbers: frozenset[str] = frozenset()
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The typed table: columns of a CSV file that read as numbers are int64 or double."""
+        if self.kind != "csv":
+            return self.as_written
+        return as_typed(self.as_written, self.format.csv.decimal, self.numbers)
+
+    def to_the_letter(self, table: pa.Table, changed: Iterable[str]) -> pa.Table:
+        """Return ``table``, which has the records of this one, with all columns as written but some.
+
+        >>> text = pa.table({"zip": ["00123"], "paid": ["1.50"]})
+        >>> source = Source(text, FileFormat(), "csv")
+        >>> released = pa.table({"zip": ["00123"], "paid": [1.5]})
+        >>> source.to_the_letter(released, changed=[])["paid"].to_pylist()
+        ['1.50']
+        """
+        if self.kind != "csv":
+            return table
+        kept = frozenset(self.as_written.column_names).difference(changed)
+        pairs = zip(table.column_names, table.columns, strict=True)
+        return pa.table({n: self.as_written[n] if n in kept else column for n, column in pairs})
 
 
 def kind_of(path: Path) -> str:
@@ -39,46 +97,94 @@ def kind_of(path: Path) -> str:
 
 
 def read_file(
-    path: Path, columns: Iterable[str] | None = None, csv: CsvFormat | None = None
-) -> tuple[pa.Table, CsvFormat]:
-    """Read a table; of a CSV file, ``columns`` (None: all) become numbers where they can.
+    path: Path, numbers: Collection[str] | None = None, csv: CsvFormat | None = None
+) -> Source:
+    """Read a table.
 
-    Returns the table and the CSV format to write it back with.
+    Parameters
+    ----------
+    path : CSV, Parquet or Arrow file
+    numbers : columns of a CSV file that are numbers even if they look like codes, such as 00123
+    csv : delimiter, encoding and decimal sign of a CSV file, where they are known
     """
-    if path.is_dir():
-        raise TableError(f"{shown(str(path), 300)} is a folder; name one file.")
-    csv = csv_format(path, csv)
+    _refuse_what_is_no_file(path)
+    csv = _csv_format(path, csv)
     kind = kind_of(path)
     try:
         if kind == "csv":
-            return read_csv(path, columns, csv)
-        if kind == "parquet":
-            with pq.ParquetFile(path) as file:
-                return file.read(), csv
-        return feather.read_table(path, memory_map=False), csv
+            table, csv = read_csv(path, csv)
+            return Source(table, FileFormat(csv), kind, frozenset(numbers or ()))
+        read = _read_parquet if kind == "parquet" else _read_arrow
+        table, form = read(path)
+    except (TableError, MemoryError):
+        raise
+    except OSError as error:
+        if error.strerror:
+            raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
+        raise _incomplete(path, kind, error) from None
+    except Exception as error:  # whatever a decoder says of foreign bytes
+        raise _incomplete(path, kind, error) from None
+    refuse_equal_names(path, table.column_names)
+    return Source(table, dataclasses.replace(form, csv=csv), kind)
+
+
+def _read_parquet(path: Path) -> tuple[pa.Table, FileFormat]:
+    # Arrow itself opens no file whose name is not UTF-8.
+    with path.open("rb") as file, pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+        form = FileFormat(parquet=ParquetLayout.of(parquet.metadata))
+        return _sound(parquet.read()), form
+
+
+def _read_arrow(path: Path) -> tuple[pa.Table, FileFormat]:
+    with path.open("rb") as file:
+        table = _sound(feather.read_table(file))
+        return table, FileFormat(arrow=ArrowLayout.of(file))
+
+
+def _sound(table: pa.Table) -> pa.Table:
+    """Check all that would otherwise end in a crash when the values are used."""
+    table.validate(full=True)
+    for column in table.schema:
+        _ = column.name, str(column.type)  # must be text
+    pandas_notes(table.schema)
+    return table
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Refuse folders, pipes, sockets and devices, which may never end."""
+    try:
+        mode = path.stat().st_mode
     except FileNotFoundError:
         raise TableError(f"There is no file {shown(str(path), 300)}.") from None
-    except pa.ArrowException as error:
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TableError(f"Cannot read {shown(str(path), 300)}: {reason}.") from None
+    if stat.S_ISDIR(mode):
+        raise TableError(f"{shown(str(path), 300)} is a folder; name one file.")
+    if not stat.S_ISREG(mode):
         raise TableError(
-            f"{shown(str(path), 300)} is no complete {kind} file: {_first_line(error)}. "
-            "Check that it was copied whole and that its ending fits its content."
-        ) from None
-    except OSError as error:
-        raise TableError(
-            f"Cannot read {shown(str(path), 300)}: {error.strerror or _first_line(error)}."
-        ) from None
+            f"A table is read from an ordinary file; {shown(str(path), 300)} is a pipe, a socket or a "
+            "device. Copy what comes from it into a file first."
+        )
 
 
-def write_file(table: pa.Table, path: Path, csv: CsvFormat | None = None) -> None:
-    """Write a table in the format that the ending of the name tells."""
-    kind = kind_of(path)
+def _incomplete(path: Path, kind: str, error: BaseException) -> TableError:
+    return TableError(
+        f"{shown(str(path), 300)} is no complete {kind} file: {_first_line(error)}. "
+        "Check that it was copied whole and that its ending fits its content."
+    )
+
+
+def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) -> None:  # noqa: A002
+    """Write a table in the format that the ending of the name tells, laid out as ``format`` says."""
+    kind, form = kind_of(path), format or FileFormat()
     try:
         if kind == "csv":
-            write_csv(table, path, csv_format(path, csv))
-        elif kind == "parquet":
-            pq.write_table(table, path)
-        else:
-            feather.write_feather(table, path)
+            write_csv(table, path, _csv_format(path, form.csv))
+            return
+        layout: Any = form.parquet if kind == "parquet" else form.arrow
+        with path.open("wb") as file:
+            layout.write(table, file)
     except pa.ArrowException as error:
         raise TableError(
             f"The table does not fit into a {kind} file: {_first_line(error)}. "
@@ -86,7 +192,7 @@ def write_file(table: pa.Table, path: Path, csv: CsvFormat | None = None) -> Non
         ) from None
 
 
-def csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:
+def _csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:
     """Complete a CSV format by what the ending .tsv says."""
     csv = csv or CsvFormat()
     if path.suffix.lower() == ".tsv" and csv.delimiter is None:
@@ -95,4 +201,5 @@ def csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return line if line.isprintable() and len(line) <= 300 else type(error).__name__

@@ -1,23 +1,56 @@
-"""Data frames of pandas, polars and pyarrow: the only place that knows them.
+"""Data frames of pandas, polars and pyarrow, as microagg sees them.
 
 Frames come in as the caller has them and go out as the same type, with index, order and
-untouched columns as they were. narwhals speaks to all of them.
+untouched columns as they were. narwhals recognises them and speaks to columns that are no numbers;
+``libraries.py`` knows how each library stores numbers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.groups import Floats, Labels
+from microagg.tables.libraries import library_of, pandas_notes
 
-__all__ = ["Frame", "check_finite", "is_frame"]
+__all__ = ["MISSING_WORDS", "Frame", "OddCells", "check_finite", "is_frame", "reads_as_number"]
+
+# What stands for a missing value in a text column.
+MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 # Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
 _LARGEST_EXACT_INTEGER = 2**53
+
+_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)$"
+reads_as_number = re.compile(_NUMBER, re.ASCII).match
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """Cells of a column of numbers stored as text that are neither numbers nor missing."""
+
+    row: int | None  # of the first, from 0; None: there is none, and still the column is text
+    count: int
+    decimal_comma: bool  # whether most of them are numbers with a decimal comma
+
+    def in_words(self) -> str:
+        """Where the cells are, without what is in them.
+
+        >>> OddCells(row=6, count=1, decimal_comma=False).in_words()
+        'one odd cell in row 7'
+        """
+        if self.row is None:
+            return "numbers stored as text"
+        if self.decimal_comma:
+            return f"decimal commas, the first in row {self.row + 1}"
+        if self.count == 1:
+            return f"one odd cell in row {self.row + 1}"
+        return f"{self.count} odd cells, the first in row {self.row + 1}"
 
 
 def is_frame(data: Any) -> bool:
@@ -65,20 +98,34 @@ class Frame:
             )
         self.native = native
         self._wrapped: nw.DataFrame[Any] = wrapped
+        self._library = library_of(wrapped.implementation)
         self.names: list[Any] = list(wrapped.columns)
         self._position = {name: j for j, name in enumerate(self.names)}
+        self._columns: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self._wrapped)
 
     def _column(self, name: Any) -> Any:
-        return self._wrapped[:, self._position[name]]
+        """Return a column as its library has it, but for encodings of numbers, looked up once."""
+        if name not in self._columns:
+            self._columns[name] = self._library.column(self.native, self._position[name])
+        return self._columns[name]
+
+    def _series(self, name: Any) -> Any:
+        """Return a column as narwhals wraps it."""
+        import narwhals as nw
+
+        return nw.from_native(self._column(name), series_only=True)
 
     def index_columns(self) -> list[str]:
         """Columns of an Arrow table in which pandas keeps the index of its frame."""
-        schema = getattr(self.native, "schema", None)
-        described = getattr(schema, "pandas_metadata", None) or {}
-        return [name for name in described.get("index_columns", ()) if isinstance(name, str)]
+        import pyarrow as pa
+
+        if not isinstance(self.native, pa.Table):
+            return []
+        notes = pandas_notes(self.native.schema)
+        return [name for name in notes.get("index_columns", ()) if isinstance(name, str)]
 
     def index_singles_out(self, share: float) -> bool:
         """Whether at least this share of the row labels of a pandas frame are distinct.
@@ -99,27 +146,32 @@ class Frame:
             return False
 
     def is_numeric(self, name: Any) -> bool:
-        """Whether a column holds numbers (truth values are none)."""
-        return bool(self._column(name).dtype.is_numeric())
+        """Whether a column holds numbers, however they are stored (truth values are none)."""
+        return self._library.kind(self._column(name)) is not None
 
     def is_integer(self, name: Any) -> bool:
         """Whether a column holds whole numbers by its type."""
-        return bool(self._column(name).dtype.is_integer())
+        return self._library.kind(self._column(name)) == "integer"
 
     def values(self, name: Any) -> Floats:
         """Values of a numeric column as doubles; anything but finite numbers is refused."""
-        import narwhals as nw
-
-        column = self._column(name)
-        self._refuse_other_kinds(name, column)
-        missing = column.is_null().to_numpy()
-        if missing.any():
-            raise missing_values(missing, name)
-        if column.dtype in (nw.Int128, nw.UInt128):
-            column = column.cast(nw.Float64())  # numpy has no such integers
-        values = np.asarray(column.to_numpy(), dtype=np.float64)
+        if not self.is_numeric(name):
+            raise self._not_numbers(name)
+        values = self._library.doubles(self._column(name))
         check_finite(values, name)
         return values
+
+    def arrow_column(self, name: Any) -> Any:
+        """Return a column of any type as an Arrow array with exactly the values it has."""
+        import pyarrow as pa
+
+        try:
+            return self._library.arrow(self._column(name))
+        except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            raise InputError(
+                f"The values of a column must have one type that files know; column {shown(name)} holds "
+                f"others ({_fault_in_words(error)}). Convert it or leave it out."
+            ) from None
 
     def levels(self, name: Any) -> tuple[Labels, list[Any]]:
         """Number the distinct values of a column of any type: the number of each record, the values.
@@ -127,13 +179,12 @@ class Frame:
         Numbers are in ascending order, other values by first appearance; missing is a value, None,
         and comes last.
         """
-        column = self._column(name)
-        if column.dtype.is_numeric():
-            numbers = np.asarray(column.to_numpy(), dtype=np.float64)
+        if self.is_numeric(name):
+            numbers = self._library.doubles(self._column(name))
             found, codes = np.unique(numbers, return_inverse=True)
             levels = [None if np.isnan(value) else value for value in found.tolist()]
             return codes.reshape(-1).astype(np.int64), levels
-        values = column.to_list()
+        values = self._series(name).to_list()
         if any(isinstance(value, list | dict) for value in values):
             values = [None if value is None else repr(value) for value in values]
         number = {value: i for i, value in enumerate(dict.fromkeys(values))}
@@ -142,50 +193,73 @@ class Frame:
         rank = {value: i for i, value in enumerate(sorted(number, key=number.__getitem__))}
         return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
 
-    def _refuse_other_kinds(self, name: Any, column: Any) -> None:
-        """Explain why a column that is not numeric cannot be averaged."""
+    def kind_in_words(self, name: Any) -> str:
+        """What a column holds, for messages: text, truth values, categories, dates or times, …."""
         import narwhals as nw
 
-        dtype = column.dtype
-        if dtype.is_numeric():
-            return
-        row, way_out = 0, "Leave it out of the columns to protect, or turn it into numbers first."
+        if self.is_numeric(name):
+            return "numbers"
+        dtype = self._series(name).dtype
+        if dtype == nw.String:
+            return "text"
+        if dtype == nw.Boolean:
+            return "truth values"
+        if dtype in (nw.Categorical, nw.Enum):
+            return "categories"
         if dtype.is_temporal():
-            kind = "dates or times"
-        elif dtype == nw.Boolean:
-            kind = "truth values"
-        else:
-            kind = _kind_in_words(column)
-            row = next((i for i, v in enumerate(column.to_list()) if not _reads_as_number(v)), -1)
-            if row < 0:
-                kind = f"numbers stored as {kind}"
-                row, way_out = 0, "Convert it to a numeric type first."
-        first = column[row : row + 1].to_list()
-        fact = f" (row {row + 1} is {shown(first[0])}; the first record is row 1)" if first else ""
-        if first and "," in str(first[0]) and _reads_as_number(str(first[0]).replace(",", ".")):
+            return "dates or times"
+        native = self._column(name)
+        return f"values of type {getattr(native, 'dtype', None) or native.type}"
+
+    def _not_numbers(self, name: Any) -> InputError:
+        """Explain why a column that is not numeric cannot be averaged."""
+        kind, odd = self.kind_in_words(name), self.odd_numbers(name)
+        way_out = "Leave it out of the columns to protect, or turn it into numbers first."
+        if odd is not None and odd.row is None:
+            kind, way_out = f"numbers stored as {kind}", "Convert it to a numeric type first."
+        elif odd is not None:
+            kind = f"{kind} ({odd.in_words()}; the first record is row 1)"
+        if odd is not None and odd.decimal_comma:
             way_out = "If the comma is a decimal sign, say so: --decimal , for a CSV file."
-        raise InputError(
-            f"Columns to work on must hold numbers; column {shown(name)} holds {kind}{fact}. {way_out}"
+        return InputError(
+            f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
         )
 
-    def first_not_a_number(self, name: Any) -> int | None:
-        """Row of the first odd value of a text column that mostly holds numbers; else None.
+    def odd_numbers(self, name: Any) -> OddCells | None:
+        """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
         Such a column was probably meant as numbers. Codes, digits of one common length, were not.
         """
         import narwhals as nw
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        column = self._column(name)
-        if column.dtype not in (nw.String, nw.Object):
+        if self.is_numeric(name):
             return None
-        head = column.head(1000).to_list()
-        texts = [str(value).replace(",", ".") for value in head]
-        numbers = [_reads_as_number(text) for text in texts]
-        lengths = {len(text) for text in texts if text.isdigit()}
-        if 2 * sum(numbers) <= len(head) or (len(lengths) == 1 and all(map(str.isdigit, texts))):
+        series = self._series(name)
+        if series.dtype not in (nw.String, nw.Object):
             return None
-        plain = (i for i, value in enumerate(head) if not _reads_as_number(value))
-        return next(plain, 0)
+        head = _texts(series.head(1000))
+        with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
+        if not head or 2 * with_comma <= len(head):
+            return None
+        if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
+            return None
+        if series.dtype == nw.String:
+            cells = self.arrow_column(name).cast(pa.large_string())
+        else:
+            values = zip(series.to_list(), series.is_null().to_list(), strict=True)
+            cells = pa.array([None if null else str(value) for value, null in values])
+        cells = pc.utf8_trim_whitespace(cells)
+        missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
+        odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))
+        odd = pc.fill_null(odd, False)
+        count = pc.sum(odd).as_py() or 0
+        if not count:
+            return OddCells(None, 0, False)
+        pointed = pc.replace_substring(pc.filter(cells, odd), ",", ".", max_replacements=1)
+        explained = pc.sum(pc.match_substring_regex(pointed, _NUMBER)).as_py()
+        return OddCells(pc.index(odd, True).as_py(), count, 2 * explained > count)
 
     def check_roundable(self, name: Any, values: Floats) -> None:
         """Refuse to round a column whose whole numbers are too large for doubles."""
@@ -197,7 +271,7 @@ class Frame:
 
     def singles_out(self, name: Any, share: float) -> bool:
         """Whether at least this share of a column's values, missing ones aside, are distinct."""
-        column = self._column(name).drop_nulls()
+        column = self._series(name).drop_nulls()
         if len(column) < 2:
             return False
         try:
@@ -209,39 +283,27 @@ class Frame:
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.
 
-        Float columns keep their width; integer columns become float64, except
-        those in ``whole``, whose values are whole numbers and which keep their type.
+        Float columns keep their width and decimal ones their scale, to which values are rounded;
+        integer columns become float64, except those in ``whole``, whose values are whole numbers and
+        which keep their type. NaN stands for a missing value. Numbers in a dictionary, in runs, sparse
+        or as categories come out as plain columns.
         """
-        import narwhals as nw
-        import pyarrow as pa
+        kept = frozenset(whole)
+        new = {
+            self._position[name]: self._library.like(values, self._column(name), name in kept)
+            for name, values in columns.items()
+        }
+        return self._library.replace(self.native, new)
 
-        double = nw.Float64()
-        new = {}
-        for name, values in columns.items():
-            dtype = self._column(name).dtype
-            kept = dtype if dtype.is_float() or name in whole else double
-            # An empty column tells the type in the words of its library, such as Float64 or
-            # double[pyarrow] of pandas.
-            new[name] = values, kept, self._column(name).head(0).cast(kept).to_native()
-        if self._wrapped.implementation.is_pandas_like():
-            result = self.native.copy(deep=False)  # keeps index, attributes and any kind of names
-            for name, (values, _, empty) in new.items():
-                series = type(empty)(values, index=result.index).astype(empty.dtype)
-                result.isetitem(self._position[name], series)
-            return result
-        if isinstance(self.native, pa.Table):
-            table = self.native
-            for name, (values, _, empty) in new.items():
-                field = table.schema.field(self._position[name]).with_type(empty.type)
-                array = pa.array(values).cast(empty.type)
-                table = table.set_column(self._position[name], field, array)
-            return _with_true_pandas_types(table)
-        backend = self._wrapped.implementation
-        series = (
-            nw.new_series(name, values, double, backend=backend).cast(kept)
-            for name, (values, kept, _) in new.items()
-        )
-        return self._wrapped.with_columns(*series).to_native()
+    def _misfit(self) -> str:
+        """Name the first column that no file takes."""
+        for name in self.names:
+            try:
+                self.arrow_column(name)
+                str(name).encode()
+            except (InputError, UnicodeError):
+                return f"column {shown(name)}"
+        return "the index"
 
     def to_arrow(self, unnamed_index: bool = True) -> Any:
         """As a pyarrow table; an index of pandas becomes columns where it holds information.
@@ -259,12 +321,13 @@ class Frame:
                 keep = None if unnamed_index or named else False
                 table = pa.Table.from_pandas(self.native, preserve_index=keep)
             elif nw.Object in self._wrapped.schema.values():
-                raise TypeError("Python objects have no place in a file")
+                raise TypeError
             else:
                 table = self._wrapped.to_arrow()
-        except (pa.ArrowException, OverflowError, TypeError) as error:
+        except (pa.ArrowException, UnicodeError, OverflowError, TypeError) as error:
             raise TableError(
-                f"The frame cannot be written: {error}. Give each column one type that files know."
+                f"Each column of a file has one type that files know; {self._misfit()} has not "
+                f"({_fault_in_words(error)}). Convert it or drop it before writing."
             ) from None
         names = table.column_names
         if len(set(names)) < len(names):
@@ -275,31 +338,20 @@ class Frame:
         return table
 
 
-def _with_true_pandas_types(table: Any) -> Any:
-    """Mend what pandas noted about types in an Arrow table whose columns have changed theirs."""
-    import json
-
-    described = table.schema.pandas_metadata
-    if not described:
-        return table
-    for column in described["columns"]:
-        if column["field_name"] in table.column_names:
-            kind = str(table.schema.field(column["field_name"]).type)
-            if kind == "double" and column["pandas_type"] != "float64":
-                column.update(pandas_type="float64", numpy_type="float64", metadata=None)
-    metadata = {**table.schema.metadata, b"pandas": json.dumps(described).encode()}
-    return table.replace_schema_metadata(metadata)
+def _texts(series: Any) -> list[str]:
+    """Cells as text without outer blanks, but for missing ones."""
+    values = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    texts = (str(value).strip() for value, null in values if not null)
+    return [text for text in texts if text not in MISSING_WORDS]
 
 
-def _kind_in_words(column: Any) -> str:
-    import narwhals as nw
-
-    if column.dtype == nw.String:
-        return "text"
-    if column.dtype in (nw.Categorical, nw.Enum):
-        return "categories"
-    native = column.to_native()
-    return f"values of type {getattr(native, 'dtype', None) or native.type}"
+def _fault_in_words(error: BaseException) -> str:
+    """Say why values have no place in a file; what a library says may quote them."""
+    if isinstance(error, UnicodeError):
+        return "text with half of a surrogate pair, which is no sign"
+    if isinstance(error, OverflowError):
+        return "a number too large for its type"
+    return "objects or values of several types"
 
 
 def check_finite(values: Floats, name: object) -> None:
@@ -325,11 +377,3 @@ def missing_values(mask: Any, name: object) -> InputError:
 
 def _first_row(mask: Any) -> str:
     return f"the first in row {int(np.argmax(mask)) + 1} (the first record is row 1)"
-
-
-def _reads_as_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True

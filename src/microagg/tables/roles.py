@@ -67,12 +67,15 @@ def warn_of_identifiers(frame: Frame, untouched: Iterable[Any]) -> list[Any]:
 def warn_of_numbers_as_text(frame: Frame, untouched: Iterable[Any]) -> None:
     """Warn of columns left as they were only because of a few values that are no numbers."""
     for name in untouched:
-        row = frame.first_not_a_number(name)
-        if row is not None:
+        odd = frame.odd_numbers(name)
+        if odd is not None:
+            hint = (
+                " If the comma is a decimal sign, say so: --decimal ," if odd.decimal_comma else ""
+            )
             warnings.warn(
                 f"Column {shown(name)} was left as in the original, since it holds text, but most of "
-                f"its values read as numbers (not so in row {row + 1}; the first record is row 1). If "
-                "it is a quantity, mend it and protect it too; name the columns to protect to go "
+                f"its values read as numbers ({odd.in_words()}; the first record is row 1).{hint} If "
+                "it is a quantity, fix it and protect it too; name the columns to protect to go "
                 "without this warning.",
                 DisclosureRiskWarning,
                 stacklevel=3,
