@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
@@ -24,8 +25,8 @@ _FOLDER = Path(
 )
 
 
-def reference_data(name: str) -> np.ndarray:
-    """A reference data set with the columns that the literature uses, or a skip with its reason.
+def reference_table(name: str) -> pa.Table:
+    """A reference data set with all its columns, or a skip with its reason.
 
     On the machines that decide about a change a missing data set is a failure.
     """
@@ -35,7 +36,12 @@ def reference_data(name: str) -> np.ndarray:
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    table = pacsv.read_csv(path)
+    return pacsv.read_csv(path)
+
+
+def reference_data(name: str) -> np.ndarray:
+    """The columns of a reference data set that the literature uses."""
+    table = reference_table(name)
     if name == "eia":
         table = table.drop_columns(["UTILNAME", "STATE", "YEAR", "MONTH"])
     return np.column_stack([column.to_numpy().astype(float) for column in table.columns])
@@ -44,3 +50,8 @@ def reference_data(name: str) -> np.ndarray:
 @pytest.fixture
 def reference():
     return reference_data
+
+
+@pytest.fixture(name="reference_table")
+def whole_reference():
+    return reference_table

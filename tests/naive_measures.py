@@ -144,3 +144,79 @@ def dominance(protected, magnitude):
         sizes = [abs(magnitude[i]) for i in rows]
         found.append(max(sizes) / sum(sizes) if sum(sizes) else 0.0)
     return found
+
+
+def known_linkage(original, protected, known):
+    """Compare every original record with the protected ones of equal known values, one by one."""
+    units = [sd(column) or math.inf for column in columns(original)]
+    total = 0.0
+    for i, row in enumerate(original):
+        distances = {
+            j: math.dist([a / s for a, s in zip(row, units, strict=True)],
+                         [b / s for b, s in zip(other, units, strict=True)])
+            for j, other in enumerate(protected)
+            if known[j] == known[i]
+        }  # fmt: skip
+        nearest = [j for j, d in distances.items() if d <= min(distances.values()) * (1 + 1e-9)]
+        total += (i in nearest) / len(nearest)
+    return total / len(original)
+
+
+def class_sizes(protected, *known):
+    """Records in the class of each record."""
+    keys = [(tuple(row), *values) for row, *values in zip(protected, *known, strict=True)]
+    counts = Counter(keys)
+    return [counts[key] for key in keys]
+
+
+def below(protected, k, *known):
+    """Share of records in classes of fewer than k."""
+    return sum(size < k for size in class_sizes(protected, *known)) / len(protected)
+
+
+def bins(values):
+    """The bin of each number among ten of about equally many records, by its mean rank."""
+    present = [v for v in values if v is not None]
+    found = []
+    for value in values:
+        if value is None:
+            found.append(None)
+        else:
+            lower = sum(v < value for v in present)
+            same = sum(v == value for v in present)
+            found.append((10 * (2 * lower + same)) // (2 * len(present)))
+    return found
+
+
+def frequent_levels(values):
+    """Values that are not among the most frequent are put together."""
+    counts = Counter(values)
+    kept, covered = [], 0
+    for value in sorted(counts, key=lambda v: (-counts[v], v is not None, v or 0)):
+        if len(kept) < 9 and covered < 0.8 * len(values):
+            kept.append(value)
+        covered += counts[value]
+    return [("kept", v) if v in kept else "rest" for v in values]
+
+
+def homogeneous(labels, values, k):
+    """Share of groups with one value, and with fewer than k distinct ones; None is never equal."""
+    distinct = []
+    for group in set(labels):
+        held = [v for label, v in zip(labels, values, strict=True) if label == group]
+        distinct.append(len(set(held) - {None}) + held.count(None))
+    return sum(d == 1 for d in distinct) / len(distinct), sum(d < k for d in distinct) / len(
+        distinct
+    )
+
+
+def rank_correlation(x, y):
+    """Spearman's, from mean ranks, where x is there."""
+    rows = [(a, b) for a, b in zip(x, y, strict=True) if a is not None]
+
+    def mean_ranks(values):
+        return [
+            sum(v < value for v in values) + sum(v == value for v in values) / 2 for value in values
+        ]
+
+    return correlation(mean_ranks([a for a, _ in rows]), mean_ranks([b for _, b in rows]))
