@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -14,8 +15,6 @@ import pytest
 from typer.testing import CliRunner
 
 from microagg.cli.main import _whole_numbers, app
-
-COMMAND = [sys.executable, "-m", "microagg", "compare"]
 
 
 @pytest.fixture
@@ -124,28 +123,52 @@ def test_ranges_of_k():
     assert _whole_numbers("3, 5,10-12") == [3, 5, 10, 11, 12]
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path):
-    """A first Ctrl-C ends the trials, with all that was finished by then."""
-    rng = np.random.default_rng(0)
-    table = tmp_path / "table.parquet"
-    pd.DataFrame(rng.normal(size=(20_000, 6)), columns=list("abcdef")).to_parquet(table)
-    report = tmp_path / "map.html"
-    process = subprocess.Popen(
-        [*COMMAND, table, "-m", "z-score,diameter", "-k", "3", "--budget", "500", "--json"]
-        + ["--report", report],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for line in process.stderr:
-        if line.startswith("trying"):
-            break
-    time.sleep(20)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    found = json.loads(out)
+def press_ctrl_c(monkeypatch, times, first="mst"):
+    """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
+    trials = sys.modules["microagg.trials"]
+    real = trials.partition
+    finished = threading.Event()
+
+    def work(X, k, *, method, progress=None, **settings):
+        if progress is not None and method == "mdav":
+            finished.wait(60)
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.5)
+            for _ in range(3000):
+                time.sleep(0.01)
+                progress(1)
+        found = real(X, k, method=method, progress=progress, **settings)
+        if progress is not None and method == first:
+            threading.Timer(0.5, finished.set).start()
+        return found
+
+    monkeypatch.setattr(trials, "partition", work)
+    if first is None:
+        finished.set()
+
+
+def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 1)
+    report = survey.with_name("map.html")
+    done = run(survey, "-m", "mst,mdav", "-k", 3, "--report", report, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
     assert found["stopped"] is True
     assert [cell["problem"] for cell in found["cells"]] == [None, "not finished: stopped"]
-    assert "Partial results, since it was stopped" in err
+    assert "partial Partial results, since it was stopped: 1 of 2 choices" in said(done)
     assert "Partial results, since it was stopped" in report.read_text()
+
+
+def test_a_second_ctrl_c_ends(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 2)
+    done = run(survey, "-m", "mst,mdav", "-k", 3)
+    assert done.exit_code == 130
+    assert done.stdout == ""
+
+
+def test_ctrl_c_before_anything_is_done_ends(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 1, first=None)
+    done = run(survey, "-m", "mdav", "-k", 3)
+    assert done.exit_code == 130
+    assert "Interrupted: nothing was written" in said(done)
