@@ -311,10 +311,10 @@ def _methods(methods: Any, n_columns: int) -> list[str]:
     if methods is None:
         return list(FAST)
     if isinstance(methods, str) and methods == "all":
-        fit = [method for method in registered() if n_columns == 1 or not method.one_column]
+        fit = [m for m in registered() if n_columns == 1 or not m.one_column]
         # What proves optimality takes all the time that it gets.
-        fit.sort(key=lambda method: (method.name not in FAST, method.proves))
-        return [method.name for method in fit]
+        others = sorted((m for m in fit if m.name not in FAST), key=lambda m: m.proves)
+        return [*FAST, *(m.name for m in others)]
     several = isinstance(methods, Iterable) and not isinstance(methods, str)
     chosen = [find(name) for name in (methods if several else [methods])]
     if not chosen:

@@ -1,4 +1,4 @@
-"""measure, compare and --report as their users call them."""
+"""measure and --report as their users call them."""
 
 from __future__ import annotations
 
@@ -122,40 +122,6 @@ def test_codes_named_as_columns_are_numbers(tmp_path):
         (tmp_path / f"{name}.csv").write_text("x\n" + "\n".join(values) + "\n")
     done = run("measure", tmp_path / "a.csv", tmp_path / "b.csv", "-c", "x", "--json", "--quiet")
     assert json.loads(done.stdout)["risk"]["smallest_class"] == 2
-
-
-def test_compare_prints_a_table_and_an_answer(files):
-    folder, *_ = files
-    done = run(
-        *["compare", folder / "survey.csv", "--k", "3,5", "--methods", "mdav,auto"],
-        *["-c", "income,age", "--max-loss", 50, "--report", folder / "map.html"],
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 5
-    assert "choose" in done.stderr
-    assert "meets the target" in done.stderr
-    assert "Risk–utility map" in (folder / "map.html").read_text()
-    twin = json.loads((folder / "map.json").read_text())
-    assert twin["repeat"]["words"][:3] == ["microagg", "compare", str(folder / "survey.csv")]
-    done = run("compare", folder / "survey.csv", "-k", "3", "-m", "mdav", "--json", "--quiet")
-    found = json.loads(done.stdout)
-    assert found["cells"][0]["method"] == "mdav"
-    assert found["suggestion"]["cell"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--k", "3,x"], "whole numbers separated by commas"),
-        (["--max-linkage", 20], "For 20 % write 0.2"),
-        (["--methods", "magic"], "method='magic' is not known"),
-        (["--public"], "say where to write it with --report"),
-        (["--report", "x.pdf"], "does not end in .html"),
-    ],
-)
-def test_wrong_use_of_compare(files, arguments, message):
-    folder, *_ = files
-    assert message in refused("compare", folder / "survey.csv", *arguments)
 
 
 def test_protect_writes_the_evidence(files):

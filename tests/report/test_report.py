@@ -324,6 +324,7 @@ def test_a_report_of_a_comparison(frame, tmp_path):
     assert twin["comparison"]["cells"][0]["information_loss"] == found.cells[0].information_loss
     found.report(tmp_path / "p.html", public=True)
     assert json.loads((tmp_path / "p.json").read_text())["public"] is True
+    assert "Public report" in (tmp_path / "p.html").read_text()
 
 
 def test_many_columns(tmp_path, monkeypatch):

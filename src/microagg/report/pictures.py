@@ -7,6 +7,7 @@ formulas. The same data give the same picture, byte for byte.
 from __future__ import annotations
 
 import io
+import itertools
 import logging
 import re
 import warnings
@@ -194,74 +195,152 @@ def intervals(name: str, by_sd: dict[str, float], by_rank: dict[str, float]) -> 
     return out[0]
 
 
+_LEGEND_COLUMNS = 3
+_RING = 190  # area of the circle around the choice, in square points
+_LABEL = 8  # size of the labels in points
+# Directions in which a label may stand off its point, and how far, the best first.
+_SIDES = ((1, 1), (-1, -1), (1, -1), (-1, 1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_GAPS = (2, 6, 11, 17, 24)  # points between a marker and its label
+_NEAR = 6  # from here on a line leads from the label to its point
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+
 def risk_utility_map(
     name: str, cells: list[dict[str, Any]], guess: float, chosen: Any = None
 ) -> str:
     """Loss to the right, linkage upwards: the nearer to the corner at the bottom left, the better."""
     done = [cell for cell in cells if cell["problem"] is None]
-    with _drawing(name, 4.8, 3.2) as (_, axes, out):
-        front = sorted(
-            (cell["information_loss"], cell["record_linkage"])
-            for cell in done
-            if cell["on_frontier"]
-        )
-        axes.plot(
-            [x for x, _ in front], [100 * y for _, y in front], color=GREY, linewidth=1, zorder=1
-        )
-        tried = list(dict.fromkeys(cell["method"] for cell in done))
+    tried = list(dict.fromkeys(cell["method"] for cell in done))
+    legend_rows = -(-len(tried) // _LEGEND_COLUMNS) if len(tried) > 1 else 0
+    with _drawing(name, 4.8, 3.2 + 0.17 * legend_rows) as (figure, axes, out):
+        front = sorted(_place(cell) for cell in done if cell["on_frontier"])
+        axes.plot([x for x, _ in front], [y for _, y in front], color=GREY, linewidth=1, zorder=1)
         colours = mpl.colormaps["tab10" if len(tried) <= 10 else "tab20"](range(20))
         markers = "osD^v<>pPX*hd"
         for m, method in enumerate(tried):
             mine = [cell for cell in done if cell["method"] == method]
             axes.scatter(
-                [cell["information_loss"] for cell in mine],
-                [100 * cell["record_linkage"] for cell in mine],
-                color=colours[m % len(colours)],
+                [_place(cell)[0] for cell in mine],
+                [_place(cell)[1] for cell in mine],
+                color=colours[m % (10 if len(tried) <= 10 else 20)],
                 marker=markers[m % len(markers)],
-                s=[46 if cell["on_frontier"] else 22 for cell in mine],
+                s=[_area(cell) for cell in mine],
                 alpha=0.9,
                 label=method,
                 zorder=2,
             )
-        _label_points(axes, done, tried)
-        if chosen is not None:
-            for cell in done:
-                if (cell["method"], cell["k"]) == chosen:
-                    axes.scatter(
-                        cell["information_loss"],
-                        100 * cell["record_linkage"],
-                        s=190,
-                        facecolors="none",
-                        edgecolors="black",
-                        zorder=3,
-                    )
+        circled = [cell for cell in done if (cell["method"], cell["k"]) == chosen]
+        for cell in circled:
+            axes.scatter(*_place(cell), s=_RING, facecolors="none", edgecolors="black", zorder=3)
         axes.axhline(100 * guess, color=GREY, linestyle=":", linewidth=1)
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.margins(0.08)
+        axes.set_xlim(0, 1.08 * max((_place(cell)[0] for cell in done), default=0) or 1)
+        axes.set_ylim(0, 1.12 * max((_place(cell)[1] for cell in done), default=0) or 1)
         axes.set_xlabel("information loss in % (less is better)")
         axes.set_ylabel("records linked in % (less is better)")
-        if len(tried) > 1:
-            axes.legend(frameon=False, fontsize=8, ncols=1 + len(tried) // 9)
+        if legend_rows:
+            figure.legend(
+                loc="outside lower center",
+                frameon=False,
+                fontsize=8,
+                ncols=_LEGEND_COLUMNS,
+                columnspacing=1.2,
+                handletextpad=0.2,
+                labelspacing=0.3,
+            )
+        _label_points(figure, axes, done, front, circled, everything=len(tried) == 1)
     return out[0]
 
 
-def _label_points(axes: Any, done: list[dict[str, Any]], tried: list[str]) -> None:
-    """Write k beside the points of the frontier, one label a place."""
-    taken: list[tuple[float, float]] = []
-    width = max((cell["information_loss"] for cell in done), default=1) or 1
-    height = max((cell["record_linkage"] for cell in done), default=1) or 1
-    for cell in sorted(done, key=lambda cell: not cell["on_frontier"]):
-        if len(tried) > 1 and not cell["on_frontier"]:
+def _place(cell: dict[str, Any]) -> tuple[float, float]:
+    return cell["information_loss"], 100 * cell["record_linkage"]
+
+
+def _area(cell: dict[str, Any]) -> int:
+    return 46 if cell["on_frontier"] else 22
+
+
+def _label_points(
+    figure: Figure,
+    axes: Any,
+    done: list[dict[str, Any]],
+    front: list[tuple[float, float]],
+    circled: list[dict[str, Any]],
+    *,
+    everything: bool,
+) -> None:
+    """Write k beside the points of the frontier, clear of all points, of the line and of each other.
+
+    A point with no free place near it goes without: the table beside the map has its k.
+    """
+    figure.draw_without_rendering()  # only now is it known where the axes are
+
+    def points(place: tuple[float, float]) -> tuple[float, float]:
+        x, y = axes.transData.transform(place) * 72 / figure.dpi
+        return float(x), float(y)
+
+    def around(place: tuple[float, float], area: float) -> Box:
+        (x, y), half = points(place), area**0.5 / 2
+        return x - half, y - half, x + half, y + half
+
+    taken = [around(_place(cell), _area(cell)) for cell in done]
+    taken += [around(_place(cell), _RING) for cell in circled]
+    taken += _along([points(place) for place in front])
+    frame = tuple(side * 72 / figure.dpi for side in axes.bbox.extents)
+    for cell in done:
+        if not (cell["on_frontier"] or everything):
             continue
-        x, y = cell["information_loss"] / width, cell["record_linkage"] / height
-        if any(abs(x - a) < 0.05 and abs(y - b) < 0.05 for a, b in taken):
-            continue
-        taken.append((x, y))
-        axes.annotate(
-            f"k={cell['k']}",
-            (cell["information_loss"], 100 * cell["record_linkage"]),
-            xytext=(6, 5),
-            textcoords="offset points",
-            fontsize=8,
+        text = f"k={cell['k']}"
+        own = around(_place(cell), _RING if cell in circled else _area(cell))
+        free = (
+            (gap, box)
+            for gap in _GAPS
+            for box in (_beside(own, side, gap, text) for side in _SIDES)
+            if _within(box, frame) and not any(_overlap(box, other) for other in taken)
         )
+        gap, box = next(free, (0, None))
+        if box is None:
+            continue
+        taken.append(box)
+        x, y = points(_place(cell))
+        axes.annotate(
+            text,
+            _place(cell),
+            xytext=((box[0] + box[2]) / 2 - x, (box[1] + box[3]) / 2 - y),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=_LABEL,
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6}
+            if gap >= _NEAR
+            else None,
+        ).set_in_layout(False)
+
+
+def _beside(own: Box, side: tuple[int, int], gap: float, text: str) -> Box:
+    """Give the box of a label that stands off a marker to one side."""
+    width, height = 0.66 * _LABEL * len(text), 1.1 * _LABEL
+    left = {1: own[2] + gap, -1: own[0] - gap - width, 0: (own[0] + own[2] - width) / 2}[side[0]]
+    bottom = {1: own[3] + gap, -1: own[1] - gap - height, 0: (own[1] + own[3] - height) / 2}[
+        side[1]
+    ]
+    return left, bottom, left + width, bottom + height
+
+
+def _along(line: list[tuple[float, float]]) -> list[Box]:
+    """Cover a line by small boxes."""
+    found = []
+    for (a, b), (c, d) in itertools.pairwise(line):
+        steps = max(int(max(abs(c - a), abs(d - b)) / 2), 1)
+        for t in np.linspace(0, 1, steps + 1):
+            x, y = a + t * (c - a), b + t * (d - b)
+            found.append((x - 0.5, y - 0.5, x + 0.5, y + 0.5))
+    return found
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _within(box: Box, frame: tuple[float, ...]) -> bool:
+    return frame[0] <= box[0] and frame[1] <= box[1] and box[2] <= frame[2] and box[3] <= frame[3]

@@ -1,0 +1,174 @@
+"""compare as its users call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from microagg.cli.main import _whole_numbers, app
+
+
+@pytest.fixture
+def survey(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.lognormal(8, 1, 80), "age": rng.integers(18, 90, 80)})
+    table.to_csv(tmp_path / "survey.csv", index=False)
+    return tmp_path / "survey.csv"
+
+
+def run(*arguments):
+    """Run within this process, which is quicker."""
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+
+
+def said(done):
+    return " ".join(done.stderr.split())
+
+
+def test_it_announces_prints_a_table_and_answers(survey, monkeypatch):
+    report = survey.with_name("map.html")
+    words = [str(survey), "--k", "3-5", "--methods", "mdav,mst", "-c", "income,age"]
+    monkeypatch.setattr(sys, "argv", ["microagg", "compare", *words])
+    done = run(*words, "--budget", 50, "--report", report)
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 1 + 6
+    assert "trying 2 methods × 3 k, at most 50 s; Ctrl-C ends it" in said(done)
+    assert "choose No target was given" in said(done)
+    assert "At equal k, less loss comes with more linkage" in said(done)
+    page, twin = report.read_text(), json.loads(report.with_suffix(".json").read_text())
+    assert "Risk–utility map" in page
+    assert "At equal k, less loss comes with more linkage" in page
+    assert twin["repeat"]["words"][:3] == ["microagg", "compare", str(survey)]
+
+
+def test_five_fast_methods_by_default(survey):
+    done = run(survey, "-k", "3", "--json")
+    found = json.loads(done.stdout)
+    assert "trying 5 methods × 1 k, at most 60 s" in said(done)
+    assert found["methods"] == ["auto", "mdav", "mst", "kmeans-merge", "v-mdav"]
+    assert found["suggestion"]["cell"] is None
+    assert found["meets"] is None
+    assert found["partial"] is None
+
+
+def test_a_target_that_is_met(survey):
+    done = run(survey, "-m", "mdav", "--max-loss", 50, "--json", "-q")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    assert found["meets"] is True
+    assert found["suggestion"]["cell"]["information_loss"] <= 50
+    assert found["suggestion"]["cell"]["k"] > 10  # searched beyond those listed
+    assert found["k"] == [3, 5, 10]
+
+
+def test_a_target_that_no_choice_meets(survey):
+    done = run(survey, "-m", "mdav", "--max-loss", 1, "--max-linkage", 0.01, "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["meets"] is False
+    assert "None of the" in said(done)
+    assert "The least loss has mdav with k = 3" in said(done)
+
+
+def test_what_did_not_fit_the_budget_is_shown(survey):
+    done = run(survey, "-k", 3, "-m", "mdav", "--budget", 1e-9)
+    assert "not tried: out of time" in " ".join(done.stdout.split())
+    assert "partial Partial results, since time was over: 1 of 1 choices were not tried" in said(
+        done
+    )
+
+
+def test_the_public_report_has_no_folder_and_no_hash(survey):
+    report = survey.with_name("public.html")
+    done = run(survey, "-k", 3, "-m", "mdav", "--report", report, "--public")
+    assert done.exit_code == 0
+    for path in (report, report.with_suffix(".json")):
+        assert "survey" not in path.read_text()
+        assert str(survey.parent) not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", "3,x"], "whole numbers or ranges separated by commas"),
+        (["--k", ""], "whole numbers or ranges separated by commas"),
+        (["--k", "5-3"], "whole numbers or ranges separated by commas"),
+        (["--k", "-3"], "whole numbers or ranges separated by commas"),
+        (["--k", "0"], "whole number of at least 1; got 0"),
+        (["--k", "500"], "k=500 needs at least 500 records; the table has 80"),
+        (["--budget", "0"], "a number of seconds above 0"),
+        (["--max-linkage", 20], "For 20 % write 0.2"),
+        (["--methods", "magic"], "method='magic' is not known"),
+        (["--methods", "simple"], "is for one column"),
+        (["--public"], "say where to write it with --report"),
+        (["--report", "x.pdf"], "does not end in .html"),
+    ],
+)
+def test_wrong_use(survey, arguments, message):
+    done = run(survey, *arguments)
+    assert done.exit_code == 2, done.output
+    assert message in said(done)
+
+
+def test_ranges_of_k():
+    assert _whole_numbers("3, 5,10-12") == [3, 5, 10, 11, 12]
+
+
+def press_ctrl_c(monkeypatch, times, first="mst"):
+    """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
+    trials = sys.modules["microagg.trials"]
+    real = trials.partition
+    finished = threading.Event()
+
+    def work(X, k, *, method, progress=None, **settings):
+        if progress is not None and method == "mdav":
+            finished.wait(60)
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.5)
+            for _ in range(3000):
+                time.sleep(0.01)
+                progress(1)
+        found = real(X, k, method=method, progress=progress, **settings)
+        if progress is not None and method == first:
+            threading.Timer(0.5, finished.set).start()
+        return found
+
+    monkeypatch.setattr(trials, "partition", work)
+    if first is None:
+        finished.set()
+
+
+def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 1)
+    report = survey.with_name("map.html")
+    done = run(survey, "-m", "mst,mdav", "-k", 3, "--report", report, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["stopped"] is True
+    assert [cell["problem"] for cell in found["cells"]] == [None, "not finished: stopped"]
+    assert "partial Partial results, since it was stopped: 1 of 2 choices" in said(done)
+    assert "Partial results, since it was stopped" in report.read_text()
+
+
+def test_a_second_ctrl_c_ends(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 2)
+    done = run(survey, "-m", "mst,mdav", "-k", 3)
+    assert done.exit_code == 130
+    assert done.stdout == ""
+
+
+def test_ctrl_c_before_anything_is_done_ends(survey, monkeypatch):
+    press_ctrl_c(monkeypatch, 1, first=None)
+    done = run(survey, "-m", "mdav", "-k", 3)
+    assert done.exit_code == 130
+    assert "Interrupted: nothing was written" in said(done)
