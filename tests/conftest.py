@@ -24,8 +24,8 @@ _FOLDER = Path(
 )
 
 
-def reference_data(name: str) -> np.ndarray:
-    """A reference data set with the columns that the literature uses, or a skip with its reason.
+def reference_file(name: str) -> Path:
+    """The file of a reference data set, or a skip with its reason.
 
     On the machines that decide about a change a missing data set is a failure.
     """
@@ -35,7 +35,12 @@ def reference_data(name: str) -> np.ndarray:
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    table = pacsv.read_csv(path)
+    return path
+
+
+def reference_data(name: str) -> np.ndarray:
+    """A reference data set with the columns that the literature uses."""
+    table = pacsv.read_csv(reference_file(name))
     if name == "eia":
         table = table.drop_columns(["UTILNAME", "STATE", "YEAR", "MONTH"])
     return np.column_stack([column.to_numpy().astype(float) for column in table.columns])
