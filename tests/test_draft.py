@@ -141,7 +141,7 @@ def test_the_draft_is_a_plan_with_a_reason_for_each_column():
     plan = draft(frame, k=4)
     assert plan.blocks[0].columns == ("income",)
     assert plan.k == 4
-    assert not (plan.drop or plan.renumber or plan.confidential)
+    assert (plan.drop, plan.renumber, plan.confidential) == ((), (), ())
     assert list(plan.notes) == list(frame)
     assert "60 missing" in plan.notes["debt"]
     text = plan.to_toml()

@@ -43,10 +43,10 @@ Looks = Literal[
 ]
 Kind = Literal["number", "integer", "boolean", "nominal", "date"]
 
-_FEW = 12  # up to so many distinct whole numbers may be codes or small counts
-_MANY = 30  # from so many records on, a shape of the values is no accident
+_FEW = 12  # distinct whole numbers that may be codes or small counts, at most
+_MANY = 30  # records from which on a shape of the values is no accident
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
-_SPREAD = 20  # the largest body is not so many times as heavy as the mean one
+_SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _SHOWN = 12  # columns named in the message that finds no quantity
 
 

@@ -20,8 +20,7 @@ __all__ = ["Numbers", "Profile", "Texts", "profiles"]
 
 Type = Literal["number", "truth", "date", "text", "nested"]
 
-# So many texts are looked at to see what they are written like.
-_SAMPLE = 1000
+_SAMPLE = 1000  # texts that are looked at to see how they are written
 _SINGLE_PRECISION = 1e-7
 _DOUBLE_PRECISION = 1e-12
 _FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
