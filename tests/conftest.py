@@ -25,8 +25,8 @@ _FOLDER = Path(
 )
 
 
-def reference_table(name: str) -> pa.Table:
-    """A reference data set with all its columns, or a skip with its reason.
+def reference_file(name: str) -> Path:
+    """The file of a reference data set, or a skip with its reason.
 
     On the machines that decide about a change a missing data set is a failure.
     """
@@ -36,7 +36,12 @@ def reference_table(name: str) -> pa.Table:
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    return pacsv.read_csv(path)
+    return path
+
+
+def reference_table(name: str) -> pa.Table:
+    """A reference data set with all its columns."""
+    return pacsv.read_csv(reference_file(name))
 
 
 def reference_data(name: str) -> np.ndarray:

@@ -10,7 +10,7 @@ Rules are asked in order and the first that answers decides. Reasons hold counts
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,10 +43,10 @@ Looks = Literal[
 ]
 Kind = Literal["number", "integer", "boolean", "nominal", "date"]
 
-_FEW = 12  # up to so many distinct whole numbers may be codes or small counts
-_MANY = 30  # from so many records on, a shape of the values is no accident
+_FEW = 12  # distinct whole numbers that may be codes or small counts, at most
+_MANY = 30  # records from which on a shape of the values is no accident
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
-_SPREAD = 20  # the largest body is not so many times as heavy as the mean one
+_SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _SHOWN = 12  # columns named in the message that finds no quantity
 
 
@@ -124,8 +124,8 @@ class _Column:
     profile: Profile
     words: tuple[str, ...]
 
-    def named(self, known: Any) -> bool:
-        return any(word in known for word in self.words)
+    def named(self, *known: Container[str]) -> bool:
+        return any(word in those for those in known for word in self.words)
 
     @property
     def last(self) -> str:
@@ -221,7 +221,7 @@ def _calendar(column: _Column, numbers: Numbers) -> Guess | None:
     many = column.profile.present >= 20
     named_year = column.named(say.YEAR)
     if (named_year and ((low >= 1000 and high <= 2200) or (low >= 40 and high <= 99))) or (
-        many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE | say.COUNT)
+        many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
     ):
         return _left("date", "integer", f"Years, {words}", _DATE)
     ends = [say.PARTS_OF_DATES[word] for word in column.words if word in say.PARTS_OF_DATES]
@@ -259,9 +259,7 @@ def _identifiers(column: _Column, numbers: Numbers) -> Guess | None:
         fact = "none twice"
         if numbers.consecutive and from_the_start and present >= 5:
             fact = "one for each record without a gap"
-        elif numbers.rising and (
-            present >= 100 or (present >= _MANY and numbers.straight > 0.99)
-        ):
+        elif numbers.rising and (present >= 100 or (present >= _MANY and numbers.straight > 0.99)):
             fact = "none twice and rising from row to row"
         elif present >= _MANY and from_the_start and numbers.high < 1.5 * present:
             fact = "none twice, from the first on with few gaps"
@@ -321,12 +319,12 @@ def _codes(column: _Column, numbers: Numbers) -> Guess | None:
     """Few distinct numbers that stand for something; small counts are told from them."""
     profile = column.profile
     words = f"Whole numbers, {_distinct(profile)}"
-    measured = column.named(say.MEASURE | say.COUNT)
+    measured = column.named(say.MEASURE, say.COUNT)
     if numbers.whole and column.named(say.CODE):
         return _left("code", "nominal", f"{words}, by their name codes", _CODE)
     if numbers.whole and column.last in say.PLACE and numbers.low >= 1 and not measured:
         return _left("code", "nominal", f"{words}, by their name those of places", _PLACE)
-    if profile.distinct == 3 < profile.present and not column.named(say.COUNTED | say.COUNT):
+    if profile.distinct == 3 < profile.present and not column.named(say.COUNTED, say.COUNT):
         return _left("code", "nominal", f"Three different numbers{_missing(profile)}", _CODE)
     if not numbers.whole:
         return None
@@ -334,7 +332,7 @@ def _codes(column: _Column, numbers: Numbers) -> Guess | None:
         return _left("code", "nominal", f"{words}, by their name sorts of something", _CODE)
     if profile.distinct > _FEW:
         return None
-    if column.named(say.COUNTED | say.MEASURE) or column.first in say.COUNT:
+    if column.named(say.COUNTED, say.MEASURE) or column.first in say.COUNT:
         return None
     if numbers.low in (0, 1) and numbers.high <= _FEW:
         fact = "few, and not the fewer the larger they are, as counts would be"
@@ -377,7 +375,7 @@ def _of_text(column: _Column) -> Guess:
     words = _distinct(profile)
     if texts.dates:
         return _left("date", "date", f"Dates or times written as text, {words}", _DATE)
-    called = column.named(say.IDENTIFIER | say.NAME)
+    called = column.named(say.IDENTIFIER, say.NAME)
     distinct, present = profile.distinct, profile.present
     if texts.digit_codes and not (called or distinct == present):
         return _left("code", "nominal", f"Digits of one length or after a zero, {words}", _CODE)

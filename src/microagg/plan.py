@@ -204,6 +204,7 @@ class Plan:
             raise InputError("A plan needs at least one block of columns to protect.")
         if len(self.blocks) > 1 and any(block.columns is None for block in self.blocks):
             raise InputError("With several blocks each must name its columns; one does not.")
+        _names("unit", (self.unit,))
         _check_word("round", self.round, ROUNDINGS)
         _check_bool("shuffle", self.shuffle)
         check_random_state(self.seed)
@@ -425,14 +426,18 @@ class Plan:
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
         """Build a plan from what :meth:`as_dict` gives; unknown keys are refused."""
         _check_table("A plan", given)
-        if given.get("microagg") != FORMAT:
+        version = given.get("microagg", "missing")
+        if version != FORMAT or isinstance(version, bool):
             raise InputError(
                 f"A plan begins with the version of its format, microagg = {FORMAT}; here it is "
-                f"{shown(given.get('microagg', 'missing'))}."
+                f"{shown(version)}."
             )
         _check_keys("a plan", given, _KEYS)
         whole: dict[str, Any] = {}
-        for name in ("drop", "renumber", "confidential", "shuffle", "round", "digits"):
+        for name in ("drop", "renumber", "confidential"):
+            if name in given:
+                whole[name] = _text_names(name, given[name])
+        for name in ("shuffle", "round", "digits"):
             if name in given:
                 whole[name] = given[name]
         if "seed" in given:
@@ -565,8 +570,11 @@ def _block_from_dict(given: Any) -> Block:
     for name in given:
         if name not in own | has and name not in method.refuses:
             raise _unknown("key of a block", name, own | has)
+    settings = {name: value for name, value in given.items() if name in own}
+    if "columns" in given:
+        settings["columns"] = _text_names("columns", given["columns"])
     return Block(
-        **{name: value for name, value in given.items() if name in own},
+        **settings,
         options={name: value for name, value in given.items() if name not in own},
     )
 
@@ -576,8 +584,18 @@ def _unit(given: Any) -> Any:
         _check_keys("unit", given, {"column"})
         if "column" not in given:
             raise InputError('unit names a column: unit = { column = "household" }.')
-        return given["column"]
+        given = given["column"]
+    if not isinstance(given, str):
+        raise InputError(f"unit is the name of one column; got {shown(given)}.")
     return given
+
+
+def _text_names(what: str, given: Any) -> list[str]:
+    """Names as a file holds them: one text or a list of them."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{what} takes names of columns, a list of texts; got {shown(given)}.")
+    return names
 
 
 def _check_table(what: str, given: Any) -> None:

@@ -159,7 +159,8 @@ def join_names(names: list[Any]) -> str:
     if names == [""]:
         return '""'
     out = io.StringIO()
-    plain = all(name == str(name).strip() for name in names)
+    # The module csv would leave a name with a line end unquoted and not read it again.
+    plain = all(name == str(name).strip() and name.isprintable() for name in names)
     writer = csv.writer(
         out, lineterminator="", quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL
     )

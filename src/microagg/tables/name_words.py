@@ -36,38 +36,40 @@ def _set(text: str) -> frozenset[str]:
 
 
 IDENTIFIER = _set(
-    "id ids uid uuid guid pid key index idx serial seq seqn seqno sequence ident identifier identification rowname rownames "
-    "rownum ssn passport iban phone telephone tel telefon telefono mobile fax email mail kennung "
-    "schluessel schlussel cle clave matricule dni nif siren siret licence license"
+    "id ids uid uuid guid pid key index idx serial seq seqn seqno sequence ident identifier "
+    "identification rowname rownames rownum ssn passport iban phone telephone tel telefon "
+    "telefono mobile fax email mail kennung schluessel schlussel cle clave matricule dni nif "
+    "siren siret licence license"
 )
 # Numbers something at the end of a name (house_nr), counts it at the beginning (nr_children).
 NUMBER = _set("no nr num nbr nro nb number numbers nummer numero")
 COUNT = _set("n nb num nbr nr no number count counts total anzahl nombre cantidad freq frequency")
 # What is counted; with few distinct values these are no codes.
 COUNTED = _set(
-    "child children childs kids kid kinder enfants hijos persons personen members "
-    "siblings dependents dependants dep visits rooms bedrooms bdrms bathrooms bathrms baths cars "
-    "vehicles employees staff workers passengers cards accounts claims size hsize hhsize famsize "
-    "attempts doctors trips stays births deaths cylinders doors units goals points wins "
-    "losses games stories floors people pets times bed beds bath"
+    "child children childs kids kid kinder enfants hijos persons personen members siblings "
+    "dependents dependants dep visits rooms bedrooms bdrms bathrooms bathrms baths cars vehicles "
+    "employees staff workers passengers cards accounts claims size hsize hhsize famsize attempts "
+    "doctors trips stays births deaths cylinders doors units goals points wins losses games "
+    "stories floors people pets times bed beds bath"
 )
 # A quantity even where it takes few values.
 MEASURE = _set(
-    "age alter edad income einkommen revenu ingreso wage wages salary lohn gehalt salaire price preis "
-    "prix precio cost costs amount sales revenue turnover umsatz profit tax height length width depth "
-    "distance area hours days weeks months years yrs minutes seconds percent pct share score temperature "
-    "temp speed duration dose experience exper tenure population pop "
+    "age alter edad income einkommen revenu ingreso wage wages salary lohn gehalt salaire price "
+    "preis prix precio cost costs amount sales revenue turnover umsatz profit tax height length "
+    "width depth distance area hours days weeks months years yrs minutes seconds percent pct "
+    "share score temperature temp speed duration dose experience exper tenure population pop "
     "expenditure value mass volume hp mpg bmi"
 )
 # Who or what a record may be about: numbers under such a name are names.
 ENTITY = _set(
-    "subject subj patient person personne persona household haushalt menage hogar hh family familie "
-    "famille familia respondent participant student pupil school teacher class firm firma company "
-    "entreprise empresa enterprise establishment betrieb plant utility customer client kunde user "
-    "employee worker member account order case record row obs observation sample specimen animal dog "
-    "rat mouse pig cow chick litter prof instructor tree plot site station store shop branch bank hospital clinic ward player team "
-    "game match season race flight route block cluster psu ssu panel dorm machine device session transaction event visit item "
-    "product batch lot group grp unit dept department"
+    "subject subj patient person personne persona household haushalt menage hogar hh family "
+    "familie famille familia respondent participant student pupil school teacher class firm firma "
+    "company entreprise empresa enterprise establishment betrieb plant utility customer client "
+    "kunde user employee worker member account order case record row obs observation sample "
+    "specimen animal dog rat mouse pig cow chick litter prof instructor tree plot site station "
+    "store shop branch bank hospital clinic ward player team game match season race flight route "
+    "block cluster psu ssu panel dorm machine device session transaction event visit item product "
+    "batch lot group grp unit dept department"
 )
 PLACE = _set(
     "state staat region country land pays pais city town stadt ville ciudad county kreis district "
@@ -75,28 +77,28 @@ PLACE = _set(
     "neighborhood neighbourhood borough parish"
 )
 CODE = _set(
-    "code codes cod kode codigo zip zipcode postcode postal plz postleitzahl fips isco "
-    "nace sic naics isic icd atc nuts ean gtin sku iso occ occupation beruf industry "
-    "branche cpt drg naf"
+    "code codes cod kode codigo zip zipcode postcode postal plz postleitzahl fips isco nace sic "
+    "naics isic icd atc nuts ean gtin sku iso occ occupation beruf industry branche cpt drg naf"
 )
 # Sorts of things, told by few numbers.
 SORT = _set(
-    "type typ tipo class klasse classe cat category kategorie categorie categoria status stage grade "
-    "group grp gruppe groupe grupo level lvl sector sektor secteur sex gender geschlecht "
-    "sexe sexo race ethnic ethnicity religion marital maritl flag indicator treatment trt treat arm "
-    "cohort wave quality rank rating likert stratum strata schicht cluster diet "
-    "nationality citizenship occ occupation industry dept department material walls roof floor wall"
+    "type typ tipo class klasse classe cat category kategorie categorie categoria status stage "
+    "grade group grp gruppe groupe grupo level lvl sector sektor secteur sex gender geschlecht "
+    "sexe sexo race ethnic ethnicity religion marital maritl flag indicator treatment trt treat "
+    "arm cohort wave quality rank rating likert stratum strata schicht cluster diet nationality "
+    "citizenship occ occupation industry dept department material walls roof floor wall"
 )
 WEIGHT = _set("weight weights wt wts wgt wgts gewicht poids peso weighting factor faktor facteur")
 WEIGHT_ONLY = _set(
-    "weights wts wgts fnlwgt afnlwgt finalwt finalweight perwt hhwt sampwt pweight pweights fweight "
-    "aweight iweight wtfinl asecwt ponderation ponderacion hochrechnungsfaktor hrf fexp expansion "
-    "pwgt hwgt wtssall"
+    "weights wts wgts fnlwgt afnlwgt finalwt finalweight perwt hhwt sampwt pweight pweights "
+    "fweight aweight iweight wtfinl asecwt ponderation ponderacion hochrechnungsfaktor hrf fexp "
+    "expansion pwgt hwgt wtssall"
 )
 # Beside a word for weight or probability: one of a sample.
 SAMPLING = _set(
     "final fnl sample sampling survey design person household hh post strat analysis case prob "
-    "inclusion incl expansion raising calibrated frequency freq selection adjusted inverse hochrechnung"
+    "inclusion incl expansion raising calibrated frequency freq selection adjusted inverse "
+    "hochrechnung"
 )
 YEAR = _set("year yr jahr annee ano anio yob")
 PARTS_OF_DATES = {

@@ -20,8 +20,7 @@ __all__ = ["Numbers", "Profile", "Texts", "profiles"]
 
 Type = Literal["number", "truth", "date", "text", "nested"]
 
-# So many texts are looked at to see what they are written like.
-_SAMPLE = 1000
+_SAMPLE = 1000  # texts that are looked at to see how they are written
 _SINGLE_PRECISION = 1e-7
 _DOUBLE_PRECISION = 1e-12
 _FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
@@ -50,9 +49,13 @@ class Numbers:
     rising: bool
     """Whether no value is lower than the one in the row before."""
     straight: float
-    """Correlation of the value with the number of the row, 0 where nothing varies."""
-    mean: float
+    """Correlation of rising values with the number of the row; 0 where they are not rising."""
     infinite: int
+
+    @property
+    def mean(self) -> float:
+        """Mean of the records."""
+        return float(self.levels @ (self.counts / self.counts.sum()))
 
     @property
     def consecutive(self) -> bool:
@@ -115,7 +118,7 @@ def _profile(column: Any) -> Profile:
 
     dtype = column.dtype
     if dtype.is_numeric():
-        return _of_numbers(_as_numbers(column))
+        return _of_numbers(_as_numbers(column, dtype))
     rows, missing = len(column), int(column.null_count())
     if dtype.is_nested():
         distinct = len({repr(value) for value in column.drop_nulls().to_list()})
@@ -129,11 +132,11 @@ def _profile(column: Any) -> Profile:
     return Profile("text", rows, missing, distinct, texts=_of_texts(present))
 
 
-def _as_numbers(column: Any) -> Any:
+def _as_numbers(column: Any, dtype: Any) -> Any:
     """Values as an array of a numeric type, missing ones as NaN."""
     import narwhals as nw
 
-    if column.dtype in (nw.Int128, nw.UInt128):
+    if dtype in (nw.Int128, nw.UInt128):
         column = column.cast(nw.Float64())  # numpy has no such integers
     values = np.asarray(column.to_numpy())
     # Whole numbers stay what they are: as doubles, long ids would be fewer than they are.
@@ -154,17 +157,17 @@ def _of_numbers(values: Any) -> Profile:
     ordered = np.sort(finite)
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     levels = ordered[first]
-    counts = np.diff(first, append=len(ordered))
+    counts = np.diff(np.append(first, len(ordered)))
     doubles = levels.astype(np.float64)
+    rising = bool((finite[1:] >= finite[:-1]).all())
     numbers = Numbers(
         whole=bool((doubles == np.floor(doubles)).all()),
         low=float(levels[0]),
         high=float(levels[-1]),
         levels=doubles,
         counts=counts,
-        rising=bool((finite[1:] >= finite[:-1]).all()),
-        straight=_straight(finite),
-        mean=_mean(doubles, counts),
+        rising=rising,
+        straight=_straight(finite) if rising else 0.0,
         infinite=infinite,
     )
     return Profile("number", rows, missing, len(levels), numbers=numbers)
@@ -180,10 +183,6 @@ def _straight(values: Any) -> float:
     y -= y.mean()
     x = np.arange(len(y)) - (len(y) - 1) / 2
     return float(x @ y / np.sqrt((x @ x) * (y @ y)))
-
-
-def _mean(levels: Floats, counts: Labels) -> float:
-    return float(levels @ (counts / counts.sum()))
 
 
 def _distinct(present: Any) -> int:

@@ -1,0 +1,420 @@
+"""Property tests of the plan: every way of writing it down leads back to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microagg.errors import InputError
+from microagg.plan import UNSET, Accept, Block, Column, Plan
+from microagg.plan_text import split_names
+from microagg.registry import METHODS
+from microagg.settings import AGGREGATES, EFFORTS, SCALES
+
+# Names as people have them, and as they break parsers; lone surrogates have no place in a text file.
+AWKWARD = (
+    *(
+        "age",
+        "a,b",
+        'say "x"',
+        "two\nlines",
+        "\ttab",
+        " lead",
+        "trail ",
+        "",
+        "#",
+        "=",
+        "a=b",
+        "'''",
+    ),
+    *(
+        "größe",
+        "年齢",
+        "🙂",
+        "--k",
+        "-",
+        "\\",
+        "\\n",
+        "[block]",
+        "a\r\nb",
+        "\x00",
+        "\x7f",
+        "\u2028",
+    ),
+)
+NAMES = st.one_of(
+    st.sampled_from(AWKWARD),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+NUMBERS = st.one_of(
+    st.integers(1, 10**6), st.floats(0.001, 1e6), st.sampled_from([1e-300, 1e300, 0.1])
+)
+
+
+@st.composite
+def options(draw, method):
+    found = {}
+    for option in METHODS[method].options:
+        if option.name == "random_state" or draw(st.booleans()):
+            continue
+        if option.name == "effort":
+            found["effort"] = draw(st.sampled_from(EFFORTS))
+        elif option.name == "time_limit":
+            found["time_limit"] = draw(NUMBERS)
+        elif option.name == "cost":
+            found["cost"] = draw(st.sampled_from(["sse", "sae", "max", "round-up", "round-down"]))
+        elif isinstance(option.default, bool):
+            found[option.name] = draw(st.booleans())
+        elif isinstance(option.default, str):
+            found[option.name] = option.default
+        else:
+            found[option.name] = draw(NUMBERS)
+    return found
+
+
+@st.composite
+def blocks(draw, columns):
+    method = draw(st.sampled_from(sorted(METHODS)))
+    return Block(
+        columns=columns,
+        k=draw(st.none() | st.integers(1, 10**9)),
+        method=method,
+        aggregate=draw(st.none() | st.sampled_from(AGGREGATES)),
+        scale=draw(st.sampled_from(SCALES)),
+        per_column=draw(st.booleans()),
+        refine=draw(st.booleans() | st.sampled_from(EFFORTS)),
+        bound=draw(st.none() | st.booleans() | st.sampled_from(EFFORTS)),
+        options=draw(options(method)),
+    )
+
+
+@st.composite
+def plans(draw, several=True):
+    names = draw(st.lists(NAMES, max_size=9, unique=True))
+    cuts = sorted(draw(st.lists(st.integers(0, len(names)), min_size=5, max_size=5)))
+    parts = [tuple(names[a:b]) for a, b in zip([0, *cuts], [*cuts, len(names)], strict=True)]
+    in_blocks = [part for part in parts[:2] if part]
+    if not several:
+        in_blocks = in_blocks[:1]
+    described = [name for part in in_blocks for name in part if draw(st.booleans())]
+    kinds = st.sampled_from([None, "number", "integer"])
+    rounds = st.sampled_from([None, "no", "nearest"]) if several else st.none()
+    return Plan(
+        blocks=tuple(draw(blocks(part)) for part in in_blocks) or (draw(blocks(None)),),
+        columns={
+            name: column for name in described if (column := Column(draw(kinds), draw(rounds))) != Column()
+        },
+        drop=parts[2],
+        renumber=parts[3],
+        confidential=parts[4],
+        unit=draw(st.none() | st.sampled_from([*parts[2], *parts[3], *parts[5], "hid"])),
+        shuffle=draw(st.booleans()),
+        round=draw(st.sampled_from(["no", "nearest"])),
+        digits=draw(st.none() | st.integers(-15, 15)),
+        seed=draw(st.none() | st.integers(0, 2**70)),
+        accept=Accept(
+            loss=draw(st.none() | st.floats(0, 1e6)), linkage=draw(st.none() | st.floats(0, 1))
+        ),
+        notes={name: draw(NAMES) for name in names if draw(st.booleans())},
+    )  # fmt: skip
+
+
+@given(plans())
+def test_toml_leads_back(plan):
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+
+
+@given(plans())
+def test_json_leads_back(plan):
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+@given(plans())
+def test_a_file_leads_back(tmp_path_factory, plan):
+    path = tmp_path_factory.mktemp("plan") / "plan.toml"
+    path.write_bytes(plan.to_toml().encode())
+    assert Plan.from_toml(path) == plan
+
+
+@given(plans())
+def test_the_call_leads_back(plan):
+    found = []
+
+    def protect(frame, plan=None, **settings):
+        found.append(Plan.of(**settings) if plan is None else plan)
+
+    stand_in = types.SimpleNamespace(protect=protect, Plan=Plan)
+    eval(plan.as_call(), {"microagg": stand_in, "frame": None})
+    assert found == [plan]
+
+
+@given(plans(several=False))
+def test_keywords_lead_back(plan):
+    assert Plan.of(**plan.settings()) == plan
+
+
+def plan_of_words(words):
+    """Read the flags of a command as the command does; a stand-in for its parser."""
+    assert words[:4] == ["microagg", "protect", "IN", "OUT"]
+    rest = iter(words[4:])
+    settings = {}
+    for flag in rest:
+        name = flag.removeprefix("--").replace("-", "_")
+        if name in ("columns", "drop", "renumber", "confidential"):
+            settings[name] = split_names([next(rest)])
+        elif name in ("per_column", "shuffle", "round", "bound"):
+            settings[name] = True
+        elif name == "no_bound":
+            settings["bound"] = False
+        elif flag.startswith("--bound-effort="):
+            settings["bound"] = flag.partition("=")[2]
+        elif name == "seed":
+            word = next(rest)
+            settings["random_state"] = None if word == "fresh" else int(word)
+        elif name == "kind":
+            column, _, kind = next(rest).rpartition("=")
+            settings.setdefault("kinds", {})[column] = kind
+        elif name == "option":
+            option, _, value = next(rest).partition("=")
+            settings[option] = _value(value)
+        elif name in ("k", "digits", "max_loss", "max_linkage", "time_limit"):
+            settings[name] = _value(next(rest))
+        else:
+            settings[name] = next(rest)
+    return Plan.of(**settings)
+
+
+def _value(word):
+    for read in (int, float):
+        try:
+            return read(word)
+        except ValueError:
+            pass
+    return {"True": True, "False": False}.get(word, word)
+
+
+@given(plans(several=False))
+def test_the_command_leads_back(plan):
+    # True and "balanced" mean the same and have one flag.
+    block = plan.blocks[0]
+    if block.refine is True:
+        plan = plan.override(refine="balanced")
+    assert plan_of_words(plan.as_command("IN", "OUT")) == plan
+
+
+@given(plans())
+def test_several_blocks_or_roundings_need_a_file(plan):
+    words = plan.as_command("IN", "OUT", "P.toml")
+    if len(plan.blocks) > 1 or any(c.round is not None for c in plan.columns.values()):
+        assert words[4:] == ["--plan", "P.toml"]
+    else:
+        assert words[4:5] != ["--plan"]
+
+
+@given(st.lists(NAMES, min_size=1, unique=True))
+def test_lists_of_names_lead_back(names):
+    words = Plan.of(columns=names).as_command("IN", "OUT")
+    assert split_names([words[words.index("--columns") + 1]]) == names
+
+
+@given(plans())
+def test_unset_changes_nothing(plan):
+    names = [
+        *(f.name for f in dataclasses.fields(Block) if f.name != "options"),
+        *("drop", "renumber", "confidential", "unit", "shuffle", "round", "digits", "kinds"),
+        *("random_state", "max_loss", "max_linkage", "effort"),
+    ]
+    assert plan.override() == plan
+    assert plan.override(**dict.fromkeys(names, UNSET)) == plan
+
+
+@given(plans())
+def test_a_plan_is_frozen_and_equal_by_value(plan):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.seed = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.blocks[0].k = 1
+    assert dataclasses.replace(plan) == plan
+    assert plan.override(k=10**9 + 1) != plan
+    assert plan == dataclasses.replace(plan, notes={})
+
+
+@pytest.mark.parametrize(
+    ("given_", "near"),
+    [
+        ({"sed": 1}, "seed"),
+        ({"blocks": []}, "block"),
+        ({"confidental": ["a"]}, "confidential"),
+        ({"accept": {"los": 1}}, "loss"),
+        ({"columns": {"a": {"kid": "number"}}}, "kind"),
+        ({"unit": {"colum": "a"}}, "column"),
+        ({"block": [{"colums": ["a"]}]}, "columns"),
+        ({"block": [{"method": "auto", "efort": "fast"}]}, "effort"),
+    ],
+)
+def test_unknown_keys_are_refused_with_the_nearest(given_, near):
+    with pytest.raises(InputError, match=rf"did you mean {near}\?"):
+        Plan.from_dict({"microagg": 1, **given_})
+
+
+@pytest.mark.parametrize("word", ["mehtod", "colums", "droop", "seed"])
+def test_unknown_keywords_are_refused(word):
+    with pytest.raises(InputError, match=f"no setting called '{word}'"):
+        Plan.of(**{word: 1})
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=9))
+def test_any_other_key_is_refused(key):
+    known = {f.name for f in dataclasses.fields(Plan)} | {"microagg", "block"}
+    if key not in known:
+        with pytest.raises(InputError):
+            Plan.from_dict({"microagg": 1, key: 1})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+WRONG = st.one_of(
+    JSON,
+    st.sampled_from(["auto", "mdav", "zscore", "number", "nearest", "fast", "mean", "fresh"]),
+)
+BLOCK_KEYS = [f.name for f in dataclasses.fields(Block) if f.name != "options"]
+ALMOST = st.fixed_dictionaries(
+    {"microagg": st.just(1)},
+    optional={
+        "seed": WRONG,
+        "drop": WRONG,
+        "renumber": WRONG,
+        "confidential": WRONG,
+        "unit": WRONG | st.fixed_dictionaries({"column": WRONG}),
+        "shuffle": WRONG,
+        "round": WRONG,
+        "digits": WRONG,
+        "columns": WRONG
+        | st.dictionaries(
+            st.text(max_size=3), st.fixed_dictionaries({}, optional={"kind": WRONG, "round": WRONG})
+        ),
+        "accept": WRONG | st.fixed_dictionaries({}, optional={"loss": WRONG, "linkage": WRONG}),
+        "block": WRONG
+        | st.lists(
+            st.fixed_dictionaries(
+                {},
+                optional=dict.fromkeys([*BLOCK_KEYS, "effort", "time_limit", "cost", "cut"], WRONG),
+            ),
+            max_size=2,
+        ),
+    },
+)
+
+
+@given(JSON)
+def test_random_data_are_a_plan_or_an_input_error(data):
+    with pytest.raises(InputError):
+        Plan.from_dict(data)
+
+
+@given(ALMOST)
+def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
+    try:
+        plan = Plan.from_dict(data)
+    except InputError:
+        return
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+
+
+@pytest.mark.parametrize(
+    ("given_", "sentence"),
+    [
+        ({"seed": 1.5}, "whole number"),
+        ({"seed": True}, "whole number"),
+        ({"drop": [["a"]]}, "drop takes names"),
+        ({"drop": 3}, "drop takes names"),
+        ({"drop": {"a": 1}}, "drop takes names"),
+        ({"unit": {"column": ["a"]}}, "unit"),
+        ({"unit": ["a"]}, "unit"),
+        ({"shuffle": "yes"}, "shuffle is true or false"),
+        ({"round": True}, "round is one of"),
+        ({"digits": 2.0}, "number of decimals"),
+        ({"columns": ["a"]}, "columns is a table"),
+        ({"columns": {"a": {"kind": "nominal"}}}, "kind is one of"),
+        ({"accept": {"loss": -1}}, "percentage"),
+        ({"accept": {"linkage": 20}}, "share"),
+        ({"accept": [1]}, "accept is a table"),
+        ({"block": {"k": 3}}, "two brackets"),
+        ({"block": []}, "at least one block"),
+        ({"block": [3]}, "block is a table"),
+        ({"block": [{"k": 2.5}]}, "whole number"),
+        ({"block": [{"method": "mdaw"}]}, "mdav"),
+        ({"block": [{"method": ["mdav"]}]}, "method"),
+        ({"block": [{"scale": 1}]}, "scale"),
+        ({"block": [{"refine": "fats"}]}, "effort"),
+        ({"block": [{"refine": ["fast"]}]}, "effort"),
+        ({"block": [{"effort": {"a": 1}}]}, "number or a word"),
+        ({"block": [{"columns": []}]}, "No column"),
+        ({"block": [{"columns": {"a": 1}}]}, "columns takes names"),
+        ({"block": [{"columns": ["a", "a"]}]}, "named twice"),
+        ({"block": [{"columns": ["a"]}, {"columns": ["a"]}]}, "one role"),
+        ({"block": [{"columns": ["a"]}], "drop": ["a"]}, "one role"),
+        ({"block": [{"columns": ["a"]}], "unit": "a"}, "whose record"),
+        ({"block": [{"columns": ["a"]}, {}]}, "each must name"),
+        ({"drop": ["a"], "columns": {"a": {"kind": "number"}}}, "describes how"),
+    ],
+)
+def test_each_wrong_setting_has_its_sentence(given_, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Plan.from_dict({"microagg": 1, **given_})
+
+
+@pytest.mark.parametrize("version", [None, 0, 2, "1", True, 1.5, [1]])
+def test_another_version_is_refused(version):
+    with pytest.raises(InputError, match="microagg = 1"):
+        Plan.from_dict({"microagg": version})
+
+
+@pytest.mark.parametrize("data", [[1.0, 2.0], (1,), {"a": 1}, b"bytes", object(), float("nan")])
+def test_no_data_go_in(data):
+    with pytest.raises(InputError, match="holds no data"):
+        Plan.of(method="mst", tree=data)
+
+
+@pytest.mark.parametrize("text", ["k = ", "a = 1\na = 2", "\x00", "[[block]"])
+def test_what_is_no_toml_is_an_input_error(text):
+    with pytest.raises(InputError, match="not a TOML file"):
+        Plan.from_toml_text(text)
+
+
+@given(NAMES, NAMES)
+def test_no_note_leaves_its_comment(name, note):
+    plan = Plan(blocks=(Block(columns=("x",), k=3),), notes={"x": note, name: note})
+    lines = plan.to_toml().splitlines()
+    assert Plan.from_toml_text("\n".join(lines) + "\n") == plan
+    plain = Plan(blocks=(Block(columns=("x",), k=3),)).to_toml()
+    assert Plan.from_toml_text(plain) == plan
+
+
+def test_roles_of_a_table():
+    plan = Plan.of(columns=["a"], drop="b", renumber="c", confidential="d", unit="c")
+    roles = plan.roles(list("abcdef"))
+    assert (roles.protected, roles.dropped, roles.renumbered) == (["a"], ["b"], ["c"])
+    assert (roles.confidential, roles.known, roles.unit) == (["d"], ["e", "f"], "c")
+    with pytest.raises(InputError, match=r"no column 'incme'.*Did you mean 'income'"):
+        Plan.of(columns=["incme"]).roles(["income"])
+    assert Plan.of(k=3).roles(["a", "b"], also_protected=["b"]).protected == ["b"]
+
+
+def test_override_changes_one_thing_and_drops_options_of_another_method():
+    plan = Plan.of(k=3, method="auto", effort="fast")
+    assert plan.override(k=5).blocks[0].options == {"effort": "fast"}
+    assert plan.override(method="mdav").blocks[0].options == {}
+    with pytest.raises(InputError, match="effort"):
+        plan.override(method="mdav", effort="fast")
