@@ -109,10 +109,11 @@ def check_random_state(random_state: object) -> None:
         )
 
 
-def check_effort(effort: object) -> None:
-    """Refuse an effort that does not exist."""
+def check_effort(effort: object, name: str = "effort") -> str:
+    """Return an effort if it exists; ``name`` is the setting that holds it."""
     if not isinstance(effort, str) or effort not in EFFORTS:
-        raise InputError(f"effort is one of {listed(EFFORTS)}; got {shown(effort)}.")
+        raise InputError(f"{name} is one of {listed(EFFORTS)}; got {shown(effort)}.")
+    return effort
 
 
 def check_time_limit(seconds: object) -> None:
