@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import microagg
@@ -38,6 +39,12 @@ def test_counted_one_by_one(n, k):
     assert microagg.count_partitions(n, k) == valid
 
 
+def test_numbers_of_numpy():
+    assert microagg.count_partitions(np.int64(10), np.int64(3)) == 2226
+
+
 def test_bad_sizes():
+    with pytest.raises(microagg.InputError, match="n, the number of records, must be a whole"):
+        microagg.count_partitions(10.0, 3)
     with pytest.raises(microagg.InputError, match="k=5 needs at least 5"):
         microagg.count_partitions(4, 5)

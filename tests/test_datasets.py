@@ -30,21 +30,32 @@ def test_same_seed_same_data():
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "message"),
     [
-        {"n_clusters": 0},
-        {"min_size": 9, "max_size": 8},
-        {"sigma": -1},
-        {"sigma": float("nan")},
-        {"sigma": np.inf},
-        {"n_clusters": 2.5},
-        {"n_clusters": "3"},
-        {"max_size": 10**30},
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1; got 0"),
+        ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
+        ({"n_clusters": "3"}, "n_clusters must be a whole number"),
+        ({"n_features": True}, "n_features must be a whole number"),
+        ({"min_size": 0}, "min_size must be a whole number"),
+        ({"min_size": 9, "max_size": 8}, "max_size must be at least min_size"),
+        ({"max_size": 10**30}, "max_size must be at least min_size and at most"),
+        ({"sigma": -1}, "sigma must be a finite number of at least 0; got -1"),
+        ({"sigma": float("nan")}, "sigma must be a finite number"),
+        ({"sigma": np.inf}, "sigma must be a finite number"),
+        ({"sigma": "a"}, "sigma must be a finite number"),
     ],
 )
-def test_bad_settings(settings):
-    with pytest.raises(microagg.InputError, match="simulate_clusters needs"):
+def test_bad_settings(settings, message):
+    with pytest.raises(microagg.InputError, match=message):
         microagg.simulate_clusters(**settings)
+
+
+def test_numbers_of_numpy_are_numbers():
+    X, cluster = microagg.simulate_clusters(
+        np.int64(3), np.int32(2), np.int64(4), np.uint8(4), np.float32(0.1), np.int64(1)
+    )
+    assert X.shape == (12, 2)
+    assert np.bincount(cluster).tolist() == [4, 4, 4]
 
 
 def test_bad_seed():

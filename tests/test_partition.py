@@ -212,7 +212,7 @@ def test_bound_takes_an_effort():
     fast, good = (microagg.partition(X, 8, bound=effort) for effort in ("fast", True))
     assert 0 < fast.lower_bound < good.lower_bound <= good.sse
     assert fast.lower_bound == microagg.lower_bound(X, 8)
-    with pytest.raises(microagg.InputError, match="effort is one of"):
+    with pytest.raises(microagg.InputError, match="bound is one of"):
         microagg.partition(X, 8, bound="heroic")
 
 

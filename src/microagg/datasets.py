@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.errors import InputError
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
-from microagg.settings import check_random_state
+from microagg.settings import as_number, check_count, check_random_state
 
 __all__ = ["simulate_clusters"]
 
@@ -44,24 +44,20 @@ def simulate_clusters(
     >>> X.shape, cluster.tolist()
     ((12, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
     """
-    whole = all(
-        isinstance(number, int | np.integer)
-        for number in (n_clusters, n_features, min_size, max_size)
-    )
-    if (
-        not whole
-        or min(n_clusters, n_features, min_size) < 1
-        or not min_size <= max_size <= _LARGEST_SIZE
-        or not 0 <= sigma < np.inf
-    ):
+    n_clusters = check_count("n_clusters", n_clusters)
+    n_features = check_count("n_features", n_features)
+    min_size, max_size = check_count("min_size", min_size), check_count("max_size", max_size)
+    if not min_size <= max_size <= _LARGEST_SIZE:
         raise InputError(
-            "simulate_clusters needs at least one cluster and feature, 1 ≤ min_size ≤ max_size, "
-            f"sizes as whole numbers and finite sigma ≥ 0; got n_clusters={n_clusters}, "
-            f"n_features={n_features}, min_size={min_size}, max_size={max_size}, sigma={sigma}."
+            f"max_size must be at least min_size and at most {_LARGEST_SIZE}; got "
+            f"min_size={min_size} and max_size={max_size}."
         )
+    spread = as_number(sigma)
+    if spread is None or not 0 <= spread < np.inf:
+        raise InputError(f"sigma must be a finite number of at least 0; got {shown(sigma)}.")
     check_random_state(random_state)
     rng = np.random.default_rng(random_state)
     centres = rng.uniform(-1, 1, size=(n_clusters, n_features))
     sizes = rng.integers(min_size, max_size, size=n_clusters, endpoint=True)
     cluster = np.repeat(np.arange(n_clusters, dtype=np.int64), sizes)
-    return rng.normal(centres[cluster], sigma), cluster
+    return rng.normal(centres[cluster], spread), cluster

@@ -35,7 +35,7 @@ def refine(
     Parameters
     ----------
     X : array-like of shape (n,) or (n, d), or a data frame of numbers
-        The records, one a row.
+        The records, one per row.
     labels : array-like of shape (n,)
         The group of each record, as any whole numbers; groups of at least k.
     k : int
@@ -110,7 +110,8 @@ def _checked_labels(labels: Any, n: int, k: int) -> Any:
     if given.shape != (n,) or given.dtype.kind not in "iu":
         raise InputError(
             f"labels must be {n} whole numbers, one for each record; got an array of shape "
-            f"{given.shape} and type {given.dtype}."
+            f"{given.shape} and type {given.dtype}. Number the groups, and give each record the number "
+            "of its group, in the order of the rows."
         )
     found = canonical_labels(given.astype(np.int64))
     smallest = int(np.bincount(found).min())
@@ -131,7 +132,7 @@ def lower_bound(
     time_limit: float | None = None,
     progress: Listener | None = None,
 ) -> float:
-    """Prove how small the SSE of any partition into groups of at least k can be at best.
+    """Prove a lower bound on the SSE of every partition into groups of at least k.
 
     Parameters
     ----------
@@ -141,9 +142,9 @@ def lower_bound(
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
         "balanced" raises it by semidefinite programs over neighbours
         (:mod:`microagg.bounds.semidefinite`), in a time that is linear in the number of records, and
-        for k up to 5 and 10,000 records by better prices (:mod:`microagg.bounds.ascent`). "best" is, for
-        these, the bound of column generation (:mod:`microagg.bounds.columns`), else larger semidefinite
-        programs: up to 1,500 records a single one.
+        for k up to 5 and up to 10,000 records by better prices (:mod:`microagg.bounds.ascent`). "best"
+        goes on from there by column generation (:mod:`microagg.bounds.columns`); for larger k or more
+        records it solves larger semidefinite programs, a single one for up to 1,500 records.
     time_limit : float, optional
         Seconds after which the best bound so far is returned.
     progress : callable, optional
@@ -153,7 +154,7 @@ def lower_bound(
     Returns
     -------
     float
-        No partition has a lower SSE in the scaled space. Valid in exact arithmetic.
+        No partition has a lower SSE in the scaled space; rounding is allowed for.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]]
     >>> fast, best = lower_bound(X, 3), lower_bound(X, 3, effort="best")

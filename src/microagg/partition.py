@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from microagg.encode.prepare import prepare
+from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import bounded, refined
@@ -38,7 +38,7 @@ def partition(
     Parameters
     ----------
     X : array-like of shape (n,) or (n, d), or a data frame of numbers
-        The records, one a row. Never changed.
+        The records, one per row. Never changed.
     k : int
         Least number of records in a group, 1 ≤ k ≤ n.
     method : str
@@ -54,7 +54,7 @@ def partition(
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
         5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
     progress : callable, optional
-        Called about ten times a second with the number of records done; from a search that number
+        Called about ten times a second with the number of records done. From a search this number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
         :class:`microagg.progress.Progress`. It may raise :class:`microagg.StopSearch` to end
         the search with that partition.
@@ -69,8 +69,8 @@ def partition(
     Raises
     ------
     InputError
-        For anything that is not a table of finite numbers with at least k rows, and
-        for unknown names.
+        For data that are not a table of finite numbers with at least k rows, and for names and
+        settings that do not exist.
 
     >>> p = partition([1, 2, 3, 50, 51, 52], k=3, method="mdav")
     >>> p.labels.tolist(), p.sizes.tolist(), round(p.information_loss, 3)
@@ -78,11 +78,12 @@ def partition(
     """
     chosen = find(method)
     settings = settings_of(chosen, options, random_state)
-    effort = _effort(refine, "balanced")
+    effort = _effort("refine", refine, "balanced")
     records = prepare(X, k, scale)
     n, n_columns = records.values.shape
     k = records.k
-    proof = _effort(bound, "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast")
+    usual = "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast"
+    proof = _effort("bound", bound, usual)
     if chosen.one_column and n_columns > 1:
         raise InputError(
             f"method {shown(method)} is for one column; the data have {n_columns}. Use a method "
@@ -120,23 +121,28 @@ def partition(
         result = refined(result, data, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if proof or chosen.proves:
-        least = outcome.lower_bound
-        if raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost"):
-            least = result.sse  # without other costs no partition is better than the exact one
-        elif least is None:
-            # Who stops the search will not wait for the bound, and who stops the bound has the groups.
-            how = "fast" if result.stopped else proof or "fast"
-            try:
-                least = bounded(records, how, progress=progress)
-            except StopSearch:
-                return replace(result, stopped=True)
-        result = replace(result, lower_bound=min(least, result.sse))
+        # Without other costs no partition is better than the exact one.
+        best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
+        result = _with_bound(result, records, proof or "fast", best, progress)
     return result
 
 
-def _effort(wanted: object, usual: str) -> str:
+def _with_bound(
+    result: Partition, records: Prepared, effort: str, best: bool, progress: Listener | None
+) -> Partition:
+    """Add a lower bound on the SSE of any partition, unless the method gave one."""
+    least = result.sse if best else result.lower_bound
+    if least is None:
+        # Who stops the search will not wait for the bound, and who stops the bound has the groups.
+        try:
+            least = bounded(records, "fast" if result.stopped else effort, progress=progress)
+        except StopSearch:
+            return replace(result, stopped=True)
+    return replace(result, lower_bound=min(least, result.sse))
+
+
+def _effort(name: str, wanted: object, usual: str) -> str:
     """Translate yes, no or an effort to an effort, empty for none."""
     if isinstance(wanted, bool):
         return usual if wanted else ""
-    check_effort(wanted)
-    return str(wanted)
+    return check_effort(wanted, name)

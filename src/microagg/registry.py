@@ -46,7 +46,7 @@ class Method:
     order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
     proves: bool = False  # whether every partition comes with a proved lower bound
-    # Options of its kin that it does not take, and why.
+    # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -137,8 +137,8 @@ def _mst(letter: str, summary: str) -> Method:
 _GROUP_COST = Option(
     "group_cost",
     0.0,
-    "what each group costs beside, in the unit of the cost of the values as they are: fewer and "
-    "larger groups",
+    "extra cost of each group, in the unit of the cost of the values as they are: the higher, the "
+    "fewer and larger are the groups",
 )
 _NO_GROUP_COST = (
     "it tries only groups of k to 2k−1 records, and with a cost per group larger ones may be "
@@ -164,7 +164,10 @@ def _univariate(
 
 _SEED = Option("random_state", 0, "seed of the random numbers; None draws a fresh one")
 _CUT = Option(
-    "cut", "records", "records: cut by the SSE of all columns; projected: of the projected values"
+    "cut",
+    "records",
+    "whose SSE the cut makes least: records (that of all columns) or projected (that of the "
+    "projected values)",
 )
 _ORDERING = "microagg.methods.ordering."
 
@@ -210,9 +213,9 @@ METHODS: dict[str, Method] = {
             paper="",
             guarantee="heuristic",
             time="O(n log n)",
-            summary="chooses for you: the fastest exact method for one column; for several a start that "
-            "suits their number, then local search; best also chooses among the groups of many "
-            "searches by integer programs",
+            summary="chooses for you: one column is cut by the fastest exact method; several get a start "
+            "that suits the number of records, then local search; effort best also combines the "
+            "groups of many searches by integer programs",
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(
@@ -222,7 +225,9 @@ METHODS: dict[str, Method] = {
                     "balanced",
                     "how long to search: fast, balanced or best (half a minute for a thousand records)",
                 ),
-                Option("time_limit", None, "seconds after which the best found so far is given"),
+                Option(
+                    "time_limit", None, "seconds after which the best partition so far is returned"
+                ),
                 _SEED,
             ),
             refuses={_GROUP_COST.name: _NO_GROUP_COST},
@@ -232,15 +237,19 @@ METHODS: dict[str, Method] = {
             family="our own",
             paper="",
             guarantee="approximation",
-            time="O(2ⁿ) at worst; some 1,000 records for k up to 5, fewer for larger k",
-            summary="searches among all groups for the least loss and proves how near it is: column "
+            time="O(2ⁿ) at worst; within reach are about 1,000 records for k up to 5, fewer for larger k",
+            summary="searches among all groups for the least loss and proves how near it comes: column "
             "generation, cuts, branch and bound; a gap of 0 means proved optimal",
             implementation="microagg.methods.optimal.optimal:optimal",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(
-                Option("time_limit", None, "seconds after which the best found so far is given"),
                 Option(
-                    "nodes", 10_000, "most parts into which branch and bound splits the problem"
+                    "time_limit", None, "seconds after which the best partition so far is returned"
+                ),
+                Option(
+                    "nodes",
+                    10_000,
+                    "largest number of parts into which branch and bound splits the problem",
                 ),
                 _SEED,
             ),
@@ -305,10 +314,12 @@ METHODS: dict[str, Method] = {
             family="variable size",
             paper="Stamm & Schaub 2024, section 5.2",
             guarantee="heuristic",
-            time="O(n²/k · d) a round",
+            time="O(n²/k · d) per round",
             summary="k-means, then each group under k joins the nearest one, smallest first",
             implementation="microagg.methods.variable_size.kmeans_merge:kmeans_merge",
-            options=(Option("factor", 2.0, "k-means has factor·n/k clusters; 0.5, 1 or 2"),),
+            options=(
+                Option("factor", 2.0, "k-means makes factor·n/k clusters; 0.5, 1 and 2 are usual"),
+            ),
         ),
         Method(
             name="mu-approx",
@@ -336,27 +347,27 @@ METHODS: dict[str, Method] = {
             "simple-plus",
             "Stamm & Schaub 2024",
             "O(kn)",
-            "the same from the last best start on, which never moves back",
+            "as simple, but from the last best start on, which never moves back",
         ),
         _univariate(
             "wilber",
             "Wilber 1988; Stamm & Schaub 2024",
             "O(n)",
-            "guesses starts ahead by matrix searching, then checks them",
+            "guesses the best starts ahead by matrix searching, then checks them",
             any_size=True,
         ),
         _univariate(
             "galil-park",
             "Galil & Park 1990; Stamm & Schaub 2024",
             "O(n)",
-            "looks ahead in squares by matrix searching",
+            "looks ahead square by square, by matrix searching",
             any_size=True,
         ),
         _univariate(
             "staggered",
             "Stamm & Schaub 2024",
             "O(n)",
-            "matrix searching in blocks along the diagonal, each of which needs no guess",
+            "matrix searching in blocks along the diagonal, none of which needs a guess",
         ),
         _projection(
             "pca",
@@ -382,7 +393,8 @@ METHODS: dict[str, Method] = {
             "npn-mhm",
             "Domingo-Ferrer et al. 2006",
             "O(n²·d) at worst, less with few columns",
-            "goes from the farthest record always to the nearest unseen one, then cuts optimally",
+            "starts at the record farthest from the centroid, goes on to the nearest unseen one each "
+            "time, then cuts optimally",
             "npn:npn_order",
             False,
         ),
@@ -406,7 +418,7 @@ METHODS: dict[str, Method] = {
             "tsp",
             "Mortazavi & Jalili 2014",
             "O(n²·d) at worst, less with few columns",
-            "a short tour through all records by 2-opt and Or-opt, then cuts optimally",
+            "finds a short tour through all records by 2-opt and Or-opt, then cuts it optimally",
             "tsp:tsp_order",
             False,
         ),
@@ -430,7 +442,7 @@ METHODS: dict[str, Method] = {
         _ordering(
             "rep-ord-mic",
             "Mortazavi 2020",
-            "O(starts · iterations · kn·d), plus searches",
+            "O(starts · iterations · kn·d), plus searches for nearest records",
             "orders the records group by group and cuts optimally, again and again, from many "
             "starts by k-means; keeps the best",
             "rep_ord_mic:rep_ord_mic_order",
@@ -444,7 +456,7 @@ METHODS: dict[str, Method] = {
 
 
 def methods() -> list[Method]:
-    """List the methods, one row each: name, family, paper, guarantee, time, summary, options.
+    """List the methods, one row for each: name, family, paper, guarantee, time, summary, options.
 
     >>> [m.name for m in methods() if m.family == "fixed size"]
     ['mdav', 'diameter', 'centroid']

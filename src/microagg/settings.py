@@ -59,7 +59,8 @@ def check_count(name: str, count: Any, least: int = 1) -> int:
     """Return a setting that counts something as an int; refuse what is not a whole number."""
     number = _whole(count)
     if number is None or number < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {shown(count)}.")
+        got = shown(count if number is None else number)
+        raise InputError(f"{name} must be a whole number of at least {least}; got {got}.")
     return number
 
 
@@ -108,10 +109,11 @@ def check_random_state(random_state: object) -> None:
         )
 
 
-def check_effort(effort: object) -> None:
-    """Refuse an effort that does not exist."""
+def check_effort(effort: object, name: str = "effort") -> str:
+    """Return an effort if it exists; ``name`` is the setting that holds it."""
     if not isinstance(effort, str) or effort not in EFFORTS:
-        raise InputError(f"effort is one of {listed(EFFORTS)}; got {shown(effort)}.")
+        raise InputError(f"{name} is one of {listed(EFFORTS)}; got {shown(effort)}.")
+    return effort
 
 
 def check_time_limit(seconds: object) -> None:
@@ -137,7 +139,8 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
             why = method.refuses[name]
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}: {why}.")
         if name not in known:
-            has = f"it takes {listed(known)}" if known else "it takes none"
+            others = [option for option in known if option != "random_state"]
+            has = f"it takes {listed(others)}" if others else "it takes none"
             raise InputError(f"method {shown(method.name)} has no option {shown(name)}; {has}.")
     return known
 

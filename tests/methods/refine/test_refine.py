@@ -297,7 +297,7 @@ def test_bad_input_is_refused(change, words):
 
 
 def test_bad_effort_in_partition_is_refused():
-    with pytest.raises(microagg.InputError, match="effort"):
+    with pytest.raises(microagg.InputError, match="refine is one of"):
         microagg.partition([[1.0, 2], [2, 3]], 1, method="mdav", refine="heroic")
 
 

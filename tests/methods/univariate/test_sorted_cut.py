@@ -114,6 +114,8 @@ def test_what_is_refused():
             cut_sorted([1.0, 2.0], k)
     with pytest.raises(InputError, match="one column"):
         cut_sorted([[1.0], [2.0]], 1)
+    with pytest.raises(InputError, match="Records must be numbers"):
+        cut_sorted(["a", "b"], 1)
     with pytest.raises(InputError, match="method='mdav' is not known here"):
         cut_sorted([1.0, 2.0], 1, method="mdav")
     with pytest.raises(InputError, match="cost='l2' is not known"):

@@ -148,7 +148,7 @@ def test_variants_of_huge_values():
     [
         ({"group_cost": -1}, "group_cost must be a finite number of at least 0; got -1"),
         ({"size_penalty": float("nan")}, "size_penalty must be a finite number"),
-        ({"max_groups": 0}, "whole number of at least 1"),
+        ({"max_groups": 0}, "max_groups must be a whole number of at least 1"),
         ({"group_cost": 1, "max_groups": 2}, "use one of them alone"),
         ({"group_cost": 1, "method": "simple"}, "'simple' tries only groups of k to 2k−1"),
         ({"size_penalty": 1, "method": "halving"}, "size_penalty needs method 'wilber'"),
