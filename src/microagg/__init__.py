@@ -4,9 +4,11 @@
 does the same for files. See the README for a tour.
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from microagg.compare import compare, suggest
 from microagg.errors import (
     DisclosureRiskWarning,
     InputError,
@@ -15,15 +17,14 @@ from microagg.errors import (
     TableError,
     VerificationError,
 )
-from microagg.partition import partition
-from microagg.protect import Release, protect
-from microagg.registry import methods
-from microagg.results import Partition
 
 if TYPE_CHECKING:
+    from microagg.compare import compare, suggest
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
+    from microagg.draft import draft
     from microagg.estimator import Microaggregator
+    from microagg.evidence import Caution, Evidence
     from microagg.improve import lower_bound, refine
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
@@ -31,23 +32,40 @@ if TYPE_CHECKING:
     from microagg.methods.ordering.orders import order
     from microagg.methods.univariate.sorted_cut import cut_sorted
     from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
+    from microagg.partition import partition
+    from microagg.plan import Block, Column, Plan, Roles
+    from microagg.protect import protect
+    from microagg.registry import methods
+    from microagg.release import Release
+    from microagg.results import Partition
+    from microagg.tables.files import CsvFormat
+    from microagg.verify import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Block",
+    "Caution",
+    "Column",
+    "CsvFormat",
     "DisclosureRiskWarning",
+    "Evidence",
     "InputError",
     "MicroaggError",
     "Microaggregator",
     "Partition",
+    "Plan",
     "Release",
+    "Roles",
     "StopSearch",
     "TableError",
+    "Verification",
     "VerificationError",
     "compare",
     "count_partitions",
     "cut",
     "cut_sorted",
+    "draft",
     "lower_bound",
     "methods",
     "minimum_spanning_tree",
@@ -59,34 +77,60 @@ __all__ = [
     "simulate_clusters",
     "suggest",
     "utility",
+    "verify",
 ]
 
 
-# Names that are looked up when first used, so that importing stays fast. The functions that
-# share their name with a module (compare, partition, protect, methods) cannot be among them:
-# importing the module would put it in their place.
-_LAZY = {
-    "Microaggregator": "microagg.estimator",
-    "count_partitions": "microagg.counts",
-    "cut": "microagg.methods.ordering.cut",
-    "cut_sorted": "microagg.methods.univariate.sorted_cut",
-    "lower_bound": "microagg.improve",
-    "minimum_spanning_tree": "microagg.methods.variable_size.spanning_tree",
-    "refine": "microagg.improve",
-    "order": "microagg.methods.ordering.orders",
-    "risk": "microagg.measure.risk",
-    "simulate_clusters": "microagg.datasets",
-    "utility": "microagg.measure.utility",
+# Where each name is; looked up when first used, so that importing stays fast.
+_HOMES = {
+    "Block": "plan",
+    "Caution": "evidence",
+    "Column": "plan",
+    "CsvFormat": "tables.files",
+    "Evidence": "evidence",
+    "Microaggregator": "estimator",
+    "Partition": "results",
+    "Plan": "plan",
+    "Release": "release",
+    "Roles": "plan",
+    "Verification": "verify",
+    "compare": "compare",
+    "count_partitions": "counts",
+    "cut": "methods.ordering.cut",
+    "cut_sorted": "methods.univariate.sorted_cut",
+    "draft": "draft",
+    "lower_bound": "improve",
+    "methods": "registry",
+    "minimum_spanning_tree": "methods.variable_size.spanning_tree",
+    "order": "methods.ordering.orders",
+    "partition": "partition",
+    "protect": "protect",
+    "refine": "improve",
+    "risk": "measure.risk",
+    "simulate_clusters": "datasets",
+    "suggest": "compare",
+    "utility": "measure.utility",
+    "verify": "verify",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
-
-        return getattr(import_module(_LAZY[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(f"microagg.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'microagg' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Keeps public functions that share their name with a module, such as protect, in their place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing a module puts it into its package under its name.
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -125,8 +125,7 @@ def about_columns(
         sign = identifier(column)
         if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
             found.append(_of_identifier(name, sign.how, sign.present, sign.distinct, len(both)))
-    for one in determines({**known, **secret}, both):
-        found.append(_of_determined(one))
+    found += [_of_determined(one) for one in determines({**known, **secret}, both)]
     return found
 
 

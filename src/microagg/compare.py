@@ -18,10 +18,21 @@ from microagg.choices import (
     mark_frontier,
     suggestion,
 )
+from microagg.draft import guess, quantities
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats
 from microagg.registry import find
 from microagg.registry import methods as registered
+from microagg.report.bands import band
+from microagg.report.html import write_report
+from microagg.report.provenance import (
+    about_method,
+    call,
+    file_facts,
+    now,
+    repetition,
+    versions,
+)
 from microagg.settings import check_k, check_options, check_random_state, check_scale
 from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
@@ -136,8 +147,6 @@ class Comparison:
         source : the file that the table came from, of which the board's report gives the hash
         command : the words to repeat it with; by default the call of :func:`compare`
         """
-        from microagg.report.html import write_report
-
         targets = self._targets(max_loss, max_linkage)
         model = _public_model(self) if public else _model(self, targets, source, command)
         write_report(model, Path(path))
@@ -166,7 +175,7 @@ def compare(
     k : one or several least group sizes
     methods : names from :func:`microagg.methods`; by default ``auto`` and the fast classics,
         with ``"all"`` all that fit the number of columns
-    columns : names of the columns to protect; by default all numeric ones
+    columns : names of the columns to protect; by default those that look like quantities
     max_loss, max_linkage : targets, as for :meth:`Comparison.suggest`. Given one, other k are
         tried too, in search of the best k of each method that meets it.
     budget : seconds to spend at most, not counting the time to load and compile the methods; None: as
@@ -284,7 +293,7 @@ def try_prepared(trials: Trials, progress: Report | None) -> Comparison:
 def _matrix(frame: Any, columns: Iterable[Any] | None) -> tuple[Floats, list[Any]]:
     if is_frame(frame):
         table = Frame(frame)
-        names = choose_columns(table, columns)
+        names = choose_columns(table, columns) if columns is not None else quantities(guess(table))
         return columns_matrix(table, names), names
     if columns is not None:
         raise InputError("Columns have names in frames only; pick columns of arrays before.")
@@ -374,8 +383,6 @@ def _model(
     found: Comparison, targets: Targets, source: str | Path | None, command: list[str] | None
 ) -> dict[str, Any]:
     """Gather what a comparison found, for the disclosure board."""
-    from microagg.report.provenance import about_method, call, file_facts, now, repetition
-
     return {
         "kind": "comparison",
         "public": False,
@@ -400,9 +407,6 @@ def _public_model(found: Comparison) -> dict[str, Any]:
 
     The k that a search came to are not: where it ended tells digits of the loss or linkage.
     """
-    from microagg.report.bands import band
-    from microagg.report.provenance import about_method, versions
-
     cells = [
         {
             "method": cell.method,

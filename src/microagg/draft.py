@@ -10,7 +10,7 @@ Rules are asked in order and the first that answers decides. Reasons hold counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from microagg.tables import name_words as say
 from microagg.tables.frames import Frame
 from microagg.tables.profile import Numbers, Profile, profiles
 
-__all__ = ["Guess", "draft", "guess"]
+__all__ = ["Guess", "draft", "guess", "quantities"]
 
 Role = Literal["protect", "known"]
 Looks = Literal[
@@ -50,6 +50,16 @@ _SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _SHOWN = 12  # columns named in the message that finds no quantity
 
 
+_TO_BE_TOLD = (
+    "identifier",
+    "repeated identifier",
+    "weight",
+    "code",
+    "quantity",  # left for another reason, such as missing values
+    "number stored as text",
+)
+
+
 @dataclass(frozen=True)
 class Guess:
     """What a column looks like."""
@@ -61,6 +71,11 @@ class Guess:
     """What its values are; None for values that are no single ones."""
     reason: str
     """Why, and what to do about it, in words without values of records."""
+
+    @property
+    def to_be_told(self) -> bool:
+        """Whether a column was left that a person may have wanted protected, dropped or renumbered."""
+        return self.role != "protect" and self.looks_like in _TO_BE_TOLD
 
 
 def draft(frame: Any, *, k: int = 5) -> Plan:
@@ -87,11 +102,19 @@ def draft(frame: Any, *, k: int = 5) -> Plan:
     ('income',)
     """
     guesses = guess(frame)
-    chosen = tuple(name for name, found in guesses.items() if found.role == "protect")
-    if not chosen:
-        raise _no_quantity(guesses)
+    chosen = tuple(quantities(guesses))
     notes = {name: found.reason for name, found in guesses.items()}
     return Plan(blocks=(Block(columns=chosen, k=k),), notes=notes)
+
+
+def quantities(guesses: Mapping[Any, Guess], aside: Collection[Any] = ()) -> list[Any]:
+    """Return the columns to protect, those aside that have another role; refuse if there is none."""
+    found = [
+        name for name, column in guesses.items() if column.role == "protect" and name not in aside
+    ]
+    if not found:
+        raise _no_quantity(guesses)
+    return found
 
 
 def guess(frame: Any) -> dict[Any, Guess]:
@@ -416,7 +439,7 @@ def _within(values: Any, low: float, high: float) -> bool:
     return bool((values >= low).all() and (values <= high).all())
 
 
-def _no_quantity(guesses: dict[Any, Guess]) -> InputError:
+def _no_quantity(guesses: Mapping[Any, Guess]) -> InputError:
     found = [f"{shown(name)}: {found.reason}" for name, found in list(guesses.items())[:_SHOWN]]
     more = len(guesses) - len(found)
     tail = f" (and {more} more columns)" if more > 0 else ""

@@ -324,9 +324,7 @@ class Evidence:
             if self.counted.holds
             else f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
         )
-        return (
-            f"{found.records:,} records, {found.combinations:,} combinations, {rarest}; {holds}"
-        )
+        return f"{found.records:,} records, {found.combinations:,} combinations, {rarest}; {holds}"
 
     def _block(self, part: Part) -> Any:
         return next(b for b in self.plan.blocks if b.columns and part.columns[0] in b.columns)

@@ -118,7 +118,17 @@ def _string(text: str) -> str:
 
 _SWITCHES = {"per_column", "shuffle", "round"}
 _LISTS = {"columns", "drop", "renumber", "confidential"}
-_NAMED = {"k", "refine", "method", "aggregate", "scale", "unit", "digits", "max_loss", "max_linkage"}
+_NAMED = {
+    "k",
+    "refine",
+    "method",
+    "aggregate",
+    "scale",
+    "unit",
+    "digits",
+    "max_loss",
+    "max_linkage",
+}
 _OPTIONS_WITH_FLAGS = {"effort", "time_limit", "cost"}
 
 

@@ -37,6 +37,7 @@ __all__ = ["protect", "protect_table"]
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
 _MOST_DECIMALS = 15
+_TOLD = 12  # columns that a sentence names
 
 
 def protect(
@@ -203,22 +204,19 @@ def _completed(
         return plan, ()
     guesses = guess(table) if guesses is None else guesses
     spoken_for = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
-    chosen = [name for name in quantities(guesses) if name not in spoken_for]
+    chosen = quantities(guesses, spoken_for)
     notes = {name: found.reason for name, found in guesses.items() if name not in spoken_for}
-    left = [
-        name
-        for name, found in guesses.items()
-        if found.warn and name not in spoken_for and name not in chosen
-    ]
-    odd = ()
+    left = [name for name, found in guesses.items() if found.to_be_told and name not in spoken_for]
+    odd: tuple[Caution, ...] = ()
     if left:
-        why = "; ".join(f"{listed_names([name])} {guesses[name].looks_like}" for name in left[:12])
-        more = f"; and {len(left) - 12} more" if len(left) > 12 else ""
+        why = ", ".join(f"{listed_names([n])} ({guesses[n].looks_like})" for n in left[:_TOLD])
+        more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
         odd = (
             Caution(
                 "warning",
                 tuple(left),
-                f"Nobody named the columns to protect, and these were left as they are: {why}{more}.",
+                f"Nobody named the columns to protect, and these were left as they are by what they look "
+                f"like: {why}{more}.",
                 "Name the columns if that is wrong; microagg plan writes the choice down for editing.",
             ),
         )

@@ -195,7 +195,11 @@ class Release:
         ).as_dict()
 
     def write(
-        self, path: str | Path, form: FileFormat | None = None, *, as_written: pa.Table | None = None
+        self,
+        path: str | Path,
+        form: FileFormat | None = None,
+        *,
+        as_written: pa.Table | None = None,
     ) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
 
@@ -281,9 +285,7 @@ class Release:
         evidence = replace(evidence, source=source or evidence.source, counted=counted)
         if public:
             file = None if counted is None else (counted.path, counted.sha256)
-            return public_model(
-                Frame(self.data), self.plan, self.roles, Bands.of(evidence), file
-            )
+            return public_model(Frame(self.data), self.plan, self.roles, Bands.of(evidence), file)
         return release_model(replace(evidence, alternatives=self.alternatives))
 
     def _repr_html_(self) -> str:

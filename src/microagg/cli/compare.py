@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from microagg.choices import Targets
-from microagg.cli.say import percent, say_report
 from microagg.cli.show import Speaker
 from microagg.compare import Comparison, prepare, try_prepared
-from microagg.errors import StopSearch
+from microagg.errors import InputError, StopSearch
+from microagg.report.html import check_report_target
 from microagg.tables.files import CsvFormat, read_file
 from microagg.trials import Tried
-
-if TYPE_CHECKING:
-    from microagg.cli.protect import Evidence
+from microagg.words import percent
 
 __all__ = ["compare_file"]
 
@@ -24,7 +22,9 @@ def compare_file(
     source: Path,
     form: CsvFormat,
     columns: list[str] | None,
-    evidence: Evidence,
+    report: Path | None,
+    public: bool,
+    command: list[str],
     *,
     max_loss: float | None,
     max_linkage: float | None,
@@ -32,20 +32,24 @@ def compare_file(
 ) -> bool:
     """Try methods and k on a file, and say which to choose; return whether targets are met."""
     Targets(max_loss, max_linkage)  # a mistake costs no waiting
-    table, _ = read_file(source, columns, form)
+    if public and report is None:
+        raise InputError("--public is about the report; say where to write it with --report.")
+    if report is not None:
+        check_report_target(report, source)
+    table = read_file(source, columns, form).table
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     trials = prepare(table, columns=columns, max_loss=max_loss, max_linkage=max_linkage, **settings)
     speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
     with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
 
-        def report(done: Tried, total: int) -> None:
+        def hear(done: Tried, total: int) -> None:
             if bar is not None:
                 bar(done, total)
             if asked():
                 raise StopSearch
 
         try:
-            found = try_prepared(trials, report)
+            found = try_prepared(trials, hear)
         except StopSearch:  # nothing is done yet
             raise KeyboardInterrupt from None
     if not (speaker.quiet or speaker.as_json):
@@ -54,18 +58,16 @@ def compare_file(
         speaker.say("partial", found.partial, style="bold yellow")
     suggestion = found.suggest()
     speaker.say("choose", suggestion.words)
-    if evidence.report is not None:
-        found.report(
-            evidence.report, public=evidence.public, source=source, command=evidence.command
-        )
-        say_report(speaker, evidence.report)
+    if report is not None:
+        found.report(report, public=public, source=source, command=command)
+        speaker.written = [str(report)]
+        speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
     speaker.give(
         {
             "input": str(source),
             **found.as_dict(),
             "meets": suggestion.meets,
             "suggestion": suggestion.as_dict(),
-            "warnings": speaker.warnings,
         }
     )
     return suggestion.meets is not False
@@ -91,7 +93,7 @@ def _print_table(found: Comparison) -> None:
             cell.method,
             str(cell.k),
             f"{cell.groups:,}",
-            percent(cell.information_loss),
+            percent(cell.information_loss).removesuffix(" %"),
             f"{100 * cell.linkage.share:.1f}",
             f"{cell.seconds:.2f}",
             " ".join(notes),

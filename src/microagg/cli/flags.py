@@ -23,7 +23,9 @@ def _flag(kind: Any, *names: str, help: str, metavar: str | None = None) -> Any:
 
 
 _FLAGS: dict[str, Any] = {
-    "k": _flag(int, "--k", "-k", help="Least number of records (or units) that share their values."),
+    "k": _flag(
+        int, "--k", "-k", help="Least number of records (or units) that share their values."
+    ),
     "columns": _flag(
         list[str],
         "--columns",
@@ -122,7 +124,9 @@ _FLAGS: dict[str, Any] = {
         help="Accepted: at most this share of records linked, 0 to 1, with what an attacker knows.",
     ),
     "seed": _flag(
-        str, "--seed", help="Seed of methods that draw random numbers, 0 if left out; fresh for a new one."
+        str,
+        "--seed",
+        help="Seed of methods that draw random numbers, 0 if left out; fresh for a new one.",
     ),
     "plan": _flag(
         Path,

@@ -1,20 +1,19 @@
-"""The commands: protect, measure, compare, verify, methods, demo."""
+"""The commands: protect, plan, measure, compare, verify, methods, demo."""
 
 from __future__ import annotations
 
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from microagg.cli.protect import Evidence, protect_file
-from microagg.cli.say import say_verification
-from microagg.cli.show import Speaker, names
+from microagg.cli.flags import plan_of, with_plan_flags
+from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
+from microagg.plan_text import split_names
 
 if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
@@ -35,16 +34,12 @@ In = Annotated[Path, typer.Argument(metavar="IN", help="CSV, Parquet or Arrow fi
 Out = Annotated[
     Path, typer.Argument(metavar="OUT", help="File to write; its ending tells the format.")
 ]
-K = Annotated[
-    int, typer.Option("--k", "-k", help="Least number of records that share their values.")
-]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--columns",
         "-c",
-        help="Columns to work on, separated by commas (names with commas in double quotes); all "
-        "numeric ones if left out.",
+        help="Columns to work on, separated by commas (names with commas in double quotes).",
     ),
 ]
 Delimiter = Annotated[
@@ -72,6 +67,12 @@ Analyses = Annotated[
         "age + rent'; may be given several times.",
     ),
 ]
+MaxLoss = Annotated[
+    float | None, typer.Option(help="Target: at most this information loss, in percent.")
+]
+MaxLinkage = Annotated[
+    float | None, typer.Option(help="Target: at most this share of records linked, 0 to 1.")
+]
 ReportFile = Annotated[
     Path | None,
     typer.Option(
@@ -80,10 +81,16 @@ ReportFile = Annotated[
 ]
 Public = Annotated[
     bool,
-    typer.Option("--public", help="In the report, leave out what could reveal a record."),
+    typer.Option(
+        "--public",
+        help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Give everything as one JSON object on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Say nothing but errors and warnings about disclosure."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -128,7 +135,6 @@ def protect(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.flags import plan_of
         from microagg.cli.protect import protect_file
         from microagg.job import Job
 
@@ -168,7 +174,6 @@ def plan(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.flags import plan_of
         from microagg.cli.protect import draft_plan
 
         draft_plan(speaker, source, plan_of(flags), _csv_format(delimiter, encoding, decimal))
@@ -196,9 +201,22 @@ def measure(
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     analyses: Analyses = None,
+    max_loss: MaxLoss = None,
+    max_linkage: MaxLinkage = None,
+    min_distinct: Annotated[
+        int | None,
+        typer.Option(
+            help="Target: at least this number of different values of each confidential column in each "
+            "group."
+        ),
+    ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(help="Link so many records only, chosen at random, and give an interval."),
+        typer.Option(
+            metavar="RECORDS",
+            help="Link a random sample of this size only, and give an interval; large tables are sampled "
+            "anyway.",
+        ),
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -209,14 +227,16 @@ def measure(
     """Measure what a protected file lost and what an attacker gains from it.
 
     Works on files that any program made. Columns are matched by name, records by position or by
-    an id. All numeric columns that both files have are compared unless you name some. Exits with 1 if
-    you promise a k that does not hold.
+    an id. The numeric columns that differ are compared unless you name some; columns that are the same in
+    both files are taken as known to an attacker. Exits with 1 if a k you promise does not hold or a
+    target is missed.
 
     Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.measure import measure_files
+        from microagg.plan import Accept
 
         holds = measure_files(
             speaker,
@@ -230,6 +250,8 @@ def measure(
             dominance=split_names(dominance) or [],
             dominance_percent=dominance_percent,
             analyses=analyses or [],
+            accept=Accept(max_loss, max_linkage),
+            min_distinct=min_distinct,
             sample=sample,
         )
     if not holds:
@@ -255,12 +277,8 @@ def compare(
         ),
     ] = None,
     columns: Columns = None,
-    max_loss: Annotated[
-        float | None, typer.Option(help="Target: at most this information loss, in percent.")
-    ] = None,
-    max_linkage: Annotated[
-        float | None, typer.Option(help="Target: at most this share of records linked, 0 to 1.")
-    ] = None,
+    max_loss: MaxLoss = None,
+    max_linkage: MaxLinkage = None,
     budget: Annotated[
         float,
         typer.Option(
@@ -292,15 +310,15 @@ def compare(
     with speaker.run():
         from microagg.cli.compare import compare_file
 
-        evidence = Evidence(report, public, sys.argv[1:])
-        evidence.check(source)
         named = split_names(methods)
         meets = compare_file(
             speaker,
             source,
             _csv_format(delimiter, encoding, decimal),
             split_names(columns),
-            evidence,
+            report,
+            public,
+            ["microagg", *sys.argv[1:]],
             max_loss=max_loss,
             max_linkage=max_linkage,
             k=_whole_numbers(k),
@@ -333,8 +351,21 @@ def _whole_numbers(text: str) -> list[int]:
 @app.command()
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file.")],
-    k: K,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", help="Least number of records that share their values."),
+    ] = None,
     columns: Columns = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Count distinct values of this column instead of records.")
+    ] = None,
+    promise: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take k, columns and unit from the JSON of a report, or from a plan.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
@@ -343,19 +374,25 @@ def verify(
 ) -> None:
     """Count whether every combination of values in a file is shared by at least k records.
 
-    Works on files of any origin. Exits with 1 if a combination occurs fewer than k times.
+    Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
+    columns are counted together unless you name some. Exits with 1 if a combination is too rare.
 
     Example: microagg verify safe.csv --k 5 --columns income,rent,age
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.verify import verify as verify_file
+        from microagg.cli.measure import verify_file
 
-        found = verify_file(file, k, split_names(columns), _csv_format(delimiter, encoding, decimal))
-        speaker.say("columns", names(found.columns))
-        say_verification(speaker, file, found)
-        speaker.give({"file": str(file), **found.as_dict()})
-    if not found.holds:
+        holds = verify_file(
+            speaker,
+            file,
+            k,
+            split_names(columns),
+            unit,
+            promise,
+            _csv_format(delimiter, encoding, decimal),
+        )
+    if not holds:
         raise typer.Exit(1)
 
 

@@ -1,109 +1,289 @@
-"""What the command measure does."""
+"""What the commands measure and verify do."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from microagg.cli.say import say_loss, say_risk
-from microagg.cli.show import Speaker, names
+from microagg.cautions import about_known, about_secrets
+from microagg.cli.protect import say_caution
+from microagg.cli.show import Speaker
+from microagg.errors import InputError, TableError, shown
 from microagg.measure.analyses import columns_of
-from microagg.measure.linkage import check_sample
-from microagg.measure.pairs import align, pair
+from microagg.measure.harm import rank
+from microagg.measure.known import known_columns, known_risk
+from microagg.measure.linkage import check_sample, sample_for
+from microagg.measure.pairs import Pair, align, pair
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
+from microagg.plan import Accept, Plan
 from microagg.protect import Clock
 from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.frames import Frame
+from microagg.verify import Verification, verify, verify_all
+from microagg.words import names, number, percent, plural, share
 
-__all__ = ["measure_files"]
+__all__ = ["measure_files", "verify_file"]
 
 
 def measure_files(
     speaker: Speaker,
     original: Path,
     protected: Path,
-    form: CsvFormat,
+    csv: CsvFormat,
     columns: list[str] | None,
     id_: str | None,
     *,
     analyses: list[str],
     confidential: list[str],
     dominance: list[str],
+    accept: Accept,
+    min_distinct: int | None,
+    sample: int | None,
     **settings: Any,
 ) -> bool:
-    """Measure a protected file against its original and say so; return whether k holds."""
+    """Measure a protected file against its original and say so; return whether all holds."""
     clock = Clock()
-    wanted = None
-    named = [name for analysis in analyses for name in columns_of(analysis)]
-    check_sample(settings["sample"])
-    if columns is not None:  # named columns are numbers even if they look like codes
-        wanted = [*columns, *confidential, *dominance, *map(str, named)]
-    ask = Ask(confidential=tuple(confidential), dominance=tuple(dominance), **settings)
+    check_sample(sample)
+    if min_distinct is not None and not confidential:
+        raise InputError(
+            "--min-distinct is about confidential columns; name them with --confidential."
+        )
+    numbers = [*(columns or ()), *dominance, *(str(n) for a in analyses for n in columns_of(a))]
     with clock.time("read"):
-        before, after = (read_file(path, wanted, form)[0] for path in (original, protected))
+        before, after = (read_file(path, numbers, csv).table for path in (original, protected))
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table.num_rows:,} records, {table.num_columns} columns")
     with clock.time("match"):
-        leave_out = list(confidential)
+        aside = list(confidential)
         if id_ is not None:
             after = align(before, after, id_)
-            leave_out.append(id_)
-        both = pair(before, after, columns, leave_out)
-    speaker.say("compared", names(both.names))
-    same = np.all(both.original == both.protected, axis=0)
-    unchanged = [name for name, equal in zip(both.names, same, strict=True) if equal]
-    if unchanged:
+            aside.append(id_)
+        both = _changed(pair(before, after, columns, aside), columns is None)
+        known_names = _unchanged(before, after, [*both.names, *aside])
+        known = known_columns(Frame(after), known_names)
+    speaker.say("compared", names(both.names, 40))
+    if known:
         speaker.say(
-            "unchanged",
-            f"{names(unchanged)}: the same in both files, and taken as known to an attacker; name the "
-            "protected columns with --columns to leave them out",
+            "known", f"{names(known_names, 40)}: the same in both files, so an attacker knows them"
         )
-    unmeasured = [name for name, ok in zip(both.names, same | both.varies, strict=True) if not ok]
-    if unmeasured:
-        speaker.say(
-            "unmeasured",
-            f"{names(unmeasured)}: constant in the original and changed since; a constant has no unit "
-            "to measure that in",
-            style="bold yellow",
-        )
+    unmeasured = [n for n, ok in zip(both.names, both.varies, strict=True) if not ok]
     with clock.time("loss"):
         utility = utility_of(both, analyses)
         lost = utility.as_dict()
-    say_loss(speaker, utility)
-    with clock.time("risk"):
-        risk = risk_of(both, ask)
-        _ = risk.sd_disclosure, risk.sd_disclosure_protected, risk.rank_disclosure
-    with clock.time("linkage"), speaker.progress("linking") as bar:
-        risk.link(None if bar is None else lambda done: bar(done, ask.sample or len(both)))
-    say_risk(speaker, risk)
-    if risk.below_k:
-        speaker.say(
-            "fails",
-            f"{100 * risk.below_k:.1f} % of the records are in groups under k = {ask.k}",
-            style="bold red",
-        )
-    more = (
-        f"IL1s {utility.il1s:.3g}; correlations off by {utility.correlation_deviation:.3g} on average; "
-        f"pMSE {utility.propensity.ratio:.3g} times its expectation; SDID at 5 % "
-        f"{100 * risk.sd_disclosure[5.0]:.3g} %"
+    by = utility.by_column
+    worst = max(by, key=lambda name: by[name])
+    speaker.say(
+        "lost",
+        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in {names([worst])}, "
+        f"{percent(by[worst])}",
     )
-    speaker.say("more", f"{more}; all measures with --json")
+    if unmeasured:
+        speaker.say(
+            "", f"{names(unmeasured)}: constant in the original, so that a change has no unit"
+        )
+    ask = Ask(
+        confidential=tuple(confidential),
+        dominance=tuple(dominance),
+        sample=sample or sample_for(len(both)),
+        **settings,
+    )
+    with clock.time("risk"), speaker.progress("linking") as bar:
+        alone = risk_of(both, ask)
+        n = ask.sample or len(both)
+        alone.link(None if bar is None else lambda done: bar(done, 2 * n))
+        with_known = known_risk(
+            both,
+            known,
+            ask.k or alone.smallest_class,
+            sample=ask.sample,
+            progress=None if bar is None else lambda done: bar(n + done, 2 * n),
+        )
+    speaker.say(
+        "hidden",
+        f"the smallest set of records with equal values has {alone.smallest_class:,}; unique before, after: "
+        f"{share(alone.unique_before)}, {share(alone.unique_after)}",
+    )
+    speaker.say(
+        "attacker",
+        f"who knows a person's true values finds the right record for {share(alone.record_linkage)} of the "
+        f"people; a blind guess, {share(alone.blind_guess)}",
+    )
+    if known:
+        speaker.say(
+            "",
+            "who also knows the columns that did not change finds it for "
+            f"{share(with_known.record_linkage)}; {share(with_known.unique)} of the records are then unique",
+        )
+    if with_known.below_k and ask.k is not None:
+        harms = rank(both, known, ask.k)
+        for caution in about_known(ask.k, both, known, with_known.below_k, harms):
+            say_caution(speaker, caution)
+    for caution in about_secrets(alone):
+        say_caution(speaker, caution)
+    gates = _gates(utility.information_loss, with_known.linkage.high, alone, accept, min_distinct)
+    for words, passed in gates:
+        speaker.say("target", words, style="bold" if passed else "bold red")
+    speaker.say(
+        "more",
+        f"IL1s {number(utility.il1s)}; correlations off by {number(utility.correlation_deviation)} on "
+        f"average; pMSE {number(utility.propensity.pmse)}; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
+        "all measures with --json",
+    )
     speaker.give(
         {
             "original": str(original),
             "protected": str(protected),
             "records": len(both),
-            "columns": both.names,
-            "unchanged": unchanged,
+            "columns": [str(name) for name in both.names],
+            "known": [str(name) for name in known_names],
             "unmeasured": unmeasured,
             "information_loss": utility.information_loss,
-            "record_linkage": risk.record_linkage,
+            "record_linkage": alone.record_linkage,
             "utility": lost,
-            "risk": risk.as_dict(),
-            "warnings": speaker.warnings,
+            "risk": {"alone": _alone(alone), "with_known": with_known.as_dict()},
+            "targets": [{"words": words, "passed": passed} for words, passed in gates],
             "seconds": clock.seconds,
         }
     )
-    return not risk.below_k
+    return all(passed for _, passed in gates)
+
+
+def _alone(risk: Any) -> dict[str, Any]:
+    found = risk.as_dict()
+    return {**found, "unique": found["unique_after"]}
+
+
+def _changed(both: Pair, choose: bool) -> Pair:
+    """Without named columns, compare those that differ; if none does, all."""
+    moved = np.any(both.original != both.protected, axis=0)
+    if not choose or not moved.any() or moved.all():
+        return both
+    kept = [name for name, changed in zip(both.names, moved, strict=True) if changed]
+    return Pair(kept, both.original[:, moved], both.protected[:, moved], both.before, both.after)
+
+
+def _unchanged(before: Any, after: Any, aside: list[str]) -> list[str]:
+    """Columns that both tables have with the very same values."""
+    return [
+        name
+        for name in before.column_names
+        if name not in aside
+        and name in after.column_names
+        and before[name].type == after[name].type
+        and before[name].equals(after[name])
+    ]
+
+
+def _gates(
+    loss: float, linkage: float, alone: Any, accept: Accept, min_distinct: int | None
+) -> list[tuple[str, bool]]:
+    """Whether what was promised or asked for holds."""
+    found = []
+    if alone.below_k is not None:
+        holds = not alone.below_k
+        rest = "holds" if holds else f"does not hold for {share(alone.below_k)} of the records"
+        found.append((f"k {rest}", holds))
+    if accept.loss is not None:
+        found.append((f"loss at most {accept.loss:g} %: {percent(loss)}", loss <= accept.loss))
+    if accept.linkage is not None:
+        words = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
+        found.append((words, linkage <= accept.linkage))
+    if min_distinct is not None:
+        for name, column in alone.diversity.items():
+            words = (
+                f"at least {min_distinct} different {names([name])} in a group: {column.distinct_l}"
+            )
+            found.append((words, column.distinct_l >= min_distinct))
+    return found
+
+
+def verify_file(
+    speaker: Speaker,
+    file: Path,
+    k: int | None,
+    columns: list[str] | None,
+    unit: str | None,
+    promise: Path | None,
+    csv: CsvFormat,
+) -> bool:
+    """Count in a file whether a promise holds, and say so."""
+    if promise is None:
+        if k is None:
+            raise InputError(
+                "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
+                "plan."
+            )
+        found = [verify(file, k, columns, unit, csv)]
+    else:
+        if k is not None or columns is not None or unit is not None:
+            raise InputError(
+                "Give the promise by --promise, or by --k, --columns and --unit; not both."
+            )
+        found = _promised(file, _read_promise(promise), csv)
+    for one in found:
+        _say_count(speaker, file, one)
+    least = min(found, key=lambda one: (one.holds, one.smallest))
+    speaker.give(
+        {
+            "file": str(file),
+            **least.as_dict(),
+            "holds": all(one.holds for one in found),
+            "parts": [one.as_dict() for one in found],
+        }
+    )
+    return all(one.holds for one in found)
+
+
+def _read_promise(path: Path) -> Plan:
+    """Read the plan from a TOML file, or from the JSON of a report."""
+    if path.suffix.lower() != ".json":
+        return Plan.from_toml(path)
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        plan = given["plan"]
+    except OSError as error:
+        raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"A promise is the JSON of a report of microagg, or a plan; {shown(str(path), 300)} is neither."
+        ) from None
+    return Plan.from_dict(plan)
+
+
+def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
+    plan.check_complete()
+    if any(block.columns is None for block in plan.blocks):
+        raise InputError(
+            "The plan does not name the columns to protect; take that of the report, which does."
+        )
+    sets, sizes = [], []
+    for block in plan.blocks:
+        chosen = [str(name) for name in block.columns or ()]
+        for part in [[name] for name in chosen] if block.per_column else [chosen]:
+            sets.append(part)
+            sizes.append(block.k or 1)
+    unit = None if plan.unit is None or plan.unit in plan.drop else str(plan.unit)
+    return verify_all(file, sizes, sets, unit=unit, csv=csv)
+
+
+def _say_count(speaker: Speaker, file: Path, found: Verification) -> None:
+    speaker.say("columns", names(found.columns, 40))
+    if found.left_out:
+        why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
+        speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
+    unit = "records" if found.unit is None else f"different values of {names([found.unit])}"
+    counted = (
+        f"{file}: {found.records:,} records, {found.combinations:,} combinations, the rarest shared by "
+        f"{found.smallest:,} {unit}"
+    )
+    if found.holds:
+        speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")
+    else:
+        below = plural(found.records_below_k, "record")
+        speaker.say(
+            "fails", f"{counted}; k = {found.k:,} does not hold for {below}", style="bold red"
+        )

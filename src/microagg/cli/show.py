@@ -65,7 +65,9 @@ class Speaker:
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self.written: list[str] = []  # files that have their names, should the run be interrupted now
+        self.written: list[
+            str
+        ] = []  # files that have their names, should the run be interrupted now
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, label: str, words: str, style: str = "bold") -> None:
@@ -99,10 +101,14 @@ class Speaker:
         except MemoryError:
             self._fail(MicroaggError("The table does not fit into memory."), 2)
         except KeyboardInterrupt:
-            told = f"{', '.join(self.written)} was written" if self.written else "nothing was written"
+            told = (
+                f"{', '.join(self.written)} was written" if self.written else "nothing was written"
+            )
             self._err.print(Text(visible(f"Interrupted: {told}."), style="bold"))
             sys.exit(_INTERRUPTED)
-        except Exception as error:  # whatever it is, it ends in a sentence without values of records
+        except (
+            Exception
+        ) as error:  # whatever it is, it ends in a sentence without values of records
             if os.environ.get("MICROAGG_TRACEBACK"):
                 raise
             self._fail(_fault(error), 2)

@@ -18,7 +18,7 @@ def credit_links(X, rows, inner, outer, tree, sizes, credit):
 
 
 @kernel
-def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, credit):  # type: ignore[no-untyped-def]
+def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, credit):
     """Do the same without a tree: row i is compared with the points from ``begin`` up to ``end``.
 
     ``begin`` and ``end`` are in the order of ``rows``. Distances are summed as the tree sums them,

@@ -62,7 +62,6 @@ class Analysis:
         """Least overlap."""
         return float(min(estimate.overlap for estimate in self.estimates))
 
-
     def safe(self, least: int) -> dict[str, Any]:
         """Plain data without estimates of groups of fewer than ``least`` records.
 

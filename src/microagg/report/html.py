@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg.errors import InputError, shown
 from microagg import words
+from microagg.errors import InputError, shown
 from microagg.report import pictures
 from microagg.tables.atomic import check_target, replacing_all
 

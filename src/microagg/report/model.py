@@ -31,7 +31,9 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "counted": evidence.counted_words,
             "parts": [evidence.part_words(part) for part in evidence.parts],
         },
-        "next": [c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice],
+        "next": [
+            c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice
+        ],
         "plan_text": _plan_text(evidence),
         "pictures": evidence.pictures(),
         "repeat": repetition(words, plan.as_call()),

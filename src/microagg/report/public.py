@@ -109,7 +109,9 @@ def public_model(
             "class_sizes": class_sizes(sizes),
             "correlations": _correlations(matrix),
         },
-        "files": {"output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}},
+        "files": {
+            "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
+        },
         "versions": versions(),
     }
 
@@ -121,7 +123,7 @@ def _all_text(roles: Roles) -> bool:
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
     """Records that agree, counted in the released table."""
-    return few_digits(
+    found: dict[str, Any] = few_digits(
         {
             "smallest_class": int(sizes.min()),
             "classes": len(sizes),
@@ -130,6 +132,7 @@ def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
         },
         _DIGITS,
     )
+    return found
 
 
 def _distribution(values: Floats, least: int) -> dict[str, Any]:
