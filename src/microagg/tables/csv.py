@@ -82,7 +82,7 @@ def _check_encoding(encoding: str) -> None:
     Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
     text each sign of ASCII takes one unit, after a byte order mark in some.
     """
-    signs = "".join(map(chr, range(32, 127))) + "\t\r\n"
+    signs = "".join(map(chr, range(32, 127))) + "\t\r\n\\u0041"
     n = len(signs)
     try:
         encoded = signs.encode(encoding)
