@@ -177,7 +177,7 @@ def risk(
         and t-closeness of each class, as released
     dominance, dominance_percent : magnitude columns for the (1, p) rule, and its p
     percents : widths p of the intervals of ``sd_disclosure`` and ``rank_disclosure``
-    sample : link so many records only, chosen at random; ``linkage`` then has an interval
+    sample : link this number of records only, chosen at random; ``linkage`` then has an interval
 
     Returns
     -------

@@ -31,26 +31,27 @@ __all__ = [
 _GROUPS_BY_CHANCE = 20_000
 _RECORDS_BY_CHANCE = 1_000_000
 
-# A unit has rarely more records than five years have months; fewer values are a classification.
+# A unit has rarely more records than five years have months, and a column of fewer values than these
+# is a classification.
 _RECORDS_OF_A_UNIT = 60
 _FEWEST_UNITS = 10
-# Random groups must mostly hold k units, and this many more of the real groups must not.
+# At most this share of random groups may hold fewer than k units, and the share of the real groups
+# must be higher by this much.
 _RARE_BY_CHANCE = 0.25
 _EXCESS = 0.1
 
 _NEARLY_ALL = 0.9
-# An identifier that repeats has at most this many records a value on average, as months in a year,
-# and at least this many values; more of them if they are numbers, since in a small table those of any
-# quantity hardly repeat.
+# An identifier that repeats has a year of months for each value at most, on average, and at least ten
+# values; a hundred if they are numbers, since in a small table those of any quantity hardly repeat.
 _RECORDS_OF_AN_ID = 12
 _FEWEST_IDS = 10
 _FEWEST_NUMBERED_IDS = 100
 # Its ten most frequent values have hardly more than their part of the records.
 _FREQUENT = 10
 _MORE_THAN_THEIR_PART = 0.05
-# Numbers of a quantity lie close together where it is frequent and repeat more there; those of
-# identifiers repeat as often everywhere. So this share of what records a value varies by may follow
-# from its place among ten blocks of ascending values, as found on some 200 columns of real tables.
+# Numbers of a quantity repeat more where they lie close together; those of an identifier repeat as often
+# everywhere. Cut the ascending values into ten blocks: the block may explain at most this share of how
+# often a value repeats. On 228 whole-number columns of real tables identifiers had up to 0.07.
 _BLOCKS = 10
 _BY_PLACE = 0.1
 
