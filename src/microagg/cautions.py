@@ -179,11 +179,15 @@ def about_groups(
 
 def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
     column = names([name])
-    one = f"{share(sign.one_value)} of the groups have one and the same {column} throughout"
-    few = f"{share(sign.below_k)} hold fewer than {k:,} different ones"
-    what = few if sign.one_value < 0.01 else f"{one}, and {few}" if k > 2 else one
+    if sign.one_value >= 0.01:
+        what = (
+            f"{share(sign.one_value)} of the groups have one and the same {column} throughout, and "
+            f"{share(sign.below_k)} fewer than {k:,} different ones"
+        )
+    else:
+        what = f"{share(sign.below_k)} of the groups hold fewer than {k:,} different {column}"
     tail = (
-        f"{column} is dropped, but whoever knows that unit finds its records."
+        f"{column} is dropped, but whoever knows whose records a group holds knows them all."
         if dropped
         else f"k counts records, not {column}."
     )
@@ -191,7 +195,7 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
         # Without the column in the file, nobody can read off which records belong together.
         "warning" if dropped else "amber",
         (name,),
-        f"{what[0].upper()}{what[1:]} (by chance, {share(sign.below_k_by_chance)}): {tail}",
+        f"{what} (by chance, {share(sign.below_k_by_chance)}): {tail}",
         f"Name {column} as unit, so that k counts its distinct values.",
     )
 

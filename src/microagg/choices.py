@@ -10,12 +10,12 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from microagg.errors import InputError, shown
+from microagg.words import TRADE_OFF
 
 if TYPE_CHECKING:
     from microagg.measure.linkage import Linkage
 
 __all__ = [
-    "TRADE_OFF",
     "Cell",
     "Suggestion",
     "Targets",
@@ -25,11 +25,6 @@ __all__ = [
     "next_k_for",
     "suggestion",
 ]
-
-TRADE_OFF = (
-    "At equal k, less loss comes with more linkage, since values nearer to the truth are easier to "
-    "match: decide first which linkage you can accept, then take the least loss within it."
-)
 
 # Of the spread of loss and of linkage along the frontier: what is better by less is no reason to choose.
 TOLERANCE = 0.01

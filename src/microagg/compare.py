@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from microagg.choices import (
-    TRADE_OFF,
     Cell,
     Suggestion,
     Targets,
@@ -38,6 +37,7 @@ from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
 from microagg.trials import Report, Trials, run_trials
+from microagg.words import TRADE_OFF
 
 __all__ = ["BUDGET", "FAST", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
 

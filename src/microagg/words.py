@@ -7,9 +7,15 @@ from typing import Any
 
 from microagg.errors import shown
 
-__all__ = ["few_digits", "names", "number", "percent", "plural", "share", "visible"]
+__all__ = ["TRADE_OFF", "few_digits", "names", "number", "percent", "plural", "share", "visible"]
 
 _LONGEST_NAME = 60
+
+# Said wherever loss and linkage stand side by side.
+TRADE_OFF = (
+    "At equal k, less loss comes with more linkage, since values nearer to the truth are easier to "
+    "match: decide first which linkage you can accept, then take the least loss within it."
+)
 
 
 def percent(value: float | None) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from microagg.evidence import Evidence
 from microagg.report.provenance import now, repetition
+from microagg.words import TRADE_OFF
 
 __all__ = ["release_model"]
 
@@ -34,6 +35,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         "next": [
             c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice
         ],
+        "trade_off": TRADE_OFF,
         "plan_text": _plan_text(evidence),
         "pictures": evidence.pictures(),
         "repeat": repetition(words, plan.as_call()),
