@@ -20,7 +20,7 @@ STAGES = [
     ["groups", "progress"],
     ["registry"],
     ["settings"],
-    ["plan_text"],
+    ["plan_checks", "plan_text"],
     ["plan"],
     ["kernels"],
     ["tables"],
@@ -53,6 +53,7 @@ ABOVE_ALL = {"", "__main__"}
 
 # registry binds the empty package for its name, before its own function methods() takes it.
 FOR_THEIR_NAME = {("registry", "methods")}
+
 
 def name_of(path: Path) -> str:
     """Dotted name within microagg; a package has that of its folder, microagg itself none."""

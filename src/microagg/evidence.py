@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from microagg.groups import Labels
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
@@ -208,7 +206,7 @@ class Evidence:
     def verdict_words(self) -> str:
         """The verdict in one sentence."""
         k, known = self.k, self.roles.known
-        where = "in the written file" if self.counted else "in the table, not yet written,"
+        where = "in the written file" if self.counted else "in the table in memory"
         if self.verdict == "red":
             missed = [t.what for t in self.thresholds if not t.passed]
             if self.counted is not None and not self.counted.holds:
@@ -444,8 +442,3 @@ def _json_plan(plan: Plan) -> dict[str, Any]:
 
     found: dict[str, Any] = text(plan.as_dict())
     return found
-
-
-def as_rows(labels: Labels) -> Labels:
-    """All rows of a table with such labels."""
-    return np.arange(len(labels))

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from microagg.errors import InputError, listed, shown
+from microagg.errors import InputError, shown
+from microagg.plan_checks import (
+    check_bool,
+    check_keys,
+    check_number,
+    check_table,
+    check_word,
+    column_names,
+    no_column,
+    text_names,
+    unknown,
+)
 from microagg.plan_text import flags, read_plan_file, read_toml, write_toml
 from microagg.registry import METHODS, find
 from microagg.settings import (
@@ -64,9 +74,9 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind is not None:
-            _check_word("kind", self.kind, KINDS)
+            check_word("kind", self.kind, KINDS)
         if self.round is not None:
-            _check_word("round", self.round, ROUNDINGS)
+            check_word("round", self.round, ROUNDINGS)
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Block:
 
     def __post_init__(self) -> None:
         if self.columns is not None:
-            object.__setattr__(self, "columns", _names("columns", self.columns))
+            object.__setattr__(self, "columns", column_names("columns", self.columns))
             if not self.columns:
                 raise InputError(
                     "No column was named. Name at least one, or leave columns out to have the "
@@ -101,7 +111,7 @@ class Block:
         check_scale(self.scale)
         if self.aggregate is not None:
             check_aggregate(self.aggregate)
-        _check_bool("per_column", self.per_column)
+        check_bool("per_column", self.per_column)
         if self.refine is True:
             object.__setattr__(self, "refine", "balanced")
         elif self.refine is not False:
@@ -146,8 +156,8 @@ class Accept:
     """Largest share of records linked, 0 to 1, with what an attacker knows."""
 
     def __post_init__(self) -> None:
-        _check_number("max_loss", self.loss, "a percentage from 0 up", 0, math.inf)
-        _check_number(
+        check_number("max_loss", self.loss, "a percentage from 0 up", 0, math.inf)
+        check_number(
             "max_linkage",
             self.linkage,
             "a share of the records from 0 to 1 (for 20 % write 0.2)",
@@ -199,14 +209,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         for role in ("drop", "renumber", "confidential"):
-            object.__setattr__(self, role, _names(role, getattr(self, role)))
+            object.__setattr__(self, role, column_names(role, getattr(self, role)))
         if not self.blocks:
             raise InputError("A plan needs at least one block of columns to protect.")
         if len(self.blocks) > 1 and any(block.columns is None for block in self.blocks):
             raise InputError("With several blocks each must name its columns; one does not.")
-        _names("unit", (self.unit,))
-        _check_word("round", self.round, ROUNDINGS)
-        _check_bool("shuffle", self.shuffle)
+        column_names("unit", (self.unit,))
+        check_word("round", self.round, ROUNDINGS)
+        check_bool("shuffle", self.shuffle)
         check_random_state(self.seed)
         if self.digits is not None and not (
             isinstance(self.digits, int)
@@ -276,7 +286,7 @@ class Plan:
             whole["columns"] = _with_kinds(self.columns, given.pop("kinds"))
         for name in ("drop", "renumber", "confidential"):
             if name in given:
-                whole[name] = _names(name, given.pop(name) or ())
+                whole[name] = column_names(name, given.pop(name) or ())
         for name in ("unit", "shuffle", "round", "digits"):
             if name in given:
                 whole[name] = given.pop(name)
@@ -299,7 +309,7 @@ class Plan:
             for name in added:
                 # A word that no method knows is a slip; one of another method is told by its check.
                 if name not in has | set(method.refuses) and not _is_option(name):
-                    raise _unknown("setting", name, own | has | _KEYWORDS)
+                    raise unknown("setting", name, own | has | _KEYWORDS)
             kept = {name: value for name, value in block.options.items() if name in has}
             blocks.append(replace(block, **changes, options={**kept, **added}))
         return tuple(blocks)
@@ -314,16 +324,13 @@ class Plan:
         for block in self.blocks:
             _k(block)
 
-    def roles(self, names: Collection[Any], also_protected: Iterable[Any] = ()) -> Roles:
-        """Give every column of a table its role; refuse names that the table does not have.
-
-        ``also_protected`` are those that the draft found where the plan names no columns.
-        """
-        protected = [name for block in self.blocks for name in block.columns or also_protected]
+    def roles(self, names: Collection[Any]) -> Roles:
+        """Give every column of a table its role; refuse names that the table does not have."""
+        protected = [name for block in self.blocks for name in block.columns or ()]
         named = [*protected, *self.drop, *self.renumber, *self.confidential, *self.columns]
         for name in [*named, *(() if self.unit is None else (self.unit,))]:
             if name not in names:
-                raise _no_column(name, names)
+                raise no_column(name, names)
         rest = {*protected, *self.drop, *self.renumber, *self.confidential}
         return Roles(
             protected=protected,
@@ -425,18 +432,18 @@ class Plan:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
         """Build a plan from what :meth:`as_dict` gives; unknown keys are refused."""
-        _check_table("A plan", given)
+        check_table("A plan", given)
         version = given.get("microagg", "missing")
         if version != FORMAT or isinstance(version, bool):
             raise InputError(
                 f"A plan begins with the version of its format, microagg = {FORMAT}; here it is "
                 f"{shown(version)}."
             )
-        _check_keys("a plan", given, _KEYS)
+        check_keys("a plan", given, _KEYS)
         whole: dict[str, Any] = {}
         for name in ("drop", "renumber", "confidential"):
             if name in given:
-                whole[name] = _text_names(name, given[name])
+                whole[name] = text_names(name, given[name])
         for name in ("shuffle", "round", "digits"):
             if name in given:
                 whole[name] = given[name]
@@ -445,12 +452,12 @@ class Plan:
         if "unit" in given:
             whole["unit"] = _unit(given["unit"])
         if "accept" in given:
-            _check_keys("accept", given["accept"], {f.name for f in fields(Accept)})
+            check_keys("accept", given["accept"], {f.name for f in fields(Accept)})
             whole["accept"] = Accept(**given["accept"])
         if "columns" in given:
-            _check_table("columns", given["columns"])
+            check_table("columns", given["columns"])
             for name, column in given["columns"].items():
-                _check_keys(f"columns.{name}", column, {f.name for f in fields(Column)})
+                check_keys(f"columns.{name}", column, {f.name for f in fields(Column)})
             whole["columns"] = {name: Column(**c) for name, c in given["columns"].items()}
         blocks = given.get("block", [{}])
         if not isinstance(blocks, list):
@@ -521,31 +528,12 @@ def _is_option(name: str) -> bool:
     return any(name == option.name for m in METHODS.values() for option in m.options)
 
 
-def _names(what: str, given: Any) -> Names:
-    """Make a tuple of names from one or several; refuse repetitions."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        given = (given,)
-    found = tuple(given)
-    seen = set()
-    for name in found:
-        try:
-            again = name in seen
-        except TypeError:
-            raise InputError(f"{what} takes names of columns; got {shown(name)}.") from None
-        if again:
-            raise InputError(
-                f"Column {shown(name)} is named twice in {what}. Name each column once."
-            )
-        seen.add(name)
-    return found
-
-
 def _with_kinds(columns: Mapping[Any, Column], kinds: Any) -> dict[Any, Column]:
-    _check_table("kinds", kinds)
+    check_table("kinds", kinds)
     found = dict(columns)
     for name, kind in kinds.items():
         if isinstance(kind, Mapping):
-            _check_keys(f"kinds[{name!r}]", kind, {f.name for f in fields(Column)})
+            check_keys(f"kinds[{name!r}]", kind, {f.name for f in fields(Column)})
             found[name] = Column(**kind)
         else:
             found[name] = replace(found.get(name, Column()), kind=kind)
@@ -563,16 +551,16 @@ def _block_as_dict(block: Block) -> dict[str, Any]:
 
 
 def _block_from_dict(given: Any) -> Block:
-    _check_table("block", given)
+    check_table("block", given)
     own = {f.name for f in fields(Block)} - {"options"}
     method = find(given.get("method", "auto"))
     has = {option.name for option in method.options} - {"random_state"}
     for name in given:
         if name not in own | has and name not in method.refuses:
-            raise _unknown("key of a block", name, own | has)
+            raise unknown("key of a block", name, own | has)
     settings = {name: value for name, value in given.items() if name in own}
     if "columns" in given:
-        settings["columns"] = _text_names("columns", given["columns"])
+        settings["columns"] = text_names("columns", given["columns"])
     return Block(
         **settings,
         options={name: value for name, value in given.items() if name not in own},
@@ -581,63 +569,10 @@ def _block_from_dict(given: Any) -> Block:
 
 def _unit(given: Any) -> Any:
     if isinstance(given, Mapping):
-        _check_keys("unit", given, {"column"})
+        check_keys("unit", given, {"column"})
         if "column" not in given:
             raise InputError('unit names a column: unit = { column = "household" }.')
         given = given["column"]
     if not isinstance(given, str):
         raise InputError(f"unit is the name of one column; got {shown(given)}.")
     return given
-
-
-def _text_names(what: str, given: Any) -> list[str]:
-    """Names as a file holds them: one text or a list of them."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{what} takes names of columns, a list of texts; got {shown(given)}.")
-    return names
-
-
-def _check_table(what: str, given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise InputError(f"{what} is a table of names and values; got {shown(given)}.")
-
-
-def _check_keys(what: str, given: Any, known: Collection[str]) -> None:
-    _check_table(what, given)
-    for name in given:
-        if name not in known:
-            raise _unknown(f"key of {what}", name, known)
-
-
-def _check_word(what: str, word: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(word, str) or word not in known:
-        raise InputError(f"{what} is one of {listed(known)}; got {shown(word)}.")
-
-
-def _check_bool(what: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise InputError(f"{what} is true or false; got {shown(value)}.")
-
-
-def _check_number(what: str, value: Any, rule: str, low: float, high: float) -> None:
-    if value is None:
-        return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and low <= value <= high and math.isfinite(value)):
-        raise InputError(f"{what} is {rule}; got {shown(value)}.")
-
-
-def _unknown(what: str, name: Any, known: Collection[str]) -> InputError:
-    """Refuse a word that is not known, naming the nearest that is."""
-    near = get_close_matches(str(name), sorted(known), 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}."
-    return InputError(f"There is no {what} called {shown(name)}; {hint}")
-
-
-def _no_column(name: Any, names: Collection[Any]) -> InputError:
-    near = get_close_matches(str(name), [str(other) for other in names], 1, 0.6)
-    hint = f" Did you mean {shown(near[0])}?" if near else ""
-    return InputError(
-        f"There is no column {shown(name)}; the table has {listed(names, limit=40)}.{hint}"
-    )

@@ -34,6 +34,7 @@ from microagg.registry import find
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.public import Bands, public_model
+from microagg.require.units import distinct_units
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.files import FileFormat, kind_of, write_file
@@ -111,8 +112,7 @@ class Release:
         found = [*self._odd, *about_plan(self.plan, roles)]
         if given.index_singles_out(_NEARLY_ALL):
             found.append(about_row_labels())
-        sizes = group_sizes(combine([both.classes, *(column.codes for column in known.values())]))
-        below_k = float(sizes[sizes < self.k].sum() / len(both))
+        below_k = self._below_k_with_known
         if below_k:
             found += about_known(self.k, both, known, below_k, self._harms)
         found += about_columns(both, known, known_columns(given, roles.confidential))
@@ -231,8 +231,10 @@ class Release:
         write_file(table, part, form)
         csv = None if form is None else form.csv
         promised = [[written[name] for name in part.columns] for part in self.parts]
-        unit = self.roles.unit if self.roles.unit not in self.roles.dropped else None
-        found = verify_all(part, [p.partition.k for p in self.parts], promised, unit=unit, csv=csv)
+        unit = self.roles.unit
+        units = self._units_as_released() if unit in self.roles.dropped else None
+        sizes = [p.partition.k for p in self.parts]
+        found = verify_all(part, sizes, promised, written.get(unit, unit), csv, units)
         counted = Counted(str(target), tuple(found), sha256(part))
         least = counted.least
         if not counted.holds or least.records != len(self._original):
@@ -311,6 +313,27 @@ class Release:
     @cached_property
     def _harms(self) -> list[Harm]:
         return rank(self._pair, self._known, self.k)
+
+    @cached_property
+    def _below_k_with_known(self) -> float:
+        """Share of records among fewer than k records, or units, that agree in all that is known."""
+        both = self._pair
+        labels = combine([both.classes, *(column.codes for column in self._known.values())])
+        sizes = group_sizes(labels)
+        shared_by = sizes if self._units is None else distinct_units(labels, self._units)
+        return float(sizes[shared_by < self.k].sum() / len(both))
+
+    @cached_property
+    def _units(self) -> Labels | None:
+        """The unit of each record as a number, in the order given."""
+        unit = self.roles.unit
+        return None if unit is None else known_columns(self._given, [unit])[unit].codes
+
+    def _units_as_released(self) -> Any:
+        import pyarrow as pa
+
+        units = self._units
+        return pa.array(units if self._order is None or units is None else units[self._order])
 
     def _risk(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
         ask = Ask(

@@ -89,10 +89,12 @@ def verify_all(
     column_sets: Sequence[Iterable[Any] | None],
     unit: Any = None,
     csv: CsvFormat | None = None,
+    units: pa.Array | None = None,
 ) -> list[Verification]:
     """Count for several sets of columns, each with its own k; a file is read once.
 
-    ``data`` may also be a :class:`microagg.tables.files.Source`, which was read before.
+    ``data`` may also be a :class:`microagg.tables.files.Source`, which was read before. ``units`` has the
+    unit of each record where the file no longer does, since ``unit`` was dropped from it.
     """
     for k in ks:
         check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
@@ -108,7 +110,8 @@ def verify_all(
         raise InputError(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
-    units = None if unit is None else _units(written, unit, is_text)
+    if unit is not None and units is None:
+        units = _units(written, unit, is_text)
     return [
         _count(written, typed, int(k), columns, unit, units)
         for k, columns in zip(ks, column_sets, strict=True)
@@ -132,7 +135,7 @@ def _count(
     k: int,
     columns: Iterable[Any] | None,
     unit: Any,
-    units: pa.ChunkedArray | None,
+    units: pa.Array | pa.ChunkedArray | None,
 ) -> Verification:
     left_out: dict[Any, str] = {}
     if columns is None:
