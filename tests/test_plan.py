@@ -409,7 +409,7 @@ def test_roles_of_a_table():
     assert (roles.confidential, roles.known, roles.unit) == (["d"], ["e", "f"], "c")
     with pytest.raises(InputError, match=r"no column 'incme'.*Did you mean 'income'"):
         Plan.of(columns=["incme"]).roles(["income"])
-    assert Plan.of(k=3).roles(["a", "b"], also_protected=["b"]).protected == ["b"]
+    assert Plan.of(k=3).roles(["a", "b"]).protected == []
 
 
 def test_override_changes_one_thing_and_drops_options_of_another_method():

@@ -15,12 +15,13 @@ from microagg.evidence import Caution, Evidence
 from microagg.job import Job, Observer, Outcome, run
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
-from microagg.words import names
+from microagg.words import names, plural
 
 __all__ = ["draft_plan", "protect_file"]
 
 _STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 _REASONS = 12  # columns of which a draft's reason is printed
+_SECRETS = 2  # confidential columns that are told of
 
 
 class _Listener(Observer):
@@ -114,12 +115,7 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
     speaker.say("hidden", evidence.hidden_words)
     speaker.say("attacker", evidence.alone_words)
     speaker.say("", evidence.known_words)
-    for name, column in evidence.alone.diversity.items():
-        speaker.say(
-            "",
-            f"{names([name])} in groups: at least {column.distinct_l} distinct values, entropy "
-            f"l {column.entropy_l:.2f}, t {column.t:.3f}",
-        )
+    _say_secrets(speaker, evidence)
     for threshold in evidence.thresholds:
         result = "pass" if threshold.passed else "fail"
         speaker.say(
@@ -134,6 +130,24 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         speaker.say("report", f"{job.report}, and every number in {twin}")
     verdict = evidence.verdict
     speaker.say(verdict, evidence.verdict_words, style=_STYLES[verdict])
+
+
+def _say_secrets(speaker: Speaker, evidence: Evidence) -> None:
+    """Say how confidential columns differ in groups, the weakest first."""
+    found = sorted(
+        evidence.alone.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t)
+    )
+    for name, column in found[:_SECRETS]:
+        values = plural(column.distinct_l, "different value")
+        speaker.say(
+            "",
+            f"{names([name])} in groups: at least {values}, entropy l {column.entropy_l:.2f}, "
+            f"t {column.t:.3f}",
+        )
+    if len(found) > _SECRETS:
+        speaker.say(
+            "", f"{len(found) - _SECRETS} more confidential columns, less easily told, with --json"
+        )
 
 
 def say_cautions(speaker: Speaker, evidence: Evidence) -> None:
