@@ -11,7 +11,7 @@ Rules are asked in order and the first that answers decides. Reasons hold counts
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.plan import Block, Plan
 from microagg.tables import name_words as say
-from microagg.tables.frames import Frame
+from microagg.tables.frames import Frame, OddCells
 from microagg.tables.profile import Numbers, Profile, profiles
 
 __all__ = ["Guess", "draft", "guess", "quantities"]
@@ -137,7 +137,17 @@ def guess(frame: Any) -> dict[Any, Guess]:
             found[name] = _left("identifier", None, "The row labels of a frame of pandas", _DROP)
         else:
             found[name] = _guess(_Column(profile, say.words(name)))
+        if found[name].looks_like == "number stored as text":
+            found[name] = _with_place(found[name], table.odd_numbers(name))
     return found
+
+
+def _with_place(found: Guess, odd: OddCells | None) -> Guess:
+    """Tell where the cells are that keep a column of numbers from being one."""
+    if odd is None:
+        return found
+    hint = " If the comma is a decimal sign, say so: --decimal , for a CSV file." * odd.decimal_comma
+    return replace(found, reason=f"{found.reason} There are {odd.in_words()}.{hint}")
 
 
 @dataclass(frozen=True)
