@@ -31,7 +31,10 @@ GOOD = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
         ([10**400, 1, 2], r"must be numbers"),
         ([["1", "2"], ["3", "4"]], r"must be numbers; row 1 .* holds a value of type str_"),
         ([1.0, "x", 2.0], r"must be numbers; row \d"),
-        (np.array([1, 2, "3"], dtype=object), r"must be numbers; row 3 .* holds a value of type str"),
+        (
+            np.array([1, 2, "3"], dtype=object),
+            r"must be numbers; row 3 .* holds a value of type str",
+        ),
         (np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"), r"must be numbers"),
         ([[1.0, 2.0], [3.0]], r"same number of values; the rows differ in length"),
         (np.array([1 + 2j, 3, 4]), r"real numbers; the data are complex"),
