@@ -278,14 +278,19 @@ class Frame:
 
     def singles_out(self, name: Any, share: float) -> bool:
         """Whether at least this share of a column's values, missing ones aside, are distinct."""
-        column = self._series(name).drop_nulls()
-        if len(column) < 2:
-            return False
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         try:
-            distinct = int(column.n_unique())
-        except Exception:  # nested values, of which each library refuses others: compare as text
-            distinct = len({repr(value) for value in column.to_list()})
-        return distinct >= share * len(column)
+            column = self.arrow_column(name)
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            present = len(column) - column.null_count
+            distinct = pc.count_distinct(column).as_py()
+        except (InputError, pa.ArrowNotImplementedError):  # nested or mixed: compare as text
+            values = self._series(name).drop_nulls().to_list()
+            present, distinct = len(values), len({repr(value) for value in values})
+        return present > 1 and distinct >= share * present
 
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.
