@@ -1,10 +1,10 @@
-# Two commands: `make demo` shows the main job, `make test` checks everything.
+# Two commands: `make demo` shows the main job, `make test` checks everything (`make test-all` at length).
 # Paths are relative and tools run as `python -m`, so a folder with a space in its name works.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test lint types bench papers clean
+.PHONY: demo test test-all lint types bench papers clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,10 @@ demo: $(VENV)/installed
 
 test: lint types
 	$(PY) -m pytest --numprocesses auto
+
+# All that `make test` does, and the full sweeps of which it takes samples.
+test-all: lint types
+	$(PY) -m pytest --numprocesses auto -m ""
 
 lint: $(VENV)/installed
 	$(PY) -m ruff check .

@@ -121,12 +121,12 @@ def test_round_keeps_integers(survey, tmp_path):
             ["--k", 5, "--columns", "wages"],
             "There is no column 'wages'; the table has 'id', 'income'",
         ),
-        (["--k", 5, "--columns", "region"], "column 'region' holds text (row 1 is "),
+        (["--k", 5, "--columns", "region"], "column 'region' holds text. Leave it"),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
         (["--k", 5, "--scale", "big"], "scale='big' is not known"),
         (["--k", 5, "--aggregate", "mode"], "aggregate='mode' is not known"),
         (["--k", 5, "--decimal", ";"], "decimal sign must be . or ,"),
-        (["--k", 5, "--encoding", "klingon"], "encoding 'klingon' is not known"),
+        (["--k", 5, "--encoding", "klingon"], "'klingon' is not known as such"),
         (["--k", 5, "--delimiter", ";;"], "delimiter must be one"),
         (["--k", "five"], "should be a valid integer"),
         ([], "Missing option"),
@@ -387,7 +387,7 @@ def test_a_quantity_with_an_odd_cell_is_warned_of(tmp_path):
     source.write_text("age,wage\n" + "\n".join(rows) + "\n")
     done = run("protect", source, tmp_path / "out.csv", "-k", 3)
     assert "untouched  wage" in done.stderr
-    assert "most of its values read as numbers (not so in row 8" in done.stderr
+    assert "most of its values read as numbers (one odd cell in row 8" in done.stderr
 
 
 def test_k_of_one_is_warned_of(survey, tmp_path):

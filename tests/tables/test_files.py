@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
+import socket
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
 import microagg
 from microagg import TableError
+from microagg.tables.atomic import replacing
 from microagg.tables.csv import CsvFormat
 from microagg.tables.files import FileFormat, kind_of, read_file, write_file
+from microagg.tables.layouts import ArrowLayout
 
 N = 6
 AGE = [30, 31, 34, 61, 65, 66]
@@ -138,6 +143,86 @@ def test_several_row_groups(tmp_path):
     assert read_file(path).table.equals(table)
 
 
+# A file is written back as it was laid out
+
+LAID_OUT = pa.table(
+    {
+        "age": AGE,
+        "a.b": [1.5] * N,
+        "city": pa.array(list("ABABBA")).dictionary_encode(),
+        "kids": pa.array([[1, 2], [], None] * 2),
+        "home": pa.array([{"zip": "00123", "city": {"no": 1}}] * N),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "compression",
+    [
+        *("NONE", "SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI"),
+        {"age": "ZSTD", "a.b": "GZIP", "home.zip": "SNAPPY", "home.city.no": "BROTLI"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_parquet_keeps_codecs_and_row_groups(tmp_path, compression, rows):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(LAID_OUT, source, compression=compression, row_group_size=rows)
+    protect_file(source, target, columns=["age"])
+    assert layout_of(target) == layout_of(source)
+
+
+def layout_of(path: Path) -> tuple[object, object]:
+    found = pq.read_metadata(path)
+    groups = [found.row_group(i) for i in range(found.num_row_groups)]
+    columns = [group.column(j) for group in groups for j in range(found.num_columns)]
+    codecs = [(column.path_in_schema, column.compression) for column in columns]
+    return codecs, [group.num_rows for group in groups]
+
+
+def test_columns_that_parquet_did_not_have_get_its_usual_codec(tmp_path):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(LAID_OUT, source, compression={"age": "NONE", "a.b": "ZSTD", "city": "ZSTD"})
+    table = pa.table({"new": [1], "age": [2]})
+    write_file(table, target, read_file(source).format)
+    assert layout_of(target) == ([("new", "UNCOMPRESSED"), ("age", "UNCOMPRESSED")], [1])
+
+
+@pytest.mark.parametrize("rows", [0, 2, 9])
+def test_row_groups_of_fewer_or_more_records(tmp_path, rows):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"x": range(6)}), source, row_group_size=4)
+    write_file(pa.table({"x": range(rows)}), target, read_file(source).format)
+    assert layout_of(target)[1] == {0: [], 2: [2], 9: [4, 2, 3]}[rows]
+    assert read_file(target).table["x"].to_pylist() == list(range(rows))
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_arrow_keeps_compression_and_batches(tmp_path, compression, rows):
+    source, target = tmp_path / "in.arrow", tmp_path / "out.arrow"
+    table = pa.concat_tables([LAID_OUT] * 500)
+    feather.write_feather(table, source, compression=compression, chunksize=500 * rows)
+    read = read_file(source)
+    assert read.format.arrow.compression == (None if compression == "uncompressed" else compression)
+    write_file(read.table.combine_chunks(), target, read.format)
+    again = read_file(target)
+    assert again.format == read.format
+    assert again.table.equals(table)
+    assert abs(target.stat().st_size - source.stat().st_size) < 0.05 * source.stat().st_size
+    with pa.ipc.open_file(target) as file:
+        sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+    assert sizes == list(again.format.arrow.batches)
+
+
+def test_arrow_with_dictionaries_that_differ_by_chunk_keeps_its_batches(tmp_path):
+    chunks = [pa.array(list("aba")).dictionary_encode(), pa.array(list("xyx")).dictionary_encode()]
+    path = tmp_path / "out.arrow"
+    form = FileFormat(arrow=ArrowLayout("zstd", (3, 3)))
+    write_file(pa.table({"city": pa.chunked_array(chunks)}), path, form)
+    assert read_file(path).table["city"].to_pylist() == list("abaxyx")
+
+
 # From one format to another
 
 
@@ -208,6 +293,48 @@ def test_a_type_that_parquet_lacks_is_refused(tmp_path):
         write_file(table, tmp_path / "table.parquet")
 
 
+# Text beside numbers
+
+
+def test_a_csv_file_is_read_as_text_and_as_numbers(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("zip,pay,kids,born\n00123,1.50,1,\n00124,2,NA,\n")
+    read = read_file(path)
+    assert read.table.to_pydict() == {
+        "zip": ["00123", "00124"],
+        "pay": [1.5, 2.0],
+        "kids": [1, None],
+        "born": ["", ""],
+    }
+    assert read.as_written["pay"].to_pylist() == ["1.50", "2"]
+    assert read.as_written["kids"].to_pylist() == ["1", "NA"]
+    assert read_file(path, ["zip"]).table["zip"].to_pylist() == [123, 124]
+
+
+def test_other_files_are_read_once(tmp_path):
+    path = tmp_path / "in.parquet"
+    write_file(pa.table({"x": [1]}), path)
+    read = read_file(path)
+    assert read.table is read.as_written
+
+
+# Names that are not UTF-8
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_file_name_that_is_not_utf_8(tmp_path, ending):
+    path = tmp_path / os.fsdecode(b"caf\xe9." + ending.encode())
+    table = pa.table({"age": AGE, "city": list("ABABBA")})
+    with replacing(path) as part:
+        write_file(table, part)
+    assert read_file(path).table.equals(table)
+    protect_file(path, path, columns=["age"], round=True)
+    assert read_file(path).table["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
+    path.write_bytes(b"\xff\xff")
+    with pytest.raises(TableError, match=r"'.*caf\\udce9\."):
+        read_file(path)
+
+
 # What is no such file
 
 
@@ -274,4 +401,47 @@ def test_parquet_with_duplicate_names_is_refused(tmp_path):
     path = tmp_path / "twins.parquet"
     pq.write_table(pa.table([AGE, AGE], names=["a", "a"]), path)
     with pytest.raises(TableError, match=r"names must differ; in .*'a' occurs more than once"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path, ending, kind):
+    path = tmp_path / f"in.{ending}"
+    server = socket.socket(socket.AF_UNIX)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        server.bind(str(path))
+    else:
+        path.symlink_to("/dev/zero")
+    with server, pytest.raises(TableError, match=r"read from an ordinary file; .*Copy"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_zero_byte_in_the_name(tmp_path, ending):
+    with pytest.raises(TableError, match=r"Cannot read .*null byte"):
+        read_file(tmp_path / f"a\0b.{ending}")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("notes", [b"no JSON", b"[]", b'{"columns": 1}'])
+def test_odd_notes_of_pandas_are_refused(tmp_path, ending, notes):
+    path = tmp_path / f"in.{ending}"
+    write_file(pa.table({"age": AGE}).replace_schema_metadata({b"pandas": notes}), path)
+    with pytest.raises(TableError, match="What pandas notes"):
+        read_file(path)
+
+
+def test_damage_within_a_column_is_found_when_the_file_is_read(tmp_path):
+    path = tmp_path / "in.arrow"
+    text = pa.array([f"a text of some length {i}" for i in range(100)])
+    feather.write_feather(pa.table({"x": text}), path, compression="uncompressed")
+    data = bytearray(path.read_bytes())
+    offsets = text.buffers()[1].to_pybytes()[: 4 * 101]
+    at = data.index(offsets) + 4 * 50
+    data[at : at + 4] = (2**31 - 1).to_bytes(4, "little")  # the text would lie far outside
+    path.write_bytes(data)
+    with pytest.raises(TableError, match="no complete arrow file"):
         read_file(path)

@@ -116,8 +116,13 @@ def read_file(
             return Source(table, FileFormat(csv), kind, frozenset(numbers or ()))
         read = _read_parquet if kind == "parquet" else _read_arrow
         table, form = read(path)
-    except (TableError, MemoryError):
+    except TableError:
         raise
+    except MemoryError:  # a damaged file may ask for more than any machine has
+        raise TableError(
+            f"A table is read as a whole; {shown(str(path), 300)} asks for more memory than there is. "
+            "Check that it was copied whole, or read fewer columns or records into a smaller file."
+        ) from None
     except OSError as error:
         if error.strerror:
             raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
@@ -145,9 +150,17 @@ def _sound(table: pa.Table) -> pa.Table:
     """Check all that would otherwise end in a crash when the values are used."""
     table.validate(full=True)
     for column in table.schema:
-        _ = column.name, str(column.type)  # must be text
+        _check_words(column)
     pandas_notes(table.schema)
     return table
+
+
+def _check_words(column: pa.Field) -> None:
+    """Raise an error if a name or a time zone in a column or within it is no text."""
+    kind = column.type
+    _ = column.name, str(kind), kind.tz if pa.types.is_timestamp(kind) else None
+    for j in range(kind.num_fields):
+        _check_words(kind.field(j))
 
 
 def _refuse_what_is_no_file(path: Path) -> None:

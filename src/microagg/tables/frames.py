@@ -213,7 +213,7 @@ class Frame:
 
     def _not_numbers(self, name: Any) -> InputError:
         """Explain why a column that is not numeric cannot be averaged."""
-        kind, odd = self.kind_in_words(name), self.odd_numbers(name)
+        kind, odd = self.kind_in_words(name), self._odd_cells(name)
         way_out = "Leave it out of the columns to protect, or turn it into numbers first."
         if odd is not None and odd.row is None:
             kind, way_out = f"numbers stored as {kind}", "Convert it to a numeric type first."
@@ -230,6 +230,15 @@ class Frame:
 
         Such a column was probably meant as numbers. Codes, digits of one common length, were not.
         """
+        odd = self._odd_cells(name)
+        if odd is not None and odd.row is None:
+            head = _texts(self._series(name).head(1000))
+            if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
+                return None
+        return odd
+
+    def _odd_cells(self, name: Any) -> OddCells | None:
+        """Find what is no number in a text column that mostly holds numbers."""
         import narwhals as nw
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -242,8 +251,6 @@ class Frame:
         head = _texts(series.head(1000))
         with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
         if not head or 2 * with_comma <= len(head):
-            return None
-        if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
             return None
         if series.dtype == nw.String:
             cells = self.arrow_column(name).cast(pa.large_string())
@@ -271,14 +278,19 @@ class Frame:
 
     def singles_out(self, name: Any, share: float) -> bool:
         """Whether at least this share of a column's values, missing ones aside, are distinct."""
-        column = self._series(name).drop_nulls()
-        if len(column) < 2:
-            return False
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         try:
-            distinct = int(column.n_unique())
-        except Exception:  # nested values, of which each library refuses others: compare as text
-            distinct = len({repr(value) for value in column.to_list()})
-        return distinct >= share * len(column)
+            column = self.arrow_column(name)
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            present = len(column) - column.null_count
+            distinct = pc.count_distinct(column).as_py()
+        except (InputError, pa.ArrowNotImplementedError):  # nested or mixed: compare as text
+            values = self._series(name).drop_nulls().to_list()
+            present, distinct = len(values), len({repr(value) for value in values})
+        return present > 1 and distinct >= share * present
 
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.

@@ -1,0 +1,200 @@
+"""Files with flipped bits: each is read as some table or refused in a sentence, never a crash.
+
+Every file is read in a process of its own, forked from one that has loaded everything, so that
+a signal, a hang or a foreign error is seen. ``make test-all`` tries many more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from microagg import MicroaggError
+from microagg.tables.files import read_file, write_file
+from microagg.tables.frames import Frame
+from microagg.verify import verify
+
+QUICK, LONG = 40, 700  # files of each kind
+SECONDS = 60  # until a hang is taken for one
+
+
+def table() -> pa.Table:
+    """Many types, since each is damaged in its own way."""
+    n = 300
+    text = [f"text {i % 7}" * (i % 5) for i in range(n)]
+    return pa.table(
+        {
+            "age": np.arange(n) % 90,
+            "pay": np.linspace(0.0, 1e6, n),
+            "text": text,
+            "big": pa.array(text, pa.large_string()),
+            "view": pa.array(text, pa.string_view()),
+            "city": pa.array(text).dictionary_encode(),
+            "code": pa.array([i % 3 for i in range(n)]).dictionary_encode(),
+            "kids": [[i, None] * (i % 3) for i in range(n)],
+            "home": [{"zip": f"{i:05}", "no": i} for i in range(n)],
+            "paid": pa.array(
+                [Decimal(i) if i % 4 else None for i in range(n)], pa.decimal128(9, 2)
+            ),
+            "seen": pa.array(range(n), pa.timestamp("us", "Europe/Berlin")),
+            "flag": [i % 2 == 0 for i in range(n)],
+        }
+    )
+
+
+def as_csv(path: Path) -> None:
+    names = ["age", "pay", "text", "paid", "seen", "flag"]
+    write_file(table().select(names), path)
+
+
+def as_parquet(path: Path) -> None:
+    whole = table().drop_columns("view")
+    pq.write_table(whole, path, row_group_size=100, compression={"age": "ZSTD", "text": "SNAPPY"})
+
+
+def as_plain_arrow(path: Path) -> None:
+    feather.write_feather(_with_runs(), path, compression="uncompressed", chunksize=100)
+
+
+def as_zipped_arrow(path: Path) -> None:
+    feather.write_feather(_with_runs(), path, compression="zstd")
+
+
+def _with_runs() -> pa.Table:
+    whole = table()
+    return whole.append_column(
+        "runs", pc.run_end_encode(pc.divide(whole["age"], 10).combine_chunks())
+    )
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "csv": ("csv", as_csv),
+    "parquet": ("parquet", as_parquet),
+    "arrow": ("arrow", as_plain_arrow),
+    "zipped arrow": ("arrow", as_zipped_arrow),
+}
+
+
+def damaged(data: bytes, seed: int) -> bytes:
+    """Flip bits anywhere, or in the metadata at either end; or cut, repeat or zero a stretch."""
+    chance = random.Random(seed)
+    spoilt = bytearray(data)
+    low, high = chance.choice([(0, len(data)), (0, 2000), (max(0, len(data) - 4000), len(data))])
+    low, high = min(low, len(data) - 1), min(high, len(data))
+    way = chance.choice(["bits", "bits", "bits", "bytes", "cut", "repeat", "zero"])
+    start = chance.randrange(low, high)
+    end = min(len(data), start + chance.randrange(1, 64))
+    if way == "bits":
+        for _ in range(chance.choice([1, 1, 2, 8])):
+            spoilt[chance.randrange(low, high)] ^= 1 << chance.randrange(8)
+    elif way == "bytes":
+        spoilt[chance.randrange(low, high)] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
+    elif way == "cut":
+        del spoilt[start:end]
+    elif way == "repeat":
+        spoilt[start:start] = spoilt[start:end]
+    else:
+        spoilt[start:end] = bytes(end - start)
+    return bytes(spoilt)
+
+
+def use(path: Path) -> None:
+    """Do all that a run does with a table: read it, look at each column, count, write it."""
+    try:
+        read = read_file(path)
+        frame = Frame(read.table)
+        for name in frame.names:
+            frame.singles_out(name, 0.9)
+            frame.odd_numbers(name)
+            if frame.is_numeric(name):
+                frame.levels(name)
+        write_file(read.as_written, path.with_name(f"copy{path.suffix}"), read.format)
+        verify(path, 2)
+    except MicroaggError as error:
+        sentence = str(error)
+    else:
+        return
+    assert sentence.isprintable()
+    assert len(sentence) < 2000
+    assert sentence.endswith(".")
+
+
+def fault_of(path: Path) -> str | None:
+    """Use a file in a forked process; return what went wrong, if anything did."""
+    errors = path.with_suffix(".error")
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(SECONDS)  # which ends a process that hangs
+            use(path)
+            code = 0
+        except BaseException:
+            errors.write_text(traceback.format_exc())
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        return signal.Signals(-code).name
+    return errors.read_text() if code else None
+
+
+def main(kind: str, folder: Path, low: int, high: int) -> None:
+    """Use many damaged files, print the faults by seed."""
+    warnings.simplefilter("ignore")
+    pa.set_cpu_count(1)  # other threads do not come along when a process is forked
+    ending, write = WRITERS[kind]
+    path = folder / f"in.{ending}"
+    write(path)
+    data = path.read_bytes()
+    use(path)  # loads all that the processes need
+    verify(path, 1)  # as it is, the file is read
+    faults = {}
+    for seed in range(low, high):
+        path.write_bytes(damaged(data, seed))
+        fault = fault_of(path)
+        if fault is not None:
+            faults[seed] = fault
+    print(json.dumps(faults))
+
+
+def faults(tmp_path: Path, kind: str, seeds: range) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, __file__, kind, tmp_path, str(seeds.start), str(seeds.stop)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
+    assert faults(tmp_path, kind, range(QUICK)) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", WRITERS)
+def test_many_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
+    assert faults(tmp_path, kind, range(QUICK, QUICK + LONG)) == {}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

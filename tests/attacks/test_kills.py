@@ -1,0 +1,159 @@
+"""Runs that are killed or interrupted at random moments: a whole file or none, and no false word.
+
+Each run is a process forked from one that has loaded everything, so that most signals fall into the
+work itself. ``make test-all`` sends many more of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from microagg.cli.main import main as command
+from microagg.tables.files import read_file, write_file
+from microagg.verify import verify
+
+QUICK, LONG = 12, 100  # runs for each signal and format
+K = 3
+COLUMNS = ["age", "pay"]
+SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+
+
+def table() -> pa.Table:
+    chance = np.random.default_rng(0)
+    n = 300
+    city = chance.choice(["Aachen", "Bonn", "Celle"], n)
+    return pa.table({"age": chance.integers(18, 90, n), "pay": chance.normal(size=n), "city": city})
+
+
+def start(source: Path, target: Path, said: Path) -> int:
+    """Run the command in a forked process; return its number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        run(source, target)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except KeyboardInterrupt:  # before or after the command listens to it
+        code = 130
+    os._exit(code)
+
+
+def run(source: Path, target: Path) -> None:
+    names = ",".join(COLUMNS)
+    sys.argv = ["microagg", "protect", str(source), str(target), "--k", str(K), "-c", names]
+    sys.argv += ["--method", "mdav"]
+    command()
+
+
+def parts_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if ".part" in path.name]
+
+
+def fault_of(source: Path, target: Path, sent: signal.Signals, wait: float) -> str | None:
+    """Start a run, send a signal after a while; return what is wrong then, if anything is."""
+    original = source.read_bytes()
+    before = target.read_bytes() if target.exists() else None
+    said = source.with_name("said.txt")
+    child = start(source, target, said)
+    time.sleep(wait)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, sent)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    words = said.read_text() if said.exists() else ""
+    after = target.read_bytes() if target.exists() else None
+    if "Traceback" in words:
+        return words
+    if code not in (0, 130, 143, -sent):
+        return f"exit code {code}: {words}"
+    if source.read_bytes() != original:
+        return "the source was changed"
+    if sent != signal.SIGKILL and parts_in(target.parent):
+        return f"{parts_in(target.parent)} was left"
+    if after == before:
+        return "exit code 0 without a file" if code == 0 and before is None else None
+    if "nothing was" in words:
+        return f"a file is there, but: {words}"
+    found = verify(target, K, COLUMNS)
+    if not found.holds or found.records != table().num_rows:
+        return f"the file does not hold: {found}"
+    return None
+
+
+def main(folder: Path, ending: str, word: str, low: int, high: int) -> None:
+    """Send one signal to many runs, print the faults by seed and how many runs it ended."""
+    source, target = folder / f"in.{ending}", folder / f"out.{ending}"
+    write_file(table(), source)
+    sent = SIGNALS[word]
+    with contextlib.suppress(SystemExit):
+        run(source, target)  # here, so that each process finds all of it loaded
+    began = time.perf_counter()
+    os.waitpid(start(source, target, folder / "said.txt"), 0)
+    whole = time.perf_counter() - began
+    faults, ended = {}, 0
+    for seed in range(low, high):
+        chance = random.Random(seed)
+        if chance.random() < 0.5:
+            target.unlink(missing_ok=True)
+        else:
+            target.write_bytes(b"old")
+        fault = fault_of(source, target, sent, chance.uniform(0, 1.1 * whole))
+        ended += not target.exists() or target.read_bytes() == b"old"
+        if fault is not None:
+            faults[seed] = fault
+    os.waitpid(start(source, target, folder / "said.txt"), 0)
+    if parts_in(folder):
+        faults[high] = f"{parts_in(folder)} is there after a whole run"
+    if read_file(target).table.num_rows != table().num_rows:
+        faults[high] = "the last run made no file"
+    print(json.dumps({"faults": faults, "ended": ended}))
+
+
+def attack(folder: Path, ending: str, word: str, seeds: range) -> dict[str, object]:
+    bounds = [str(seeds.start), str(seeds.stop)]
+    done = subprocess.run(
+        [sys.executable, __file__, folder, ending, word, *bounds],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ending", "word"), [("csv", "kill"), ("parquet", "interrupt"), ("arrow", "terminate")]
+)
+def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(tmp_path, ending, word):
+    found = attack(tmp_path, ending, word, range(QUICK))
+    assert found["faults"] == {}
+    assert found["ended"]  # else no signal came in time
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("word", SIGNALS)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, word):
+    found = attack(tmp_path, ending, word, range(QUICK, QUICK + LONG))
+    assert found["faults"] == {}
+    assert found["ended"]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
