@@ -96,7 +96,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         table, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
     )
     with clock.time("measure"):
-        if job.report is not None:
+        if job.report is not None and not job.public:  # no bound is shown in public
             release = _with_bound(release, hears)
         evidence = replace(
             release.evidence_with(

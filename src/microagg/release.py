@@ -282,7 +282,8 @@ class Release:
     ) -> dict[str, Any]:
         """Gather what a report shows, as plain data."""
         if evidence is None:
-            evidence = self.with_bound().evidence_with(**measures)
+            measured = self if public else self.with_bound()  # no bound is shown in public
+            evidence = measured.evidence_with(**measures)
         counted = evidence.counted or (self._written[-1] if self._written else None)
         evidence = replace(evidence, source=source or evidence.source, counted=counted)
         if public:

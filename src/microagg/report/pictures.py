@@ -73,7 +73,7 @@ def _short(name: str) -> str:
 
 
 def distribution(name: str, data: dict[str, Any], n: int) -> str:
-    """Share of records per unit in each bin, before as a line and after as an area."""
+    """Share of records per unit in each bin, before (if it is told) as a line and after as an area."""
     cuts = data["cuts"]
     with _drawing(name, 3.4, 2.0) as (_, axes, out):
         if len(cuts) < 2:
@@ -81,8 +81,9 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
                 ("after", {"color": AFTER, "alpha": 0.35}),
                 ("before", {"fill": False, "edgecolor": BEFORE, "linewidth": 1.4}),
             ):
-                shares = [100 * count / n for count in data[key]]
-                axes.bar(range(len(shares)), shares, **style)
+                if key in data:
+                    shares = [100 * count / n for count in data[key]]
+                    axes.bar(range(len(shares)), shares, **style)
             labels = ["all"] if not cuts else [f"under {cuts[0]:.3g}", f"from {cuts[0]:.3g}"]
             axes.set_xticks(range(len(labels)), labels)
         else:
@@ -90,6 +91,8 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
             edges = np.array([2 * cuts[0] - cuts[1], *cuts, 2 * cuts[-1] - cuts[-2]])
             width = np.diff(edges) / np.median(np.diff(edges))
             for key, colour, fill in (("after", AFTER, True), ("before", BEFORE, False)):
+                if key not in data:
+                    continue
                 height = 100 * np.array(data[key]) / n / width
                 axes.stairs(
                     height,

@@ -1,0 +1,119 @@
+"""Public output is a function of the released file and the plan, but for bands.
+
+Two originals that differ in one record and lead to the same released file must give byte-identical
+public reports; where a band's edge lies between them, they must be so but for the bands.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attacks.originals import (
+    change_one_record,
+    draw_case,
+    public_files,
+    public_twin,
+    released,
+    same_file,
+)
+
+from microagg.errors import InputError
+from microagg.release import Release
+from microagg.report.bands import EDGES
+from microagg.report.public import Bands
+
+_TRIES = 16  # changes that are tried on one table in search of one that the file does not show
+
+
+def figures(release: Release) -> dict[str, float]:
+    """What the bands are made of, in percent."""
+    found = release.evidence
+    return {
+        "information_loss": found.utility.information_loss,
+        "record_linkage_alone": 100 * found.alone.record_linkage,
+        "record_linkage_with_known": 100 * found.with_known.record_linkage,
+        "unique_before": 100 * found.alone.unique_before,
+    }
+
+
+def an_edge_lies_between(a: float, b: float) -> bool:
+    low, high = sorted((a, b))
+    return any(low < edge <= high for edge in EDGES)
+
+
+def hidden_pair(seed: int) -> tuple[Release, Release] | None:
+    """Two releases of one file from originals that differ in one record; None if none was found."""
+    rng = np.random.default_rng(seed)
+    case = draw_case(rng)
+    try:
+        one = released(case)
+    except InputError:  # too few units for k
+        return None
+    for attempt in range(_TRIES):  # a large change first: the larger, the more a leak would show
+        changed = change_one_record(rng, case, one, 3 * 0.6**attempt)
+        if changed.table.equals(case.table):
+            continue
+        other = released(changed)
+        if other.plan == one.plan and same_file(one, other):
+            return one, other
+    return None
+
+
+def check_pair(one: Release, other: Release, folder: Path, pages: bool) -> bool:
+    """Check that public output tells the two apart by bands only; return whether it does."""
+    twins = [public_twin(release, folder / side) for release, side in ((one, "a"), (other, "b"))]
+    bands = [asdict(Bands.of(release.evidence)) for release in (one, other)]
+    if bands[0] == bands[1]:
+        assert twins[0] == twins[1]
+        if pages:
+            files = [public_files(r, folder / side) for r, side in ((one, "a"), (other, "b"))]
+            assert files[0] == files[1]
+            assert files[0][1].decode() == twins[0]
+        return False
+    before, after = figures(one), figures(other)
+    for name in bands[0]:
+        assert (bands[0][name] != bands[1][name]) == an_edge_lies_between(before[name], after[name])
+    models = [json.loads(twin) for twin in twins]
+    assert [model.pop("bands") for model in models] == bands
+    assert models[0] == models[1]
+    return True
+
+
+def run_pairs(wanted: int, first_seed: int, folder: Path, pages_of_each: int) -> tuple[int, int]:
+    """Check this number of pairs; return the number of tables drawn and of pairs with a band between."""
+    pairs = apart = 0
+    seed = first_seed
+    while pairs < wanted:
+        pair = hidden_pair(seed)
+        if pair is not None:
+            apart += check_pair(*pair, folder / str(seed), pages=pairs % pages_of_each == 0)
+            pairs += 1
+        seed += 1
+    return seed - first_seed, apart
+
+
+def test_originals_with_the_same_file_have_the_same_public_report(tmp_path):
+    tables, apart = run_pairs(150, 0, tmp_path, pages_of_each=50)
+    assert tables < 250  # else the search for pairs has become a search for easy ones
+    assert apart < 30
+
+
+@pytest.mark.long
+def test_the_same_in_two_thousand_pairs(tmp_path):
+    tables, apart = run_pairs(2000, 10_000, tmp_path, pages_of_each=40)
+    print(f"2000 pairs from {tables} tables; a band's edge lay between {apart}")
+    assert apart < 400
+
+
+def test_the_pairs_would_show_a_figure_that_is_no_band():
+    """The loss of the two originals differs in three digits in many pairs: the test above can fail."""
+    pairs = [pair for pair in map(hidden_pair, range(40)) if pair is not None]
+    differ = [
+        f"{one.utility.information_loss:.3g}" != f"{other.utility.information_loss:.3g}"
+        for one, other in pairs
+    ]
+    assert sum(differ) > len(pairs) / 3
