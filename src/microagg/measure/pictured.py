@@ -8,7 +8,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 
-__all__ = ["class_sizes", "correlations", "distribution"]
+__all__ = ["bin_cuts", "class_sizes", "correlations", "distribution", "ends"]
 
 _BINS = 24
 _MIDDLE = (0.01, 0.99)
@@ -17,8 +17,8 @@ _MIDDLE = (0.01, 0.99)
 def distribution(x: Floats, y: Floats, k: int) -> dict[str, Any]:
     """Counts of both columns in common bins of at least k original and protected records.
 
-    Bins are cut by protected values alone, between their quantiles 1 and 99 %; the outermost
-    are open, so that no end of the original shows.
+    Bins are cut by protected values alone; the outermost are open, so that no end of the original
+    shows. ``ends`` are the least and the greatest protected value, which are in the file.
     """
     cuts = bin_cuts(y)
     before, after = (
@@ -38,17 +38,32 @@ def distribution(x: Floats, y: Floats, k: int) -> dict[str, Any]:
         keep.pop()
     return {
         "cuts": keep,
+        "ends": ends(y),
         "before": [a for a, _ in counts],
         "after": [b for _, b in counts],
     }
 
 
 def bin_cuts(y: Floats) -> Floats:
-    """Cut the middle of a protected column into bins of equal width."""
+    """Cut a protected column into bins of equal width; what lies far out goes to the open ones.
+
+    They reach from the quantile 1 % to 99 %, or to the end of the column where that is no farther off
+    than a bin is wide: amounts that start at 0 have bins that start there. No cut is at an end.
+    """
+    least, most = ends(y)
     low, high = np.quantile(y, _MIDDLE)
     if not high > low:
         return np.array([low])
-    return np.unique(np.linspace(low, high, _BINS + 1))
+    width = (high - low) / _BINS
+    low = least if low - least <= width else low
+    high = most if most - high <= width else high
+    cuts = np.unique(np.linspace(low, high, _BINS + 1))
+    return cuts[(cuts > least) & (cuts < most)]
+
+
+def ends(y: Floats) -> list[float]:
+    """The least and the greatest value."""
+    return [float(y.min()), float(y.max())]
 
 
 def correlations(before: Floats, after: Floats) -> dict[str, Any]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg import words
 from microagg.errors import InputError, shown
-from microagg.report import pictures
 from microagg.tables.atomic import check_target, replacing_all
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from microagg.evidence import Evidence
 
 __all__ = ["check_report_target", "notebook_view", "render", "report_texts", "write_report"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_MOST_DISTRIBUTIONS = 40
+_MOST_NAMES = 100  # in a line of text
+_WORST_FIRST = ("red", "amber", "warning", "note")
 
 
 def check_report_target(path: Path, *others: Path) -> None:
@@ -54,13 +56,11 @@ def report_texts(model: dict[str, Any]) -> tuple[str, str]:
 
 def render(model: dict[str, Any]) -> str:
     """Turn a model into a page."""
-    draw = {
-        "release": _release_pictures,
-        "public": _public_pictures,
-        "comparison": _comparison_pictures,
-    }.get(model["kind"])
+    # Only here, since loading matplotlib takes longer than protecting a small file.
+    from microagg.report.illustrations import MOST_COLUMNS, illustrations
+
     template = _environment().get_template(f"{model['kind']}.html")
-    return template.render(m=model, pictures=draw(model) if draw else {})
+    return template.render(m=model, pictures=illustrations(model), most=MOST_COLUMNS)
 
 
 def notebook_view(evidence: Evidence) -> str:
@@ -85,7 +85,12 @@ def _environment() -> Environment:
         share=_unbroken(words.share),
         svg=Markup,
         visible=words.visible,
+        breakable=_breakable,
+        names=_names,
+        text=_text,
         sentence=_sentence,
+        decimals=_decimals,
+        worst_first=_worst_first,
     )
     return found
 
@@ -97,77 +102,48 @@ def _unbroken(put: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: put(value).replace(" ", _BLANK)
 
 
+def _text(text: str) -> str:
+    """Words of the evidence; no line breaks between a number and its sign."""
+    return re.sub(r"(?<=\d) (?=%)", _BLANK, words.visible(text))
+
+
 def _sentence(text: str) -> str:
     """Words as a sentence of their own."""
-    text = words.visible(text)
+    text = _text(text)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def _release_pictures(m: dict[str, Any]) -> dict[str, Any]:
-    names, drawn = m["columns"]["protected"], m["pictures"]
-    alone, with_known = m["risk"]["alone"], m["risk"]["with_known"]
-    found: dict[str, Any] = {
-        "distributions": _distributions(drawn["distributions"], m["records"]),
-        "correlations": [],
-        "sizes": pictures.class_sizes("sizes", drawn["class_sizes"], m["k"]),
-        "linkage": pictures.linkage(
-            "linkage",
-            [
-                ("blind guess", alone["blind_guess"]),
-                ("protected columns alone", alone["record_linkage"]),
-                ("with known columns", with_known["record_linkage"]),
-            ],
-        ),
-        "intervals": pictures.intervals(
-            "intervals", alone["sd_disclosure"], alone["rank_disclosure"]
-        ),
-        "map": None,
-    }
-    for key, title in (("before", "before"), ("after", "after"), ("difference", "after − before")):
-        if "correlations" in drawn:
-            picture = pictures.correlation(
-                f"correlation-{key}", names, drawn["correlations"][key], 1.0
-            )
-            found["correlations"].append((title, f"correlation-{key}", picture))
-    if m["alternatives"]:
-        found["map"] = pictures.risk_utility_map(
-            "map",
-            m["alternatives"]["cells"],
-            alone["blind_guess"],
-            (m["parts"][0]["method"], m["k"]),
-        )
-    return found
+def _breakable(name: str) -> Markup:
+    """A column's name that may go to a new line where a word of it ends."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"(?<=[_.\-/])(?=\w)", "<wbr>", str(escape(words.visible(name)))))
 
 
-def _public_pictures(m: dict[str, Any]) -> dict[str, Any]:
-    drawn, names = m["pictures"], m["columns"]["protected"]
-    found: dict[str, Any] = {
-        "distributions": _distributions(drawn["distributions"], m["records"]),
-        "sizes": pictures.class_sizes("sizes", drawn["class_sizes"], m["k"]),
-        "correlations": None,
-    }
-    if drawn["correlations"]:
-        found["correlations"] = pictures.correlation(
-            "correlation-after", names, drawn["correlations"], 1.0
-        )
-    return found
+def _names(columns: Sequence[str]) -> Markup:
+    """List the names of columns, the first ones if there are very many."""
+    from markupsafe import Markup
+
+    listed = Markup(", ").join(_breakable(name) for name in columns[:_MOST_NAMES])
+    extra = len(columns) - _MOST_NAMES
+    return listed + f" and {extra:,} more, which the JSON file names" if extra > 0 else listed
 
 
-def _distributions(data: dict[str, Any], n: int) -> list[tuple[str, str, str]]:
-    first = list(data.items())[:_MOST_DISTRIBUTIONS]
-    return [
-        (name, f"distribution-{i}", pictures.distribution(f"distribution-{i}", counts, n))
-        for i, (name, counts) in enumerate(first)
-    ]
+def _decimals(value: float | None, places: int = 3) -> str:
+    r"""Put a deviation with these decimals, all that a board needs; one that they would hide is not 0.
+
+    >>> [_decimals(value) for value in (0.0123, -0.5, 5.4e-10, 0.0, None)]
+    ['0.012', '−0.500', '<\xa00.001', '0', '–']
+    """
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    least = 10.0**-places
+    if abs(value) < least / 2:
+        return f"<{_BLANK}{least:.{places}f}"
+    return f"{value:,.{places}f}".replace("-", "−")
 
 
-def _comparison_pictures(m: dict[str, Any]) -> dict[str, Any]:
-    cell = m["suggestion"]["cell"]
-    return {
-        "map": pictures.risk_utility_map(
-            "map",
-            m["comparison"]["cells"],
-            m["comparison"]["blind_guess"],
-            cell and (cell["method"], cell["k"]),
-        )
-    }
+def _worst_first(cautions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(cautions, key=lambda caution: _WORST_FIRST.index(caution["severity"]))

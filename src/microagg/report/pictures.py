@@ -6,11 +6,13 @@ formulas. The same data give the same picture, byte for byte.
 
 from __future__ import annotations
 
+import html
 import io
 import itertools
 import logging
 import re
-import warnings
+import threading
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +25,8 @@ _level = _log.level
 _log.setLevel(logging.ERROR)
 import matplotlib as mpl  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+
+from microagg.words import share  # noqa: E402
 
 _log.setLevel(_level)
 
@@ -44,12 +48,15 @@ _STYLE: Any = {
 _LONGEST_NAME = 24
 
 
+# matplotlib's settings belong to the whole process: one picture at a time.
+_ONE_AT_A_TIME = threading.Lock()
+
+
 @contextmanager
 def _drawing(name: str, width: float, height: float) -> Iterator[tuple[Figure, Any, list[str]]]:
     """Give a figure, its axes and a list that holds the SVG afterwards."""
     out: list[str] = []
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # signs that matplotlib's font lacks, the reader's has
+    with _ONE_AT_A_TIME, mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots(), out
         file = io.StringIO()
@@ -72,8 +79,41 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
+def _stand_ins(names: list[str]) -> list[str]:
+    """Give, for each name, digits about as wide.
+
+    matplotlib warns of signs that its font lacks, though the reader's has them; so it draws these, and
+    :func:`_named` puts the names in their place.
+    """
+    return [f"@{i:0{max(_width(name) - 1, 1)}d}" for i, name in enumerate(names)]
+
+
+def _width(name: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in name)
+
+
+def _named(svg: str, names: list[str]) -> str:
+    return re.sub(r">@(\d+)<", lambda found: f">{html.escape(names[int(found[1])])}<", svg)
+
+
+def _amount(value: float, _: int = 0) -> str:
+    """A number at an axis: thousands apart, millions by their sign.
+
+    >>> [_amount(v) for v in (0, 250000, 2.5e7, -0.25, 1e15)]
+    ['0', '250,000', '25 M', '−0.25', '1e+15']
+    """
+    size = abs(value)
+    if 1e7 <= size < 1e12:
+        text = f"{value / 1e6:,.10g} M"
+    elif 1000 <= size < 1e7:
+        text = f"{value:,.10g}"
+    else:
+        text = f"{value:.6g}"
+    return text.replace("-", "−")
+
+
 def distribution(name: str, data: dict[str, Any], n: int) -> str:
-    """Share of records per unit in each bin, before (if it is told) as a line and after as an area."""
+    """Share of records in each bin, after as an area and, where it is told, before as a line."""
     cuts = data["cuts"]
     with _drawing(name, 3.4, 2.0) as (_, axes, out):
         if len(cuts) < 2:
@@ -84,59 +124,69 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
                 if key in data:
                     shares = [100 * count / n for count in data[key]]
                     axes.bar(range(len(shares)), shares, **style)
-            labels = ["all"] if not cuts else [f"under {cuts[0]:.3g}", f"from {cuts[0]:.3g}"]
+            cut = [_amount(float(f"{value:.3g}")) for value in cuts]
+            labels = [f"under {cut[0]}", f"from {cut[0]}"] if cut else ["all"]
             axes.set_xticks(range(len(labels)), labels)
         else:
-            # The open bins at both ends are drawn as wide as their neighbours.
-            edges = np.array([2 * cuts[0] - cuts[1], *cuts, 2 * cuts[-1] - cuts[-2]])
+            # The outermost bins are open: drawn as wide as their neighbours, but to the end at most.
+            low, high = data["ends"]
+            edges = np.array(
+                [max(low, 2 * cuts[0] - cuts[1]), *cuts, min(high, 2 * cuts[-1] - cuts[-2])]
+            )
             width = np.diff(edges) / np.median(np.diff(edges))
             for key, colour, fill in (("after", AFTER, True), ("before", BEFORE, False)):
-                if key not in data:
-                    continue
-                height = 100 * np.array(data[key]) / n / width
-                axes.stairs(
-                    height,
-                    edges,
-                    fill=fill,
-                    color=colour,
-                    alpha=0.35 if fill else 1.0,
-                    linewidth=1.4,
-                )
-            axes.locator_params(axis="x", nbins=5)
-            axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=False)
+                if key in data:
+                    axes.stairs(
+                        100 * np.array(data[key]) / n / width,
+                        edges,
+                        fill=fill,
+                        color=colour,
+                        alpha=0.35 if fill else 1.0,
+                        linewidth=1.4,
+                    )
+            axes.locator_params(axis="x", nbins=4)
+            axes.xaxis.set_major_formatter(_amount)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("% of records")
     return out[0]
 
 
-def correlation(name: str, names: list[str], matrix: list[list[float]], limit: float) -> str:
-    """A matrix as colours from −limit (orange) to limit (blue), with numbers where they fit."""
+def correlation(name: str, names: list[str], matrix: list[list[float]]) -> str:
+    """A matrix as colours from −1 (orange) to 1 (blue), with numbers where they fit."""
     d = len(names)
     side = min(max(0.34 * d + 1.4, 2.6), 7.0)
+    labels = [_short(column) for column in names]
     with _drawing(name, side, side) as (_, axes, out):
-        axes.imshow(matrix, cmap="PuOr", vmin=-limit, vmax=limit)
-        labels = [_short(column) for column in names]
+        axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
         size = 8 if d <= 12 else max(3.0, 8 * 12 / d)
-        axes.set_xticks(range(d), labels, rotation=90, fontsize=size)
-        axes.set_yticks(range(d), labels, fontsize=size)
+        axes.set_xticks(range(d), _stand_ins(labels), rotation=90, fontsize=size)
+        axes.set_yticks(range(d), _stand_ins(labels), fontsize=size)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         if d <= 13:
-            for i in range(d):
-                for j in range(d):
-                    value = matrix[i][j]
-                    text = f"{value:.2f}".replace("0.", ".", 1).replace("-", "−")
-                    dark = abs(value) > 0.6 * limit
-                    axes.text(
-                        j,
-                        i,
-                        text,
-                        ha="center",
-                        va="center",
-                        fontsize=6,
-                        color="white" if dark else "black",
-                    )
-    return out[0]
+            for i, j in itertools.product(range(d), range(d)):
+                axes.text(
+                    j,
+                    i,
+                    _coefficient(matrix[i][j]),
+                    ha="center",
+                    va="center",
+                    fontsize=6,
+                    color="white" if abs(matrix[i][j]) > 0.6 else "black",
+                )
+    return _named(out[0], labels)
+
+
+def _coefficient(value: float) -> str:
+    """Two digits without the zero before them.
+
+    >>> [_coefficient(value) for value in (0.456, -0.456, -0.001, 1.0)]
+    ['.46', '−.46', '0', '1']
+    """
+    text = f"{value:.2f}"
+    if float(text) in (-1, 0, 1):
+        return str(int(float(text))).replace("-", "−")
+    return text.replace("0.", ".", 1).replace("-", "−")
 
 
 def class_sizes(name: str, rows: list[dict[str, int]], k: int) -> str:
@@ -162,13 +212,14 @@ def linkage(name: str, rows: list[tuple[str, float]]) -> str:
     """Chances of an attacker as bars, the smallest first."""
     with _drawing(name, 3.6, 0.42 * len(rows) + 0.7) as (_, axes, out):
         labels = [label for label, _ in rows]
-        values = [100 * value for _, value in rows]
         colours = [GREY if "guess" in label else AFTER for label in labels]
-        axes.barh(labels, values, color=colours, alpha=0.7, height=0.6)
-        for i, value in enumerate(values):
-            axes.text(value, i, f" {value:.3g} %", va="center", fontsize=8)
+        axes.barh(labels, [100 * value for _, value in rows], color=colours, alpha=0.7, height=0.6)
+        for i, (_, value) in enumerate(rows):
+            axes.annotate(
+                share(value), (100 * value, i), (3, 0), textcoords="offset points", va="center"
+            )
         axes.invert_yaxis()
-        axes.set_xlim(0, max(values) * 1.25 or 1)
+        axes.set_xlim(0, 130 * max(value for _, value in rows) or 1)
         axes.set_xlabel("% of the records")
         axes.tick_params(axis="y", length=0)
     return out[0]

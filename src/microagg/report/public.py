@@ -18,7 +18,7 @@ from microagg.evidence import Evidence
 from microagg.groups import Floats, group_sizes
 from microagg.measure.classes import classes, combine
 from microagg.measure.known import known_columns
-from microagg.measure.pictured import bin_cuts, class_sizes
+from microagg.measure.pictured import bin_cuts, class_sizes, ends
 from microagg.plan import Accept, Plan, Roles
 from microagg.registry import find
 from microagg.report.bands import band
@@ -150,7 +150,7 @@ def _distribution(values: Floats, least: int) -> dict[str, Any]:
         last = kept.pop()
         kept[-1] += last
         keep.pop()
-    return {"cuts": keep, "after": kept}
+    return {"cuts": keep, "ends": ends(values), "after": kept}
 
 
 def _correlations(matrix: Floats) -> list[list[float]] | None:
