@@ -1,15 +1,27 @@
-"""protect(): aggregates, rounding, and each column by itself."""
+"""protect(): aggregates, rounding, digits, each column by itself, and which columns nobody named."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import microagg
-from microagg import DisclosureRiskWarning, InputError
+from microagg import DisclosureRiskWarning, InputError, Plan
 
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+
+
+def told(frame, **settings):
+    """The release, and every warning of it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = microagg.protect(frame, effort="fast", **settings)
+    assert all(w.category is DisclosureRiskWarning for w in caught)
+    assert all(w.filename == __file__ for w in caught)
+    return release, [str(w.message) for w in caught]
 
 
 def by_group(release, function):
@@ -27,31 +39,89 @@ def by_group(release, function):
     ],
 )
 def test_aggregates(aggregate, function):
-    release = microagg.protect(FRAME, k=4, aggregate=aggregate)
-    assert release.data["a"].to_numpy() == pytest.approx(by_group(release, function))
-    assert release.aggregate == aggregate
+    release = microagg.protect(FRAME, k=4, aggregate=aggregate, effort="fast")
+    # Means are rounded to a millionth of a standard deviation, values of records are not.
+    away = np.abs(release.data["a"].to_numpy() - by_group(release, function)).max()
+    assert away <= (1e-6 * FRAME["a"].std() if aggregate in ("mean", "midrange") else 0)
+    assert release.plan.blocks[0].released == aggregate
     assert release.risk.smallest_class >= 4
 
 
 def test_the_mean_is_the_default():
     release = microagg.protect(FRAME, k=4)
-    assert release.aggregate == "mean"
-    assert release.data.mean().to_numpy() == pytest.approx(FRAME.mean().to_numpy())
+    assert release.plan.blocks[0].released == "mean"
+    assert release.data.mean().to_numpy() == pytest.approx(FRAME.mean().to_numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_means_keep_a_millionth_of_a_standard_deviation_and_no_more(scale):
+    frame = FRAME * scale
+    release = microagg.protect(frame, k=4, columns=["a"], effort="fast", drop="b")
+    exact = frame["a"].groupby(release.partition.labels).transform("mean")
+    away = np.abs(release.data["a"] - exact).max() / frame["a"].std()
+    assert 0 < away <= 1e-6
+    released = release.data["a"].to_numpy()
+    finest = 1.0 if scale > 1 else 1e-7 * scale  # whole numbers are never rounded
+    steps = released / finest
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6
+
+
+@pytest.mark.parametrize("digits", [0, 2, -1])
+def test_digits_are_decimals_of_what_is_released(digits):
+    frame = FRAME * 100
+    release = microagg.protect(frame, k=4, digits=digits, effort="fast")
+    values = release.data.to_numpy()
+    assert np.array_equal(values, np.round(values, digits))
+    exact = frame["a"].groupby(release.partition.labels).transform("mean")
+    assert np.abs(release.data["a"] - exact).max() <= 0.5 * 10.0**-digits
+    assert release.risk.smallest_class >= 4
+
+
+def test_large_values_have_no_decimals_to_round():
+    frame = pd.DataFrame({"a": np.arange(9.0) * 1e300})
+    release = microagg.protect(frame, k=3, columns=["a"], digits=15)
+    assert np.isfinite(release.data["a"]).all()
+    assert release.risk.smallest_class == 3
+
+
+def test_round_keeps_whole_numbers_whole():
+    frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "x": FRAME["a"]})
+    release = microagg.protect(frame, k=4, columns=["n", "x"], round=True, effort="fast")
+    assert release.data["n"].dtype == frame["n"].dtype
+    exact = frame["n"].groupby(release.partition.labels).transform("mean")
+    assert np.array_equal(release.data["n"], np.rint(exact))
+    assert release.data["x"].dtype == float
+    free = microagg.protect(frame, k=4, columns=["n", "x"], effort="fast")
+    assert free.data["n"].dtype == float
+
+
+def test_kinds_say_which_columns_are_whole():
+    frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "m": np.arange(60) % 7})
+    chosen = {"columns": ["n", "m"], "round": True, "effort": "fast"}
+    release = microagg.protect(frame, k=4, kinds={"n": "number"}, **chosen)
+    assert release.data["n"].dtype == float
+    assert release.data["m"].dtype == frame["m"].dtype
+    decimals = frame.astype(float)
+    release = microagg.protect(decimals, k=4, kinds={"n": "integer"}, **chosen)
+    assert np.array_equal(release.data["n"], np.rint(release.data["n"]))
+    assert not np.array_equal(release.data["m"], np.rint(release.data["m"]))
 
 
 def test_each_column_by_itself_is_warned_of_and_loses_less(tmp_path):
     with pytest.warns(
-        DisclosureRiskWarning, match="'a', 'b' is protected by itself.*not k-anonymity"
+        DisclosureRiskWarning, match=r"Each of a, b is protected by itself.*no k-anonymity"
     ):
         release = microagg.protect(FRAME, k=4, per_column=True)
     for name in "ab":
         assert release.data[name].value_counts().min() >= 4
     assert release.risk.smallest_class < 4
     assert release.utility.information_loss < microagg.protect(FRAME, k=4).utility.information_loss
-    assert [columns for columns, _ in release.parts] == [["a"], ["b"]]
-    with pytest.raises(AttributeError, match="each column was protected by itself"):
+    assert [part.columns for part in release.parts] == [["a"], ["b"]]
+    with pytest.raises(AttributeError, match="protected in several parts"):
         _ = release.partition
     assert release.write(tmp_path / "safe.csv").holds
+    assert release.evidence.verdict == "amber"
+    assert "combinations of protected columns are not" in release.evidence.verdict_words
 
 
 def test_one_column_by_itself_is_k_anonymous_and_needs_no_warning():
@@ -60,10 +130,12 @@ def test_one_column_by_itself_is_k_anonymous_and_needs_no_warning():
 
 
 def test_individual_ranking_is_optimal_in_each_column():
-    with pytest.warns(DisclosureRiskWarning, match="not k-anonymity"):
+    with pytest.warns(DisclosureRiskWarning, match="no k-anonymity"):
         release = microagg.protect(FRAME, k=4, method="simple-plus", per_column=True)
-    for name, part in zip("ab", release.parts, strict=True):
-        assert part[1].sse == microagg.partition(FRAME[name], 4, method="hansen-mukherjee").sse
+    for part in release.parts:
+        (name,) = part.columns
+        best = microagg.partition(FRAME[name], 4, method="hansen-mukherjee").sse
+        assert part.partition.sse == best
 
 
 @pytest.mark.parametrize(
@@ -78,7 +150,7 @@ def test_individual_ranking_is_optimal_in_each_column():
 )
 def test_the_aggregate_follows_the_cost(cost, aggregate):
     release = microagg.protect(FRAME[["a"]], k=4, method="staggered", cost=cost)
-    assert release.aggregate == aggregate
+    assert release.plan.blocks[0].released == aggregate
     assert release.data["a"].value_counts().min() >= 4
 
 
@@ -103,4 +175,122 @@ def test_unknown_aggregate():
 
 def test_representation_shows_no_record():
     frame = FRAME.assign(a=123456.789)
-    assert "123456" not in repr(microagg.protect(frame, k=4))
+    release = microagg.protect(frame, k=4, columns=["b"])
+    assert "123456" not in repr(release)
+    assert "123456" not in repr(microagg.protect(frame, k=4, columns=["a", "b"]))
+
+
+def test_without_k_nothing_is_done():
+    with pytest.raises(InputError, match=r"k, the least number .* is not given\. Say k=5"):
+        microagg.protect(FRAME)
+
+
+def test_a_slip_in_a_keyword_is_told_with_the_nearest():
+    with pytest.raises(InputError, match=r"no setting called 'colums'; did you mean columns\?"):
+        microagg.protect(FRAME, k=3, colums=["a"])
+
+
+def test_a_plan_and_keywords_that_override_it():
+    plan = Plan.of(k=3, columns=["a"], drop=["b"], method="mdav")
+    by_plan = microagg.protect(FRAME, plan=plan)
+    by_words = microagg.protect(FRAME, k=3, columns=["a"], drop=["b"], method="mdav")
+    pd.testing.assert_frame_equal(by_plan.data, by_words.data)
+    assert by_plan.plan == by_words.plan == plan
+    assert list(by_plan.data.columns) == ["a"]
+    more = microagg.protect(FRAME, k=6, plan=plan)
+    assert more.plan == plan.override(k=6)
+    assert more.risk.smallest_class >= 6
+
+
+def test_the_call_that_a_plan_writes_down_repeats_the_release():
+    release = microagg.protect(FRAME, k=4, columns=["a", "b"], method="v-mdav", gamma=0.5)
+    again = eval(release.plan.as_call(), {"microagg": microagg, "frame": FRAME})
+    pd.testing.assert_frame_equal(release.data, again.data)
+
+
+# Columns that nobody named
+
+N = 40
+RNG = np.random.default_rng(3)
+SURVEY = pd.DataFrame(
+    {
+        "person": np.arange(1, N + 1),
+        "region": RNG.integers(1, 4, N),
+        "sex": RNG.choice(["f", "m"], N),
+        "weight": np.where(RNG.random(N) < 0.5, 1.25, 3.5),
+        "income": RNG.lognormal(8, 1, N).round(2),
+        "rent": RNG.lognormal(6, 1, N).round(2),
+    }
+)
+
+
+def test_quantities_are_protected_and_what_was_left_is_told():
+    release, warned = told(SURVEY, k=3)
+    assert release.columns == ["income", "rent"]
+    assert release.roles.known == ["person", "region", "sex", "weight"]
+    (left,) = (words for words in warned if "Nobody named" in words)
+    assert "person (identifier), region (code), weight (" in left
+    assert "sex" not in left  # nobody would average it
+    assert "microagg plan writes the choice down" in left
+    for name in release.roles.known:
+        assert release.data[name].equals(SURVEY[name])
+    assert set(release.plan.notes) == set(SURVEY.columns)
+
+
+def test_the_choice_equals_the_draft():
+    release, _ = told(SURVEY, k=5)
+    again, _ = told(SURVEY, plan=microagg.draft(SURVEY, k=5))
+    assert release.plan == again.plan
+    pd.testing.assert_frame_equal(release.data, again.data)
+
+
+def test_a_column_with_another_role_is_not_protected_nor_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = microagg.protect(
+            SURVEY,
+            k=3,
+            drop=["person", "region", "sex", "weight"],
+            confidential=["rent"],
+            effort="fast",
+        )
+    assert release.columns == ["income"]
+    assert list(release.data.columns) == ["income", "rent"]
+
+
+def test_without_a_quantity_the_reasons_are_given():
+    with pytest.raises(
+        InputError,
+        match=r"none of its columns looks like one.*'sex': Categories.*columns=\[\.\.\.\]",
+    ):
+        microagg.protect(SURVEY[["sex", "person"]], k=3)
+
+
+def test_a_quantity_with_missing_values_is_left_and_told():
+    frame = SURVEY[["income", "rent"]].copy()
+    frame.loc[0, "rent"] = np.nan
+    release, warned = told(frame, k=3)
+    assert release.columns == ["income"]
+    assert any("left as they are by what they look like: rent (quantity)" in w for w in warned)
+    with pytest.raises(InputError, match=r"column 'rent' has 1, the first in row 1"):
+        microagg.protect(frame, k=3, columns=["income", "rent"])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1", "22", "NA", "4"], "numbers stored as text"),
+        (["1", "2", "none", "4"], "10 odd cells, the first in row 3"),
+        (["1,5", "2,5", "3,25", "4"], "decimal commas, the first in row 1"),
+        (["00123", "04711", "99999", "12345"], "code"),
+        (["a", "b", "3", "c"], None),
+    ],
+)
+def test_numbers_as_text_are_told_unless_they_look_like_codes(values, words):
+    frame = pd.DataFrame({"a": SURVEY["income"], "t": values * (N // 4)})
+    release, warned = told(frame, k=3)
+    assert release.columns == ["a"]
+    left = [text for text in warned if "Nobody named" in text]
+    assert [f"t ({words})" in text for text in left] == [True] * (words is not None)
+    commas = "decimal commas" in str(words)
+    assert any("--decimal , for a CSV file" in text for text in left) == commas

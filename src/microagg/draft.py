@@ -146,7 +146,9 @@ def _with_place(found: Guess, odd: OddCells | None) -> Guess:
     """Tell where the cells are that keep a column of numbers from being one."""
     if odd is None:
         return found
-    hint = " If the comma is a decimal sign, say so: --decimal , for a CSV file." * odd.decimal_comma
+    hint = (
+        " If the comma is a decimal sign, say so: --decimal , for a CSV file." * odd.decimal_comma
+    )
     return replace(found, reason=f"{found.reason} There are {odd.in_words()}.{hint}")
 
 

@@ -30,8 +30,11 @@ __all__ = ["Job", "Observer", "Outcome", "run"]
 class Observer:
     """Hears of a job; by default it listens and says nothing."""
 
-    def stage(self, name: str, words: str) -> None:
-        """A stage is done, or begins: what there is to say of it."""
+    def stage(self, name: str, words: str = "") -> None:
+        """A stage begins: reading, grouping, measuring, bounding, writing or reporting.
+
+        ``words`` are what there is to say of what is done by then, if anything.
+        """
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Part of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""
@@ -82,12 +85,13 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     """Do a job. Whatever fails before all files are complete, none of them takes its name."""
     hears = observer or Observer()
     job.check()
+    hears.stage("reading")
     clock = Clock()
     with clock.time("read"):
         source = read_file(job.source, numbers=_numbers(job), csv=job.csv)
         origin = {"path": str(job.source), "sha256": sha256(job.source)}
     table = Frame(source.table)
-    hears.stage("read", f"{len(table):,} records, {len(table.names)} columns")
+    hears.stage("grouping", f"{len(table):,} records, {len(table.names)} columns")
     guesses = None
     if job.plan.blocks[0].columns is None:
         with clock.time("draft"):
@@ -97,7 +101,9 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
+            hears.stage("bounding")
             release = _with_bound(release, hears)
+        hears.stage("measuring")
         evidence = replace(
             release.evidence_with(
                 analyses=job.analyses,
@@ -108,7 +114,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         )
     for caution in evidence.cautions:
         hears.caution(caution)
-    counted, files = _write(job, source, release, evidence, clock)
+    counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
     return Outcome(evidence, guesses, files, {**clock.seconds, **release.seconds})
 
@@ -129,7 +135,12 @@ def _numbers(job: Job) -> list[Any]:
 
 
 def _write(
-    job: Job, source: Source, release: Release, evidence: Evidence, clock: Clock
+    job: Job,
+    source: Source,
+    release: Release,
+    evidence: Evidence,
+    clock: Clock,
+    hears: Observer,
 ) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
     targets = [job.target]
@@ -139,11 +150,13 @@ def _write(
     form = source.format if same_format else source.format.for_another(job.csv)
     is_csv = kind_of(job.target) == "csv"
     with replacing_all(targets) as parts:
+        hears.stage("writing")
         with clock.time("write"):
             as_written = source.as_written if is_csv else None
             counted = release.write_part(parts[0], job.target, form, as_written)
             release.note_written(counted)
         if job.report is not None:
+            hears.stage("reporting")
             with clock.time("report"):
                 model = release.report_model(job.public, evidence=evidence)
                 for part, text in zip(parts[1:], report_texts(model), strict=True):

@@ -249,7 +249,7 @@ class Plan:
                     )
                 seen[name] = role
         chosen = {name for block in self.blocks for name in block.columns or ()}
-        if self.unit in chosen:
+        if self.unit is not None and self.unit in chosen:
             raise InputError(
                 f"The unit {shown(self.unit)} tells whose record it is and cannot be protected by "
                 "averaging. Leave it out of the columns; renumber or drop it before release."

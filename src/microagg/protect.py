@@ -36,7 +36,6 @@ __all__ = ["protect", "protect_table"]
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
-_MOST_DECIMALS = 15
 _TOLD = 12  # columns that a sentence names
 
 
@@ -207,21 +206,28 @@ def _completed(
     chosen = quantities(guesses, spoken_for)
     notes = {name: found.reason for name, found in guesses.items() if name not in spoken_for}
     left = [name for name, found in guesses.items() if found.to_be_told and name not in spoken_for]
-    odd: tuple[Caution, ...] = ()
-    if left:
-        why = ", ".join(f"{listed_names([n])} ({guesses[n].looks_like})" for n in left[:_TOLD])
-        more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
-        odd = (
-            Caution(
-                "warning",
-                tuple(left),
-                f"Nobody named the columns to protect, and these were left as they are by what they look "
-                f"like: {why}{more}.",
-                "Name the columns if that is wrong; microagg plan writes the choice down for editing.",
-            ),
-        )
+    odd = (_about_left(table, guesses, left),) if left else ()
     block = replace(plan.blocks[0], columns=tuple(chosen))
     return replace(plan, blocks=(block,), notes=notes), odd
+
+
+def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> Caution:
+    """Say which columns were left by what they look like, and where numbers are text, why."""
+    told, hints = [], set()
+    for name in left[:_TOLD]:
+        looks = guesses[name].looks_like
+        cells = table.odd_numbers(name) if looks == "number stored as text" else None
+        told.append(f"{listed_names([name])} ({looks if cells is None else cells.in_words()})")
+        hints.add("" if cells is None else cells.hint)
+    more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
+    way_out = "Name the columns if that is wrong; microagg plan writes the choice down for editing."
+    return Caution(
+        "warning",
+        tuple(left),
+        "Nobody named the columns to protect, and these were left as they are by what they look like: "
+        f"{', '.join(told)}{more}.",
+        " ".join([*sorted(hints), way_out]).strip(),
+    )
 
 
 def _stays_whole(table: Frame, plan: Plan, name: Any) -> bool:
@@ -269,9 +275,7 @@ def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Fl
         if block.released not in ("mean", "midrange") or not spread > 0:
             return released
         decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
-        if decimals > _MOST_DECIMALS:
-            return released
-    # Values so large that they have no such decimals stay as they are.
+    # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.round(released, decimals)
     return np.where(np.isfinite(found), found, released)

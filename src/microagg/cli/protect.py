@@ -31,9 +31,12 @@ class _Listener(Observer):
         self._speaker, self._job = speaker, job
         self.bar: Callable[[int, int], None] | None = None
         self.asked: Callable[[], bool] = lambda: False
+        self.searching = False
 
-    def stage(self, name: str, words: str) -> None:
-        self._speaker.say(name, f"{self._job.source}: {words}")
+    def stage(self, name: str, words: str = "") -> None:
+        self.searching = name in ("grouping", "bounding")
+        if words:
+            self._speaker.say("read", f"{self._job.source}: {words}")
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:
@@ -70,7 +73,8 @@ def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
 
 @contextlib.contextmanager
 def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
-    with speaker.progress("grouping") as bar, speaker.stoppable() as asked:
+    stoppable = speaker.stoppable(lambda: listener.searching)
+    with speaker.progress("grouping") as bar, stoppable as asked:
         listener.bar, listener.asked = bar, asked
         yield
 

@@ -119,10 +119,13 @@ class Speaker:
         sys.exit(code)
 
     @contextmanager
-    def stoppable(self) -> Iterator[Callable[[], bool]]:
+    def stoppable(
+        self, searching: Callable[[], bool] = lambda: True
+    ) -> Iterator[Callable[[], bool]]:
         """Take a first Ctrl-C in the block as the wish to end a search; a second ends the command.
 
-        Gives a function that tells whether there was one.
+        Gives a function that tells whether there was one. While nothing is searched for, the first
+        ends the command.
         """
         asked = False
 
@@ -130,6 +133,8 @@ class Speaker:
             nonlocal asked
             asked = True
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            if not searching():
+                raise KeyboardInterrupt
 
         before = signal.signal(signal.SIGINT, ask)
         try:

@@ -52,6 +52,13 @@ class OddCells:
             return f"one odd cell in row {self.row + 1}"
         return f"{self.count} odd cells, the first in row {self.row + 1}"
 
+    @property
+    def hint(self) -> str:
+        """What to do where the cells are numbers with a decimal comma; else nothing."""
+        if not self.decimal_comma:
+            return ""
+        return "If the comma is a decimal sign, say so: --decimal , for a CSV file."
+
 
 def is_frame(data: Any) -> bool:
     """Whether the data are a frame (of any library, eager or lazy) rather than an array."""
@@ -219,8 +226,8 @@ class Frame:
             kind, way_out = f"numbers stored as {kind}", "Convert it to a numeric type first."
         elif odd is not None:
             kind = f"{kind} ({odd.in_words()}; the first record is row 1)"
-        if odd is not None and odd.decimal_comma:
-            way_out = "If the comma is a decimal sign, say so: --decimal , for a CSV file."
+        if odd is not None:
+            way_out = odd.hint or way_out
         return InputError(
             f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
         )
