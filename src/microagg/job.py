@@ -97,7 +97,11 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         with clock.time("draft"):
             guesses = guess(table)
     release = protect_table(
-        table, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
+        table,
+        job.plan,
+        lambda done: hears.progress("grouping", done, len(table)),
+        guesses,
+        source.as_written if kind_of(job.source) == "csv" else None,
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -148,12 +152,10 @@ def _write(
         targets += [job.report, job.report.with_suffix(".json")]
     same_format = job.source.suffix.lower() == job.target.suffix.lower()
     form = source.format if same_format else source.format.for_another(job.csv)
-    is_csv = kind_of(job.target) == "csv"
     with replacing_all(targets) as parts:
         hears.stage("writing")
         with clock.time("write"):
-            as_written = source.as_written if is_csv else None
-            counted = release.write_part(parts[0], job.target, form, as_written)
+            counted = release.write_part(parts[0], job.target, form)
             release.note_written(counted)
         if job.report is not None:
             hears.stage("reporting")

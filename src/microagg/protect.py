@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,17 +20,20 @@ from microagg.encode.scale import fit_scale
 from microagg.errors import DisclosureRiskWarning
 from microagg.evidence import Caution, Part
 from microagg.groups import Floats, sum_of_squares
-from microagg.measure.known import known_columns
 from microagg.partition import partition
 from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
 from microagg.release import Release
 from microagg.require.units import check_units, merge_for_units
 from microagg.results import Partition
+from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
 from microagg.tables.matrix import columns_matrix
 from microagg.tables.outgoing import outgoing
 from microagg.words import names as listed_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["protect", "protect_table"]
 
@@ -138,9 +141,14 @@ def protect_table(
     plan: Plan,
     progress: Listener | None = None,
     guesses: Mapping[Any, Guess] | None = None,
+    text: pa.Table | None = None,
 ) -> Release:
-    """Protect a table by a plan; nothing is warned of, cautions are part of the release."""
+    """Protect a table by a plan; nothing is warned of, cautions are part of the release.
+
+    ``text`` is the same table as it stands in a CSV file.
+    """
     plan.check_complete()
+    written = None if text is None else Frame(text)
     clock = Clock()
     with clock.time("check"):
         plan, odd = _completed(table, plan, guesses)
@@ -151,7 +159,7 @@ def protect_table(
             table.check_roundable(name, matrix[:, roles.protected.index(name)])
         units = None
         if roles.unit is not None:
-            units = known_columns(table, [roles.unit])[roles.unit].codes
+            units = codes_as_written(written or table, roles.unit, written is not None)
             check_units(units, plan.k, listed_names([roles.unit]))
     place = {name: j for j, name in enumerate(roles.protected)}
     with clock.time("partition"):
@@ -180,6 +188,7 @@ def protect_table(
             drop=roles.dropped,
             renumber=roles.renumbered,
             shuffle=plan.shuffle,
+            text=written,
         )
     return Release(
         data=data,
@@ -190,6 +199,8 @@ def protect_table(
         _given=table,
         _original=matrix,
         _protected=released,
+        _text=text,
+        _units=units,
         _order=order,
         _odd=odd,
     )

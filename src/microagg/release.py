@@ -23,7 +23,7 @@ from microagg.groups import Floats, Labels, group_sizes
 from microagg.improve import lower_bound
 from microagg.measure.classes import combine
 from microagg.measure.harm import Harm, rank
-from microagg.measure.known import Known, KnownRisk, known_columns, known_risk
+from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
 from microagg.measure.linkage import sample_for
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Ask, Risk, risk_of
@@ -69,6 +69,8 @@ class Release:
     _given: Frame = field(repr=False)  # the table as it came
     _original: Floats = field(repr=False)  # (n, protected columns)
     _protected: Floats = field(repr=False)  # the same released, rows in the order given
+    _text: pa.Table | None = field(default=None, repr=False)  # the same as written in a CSV file
+    _units: Labels | None = field(default=None, repr=False)  # of each record; −1: missing
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
     _written: list[Counted] = field(default_factory=list, repr=False)
@@ -115,8 +117,8 @@ class Release:
         below_k = self._below_k_with_known
         if below_k:
             found += about_known(self.k, both, known, below_k, self._harms)
-        found += about_columns(both, known, known_columns(given, roles.confidential))
-        hidden = known_columns(given, [*roles.dropped, *roles.renumbered])
+        found += about_columns(both, known, self._told_apart(roles.confidential))
+        hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return found
 
@@ -194,17 +196,10 @@ class Release:
             options={part.method: chosen},
         ).as_dict()
 
-    def write(
-        self,
-        path: str | Path,
-        form: FileFormat | None = None,
-        *,
-        as_written: pa.Table | None = None,
-    ) -> Verification:
+    def write(self, path: str | Path, form: FileFormat | None = None) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
 
-        The ending of the name tells the format: .csv, .parquet, .arrow and some more. ``as_written``
-        has the untouched columns as they stand in the file that the table came from.
+        The ending of the name tells the format: .csv, .parquet, .arrow and some more.
 
         Raises
         ------
@@ -215,19 +210,17 @@ class Release:
         target = Path(path)
         kind_of(target)  # an unknown ending is refused before any work
         with replacing(target) as part:
-            counted = self.write_part(part, target, form, as_written)
+            counted = self.write_part(part, target, form)
         self._written.append(counted)
         return counted.least
 
-    def write_part(
-        self, part: Path, target: Path, form: FileFormat | None, as_written: pa.Table | None
-    ) -> Counted:
+    def write_part(self, part: Path, target: Path, form: FileFormat | None) -> Counted:
         """Write the table to a temporary file beside its target, and count in what was written."""
         frame = Frame(self.data)
         table = frame.to_arrow(unnamed_index=kind_of(target) != "csv")
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
-        if as_written is not None:
-            table = self._with_text(table, as_written)
+        if self._text is not None and kind_of(target) == "csv":
+            table = self._with_text(table, self._text)
         write_file(table, part, form)
         csv = None if form is None else form.csv
         promised = [[written[name] for name in part.columns] for part in self.parts]
@@ -309,7 +302,15 @@ class Release:
 
     @cached_property
     def _known(self) -> Mapping[Any, Known]:
-        return known_columns(self._given, self.roles.known)
+        return self._told_apart(self.roles.known)
+
+    def _told_apart(self, names: Iterable[Any]) -> dict[Any, Known]:
+        """Values of columns left as they are, told apart as exactly as the file does."""
+        found = known_columns(self._given, names)
+        if self._text is None:
+            return found
+        text = known_columns(Frame(self._text), found)
+        return {name: told_apart(column, text[name]) for name, column in found.items()}
 
     @cached_property
     def _harms(self) -> list[Harm]:
@@ -324,17 +325,15 @@ class Release:
         shared_by = sizes if self._units is None else distinct_units(labels, self._units)
         return float(sizes[shared_by < self.k].sum() / len(both))
 
-    @cached_property
-    def _units(self) -> Labels | None:
-        """The unit of each record as a number, in the order given."""
-        unit = self.roles.unit
-        return None if unit is None else known_columns(self._given, [unit])[unit].codes
-
     def _units_as_released(self) -> Any:
+        """The units in the order of the released rows, for a file that no longer holds them."""
         import pyarrow as pa
 
         units = self._units
-        return pa.array(units if self._order is None or units is None else units[self._order])
+        if units is None:
+            return None
+        units = units if self._order is None else units[self._order]
+        return pa.array(units, mask=units < 0)
 
     def _risk(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
         ask = Ask(

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import count_combinations
 from microagg.settings import check_k
+from microagg.tables.exact import values_as_written
 from microagg.tables.files import CsvFormat, Source, read_file
-from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.frames import Frame
 from microagg.tables.roles import choose_columns
 
 __all__ = ["Verification", "verify", "verify_all"]
@@ -111,22 +111,11 @@ def verify_all(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
     if unit is not None and units is None:
-        units = _units(written, unit, is_text)
+        units = values_as_written(written, unit, is_text)
     return [
         _count(written, typed, int(k), columns, unit, units)
         for k, columns in zip(ks, column_sets, strict=True)
     ]
-
-
-def _units(written: Frame, unit: Any, is_text: bool) -> pa.ChunkedArray:
-    """Return what tells the units apart, null where it is missing."""
-    [name] = choose_columns(written, [unit])
-    column = written.arrow_column(name)
-    if not is_text:
-        return column
-    texts = pc.utf8_trim_whitespace(column)
-    missing = pc.is_in(texts, value_set=pa.array(MISSING_WORDS, texts.type))
-    return pc.if_else(missing, pa.scalar(None, texts.type), texts)
 
 
 def _count(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats, Labels
+from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
 
 __all__ = ["outgoing"]
@@ -22,8 +23,11 @@ def outgoing(
     drop: Collection[Any] = (),
     renumber: Collection[Any] = (),
     shuffle: bool = False,
+    text: Frame | None = None,
 ) -> tuple[Any, Labels | None]:
     """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
+
+    ``text`` is the same table as a CSV file holds it, in which long ids differ that are one double.
 
     Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
     never from a seed: who knows the seed could undo them.
@@ -31,12 +35,12 @@ def outgoing(
     native = frame.replace(values, whole=list(whole))
     chance = np.random.default_rng()
     for name in renumber:
-        codes, levels = frame.levels(name)
-        missing = np.zeros(len(codes), dtype=bool)
-        if levels and levels[-1] is None:
-            missing = codes == len(levels) - 1
-        numbers = 1 + chance.permutation(len(levels))
-        native = _with_whole_numbers(native, frame.names.index(name), numbers[codes], missing)
+        codes = codes_as_written(frame if text is None else text, name, text is not None)
+        numbers = 1 + chance.permutation(int(codes.max(initial=-1)) + 1)
+        missing = codes < 0
+        new = np.zeros(len(codes), dtype=np.int64)
+        new[~missing] = numbers[codes[~missing]]
+        native = _with_whole_numbers(native, frame.names.index(name), new, missing)
     if drop:
         native = _without(native, [j for j, name in enumerate(frame.names) if name not in drop])
     if not shuffle:
