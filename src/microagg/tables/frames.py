@@ -290,7 +290,7 @@ class Frame:
         except (InputError, pa.ArrowNotImplementedError):  # nested or mixed: compare as text
             values = self._series(name).drop_nulls().to_list()
             present, distinct = len(values), len({repr(value) for value in values})
-        return present > 1 and distinct >= share * present
+        return bool(present > 1 and distinct >= share * present)
 
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.
