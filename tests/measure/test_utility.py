@@ -240,3 +240,35 @@ def test_analyses_that_cannot_be_done(survey, wanted, message):
 def test_analyses_need_names():
     with pytest.raises(InputError, match="which arrays do not have"):
         microagg.utility([1.0, 2.0], [1.0, 2.0], analyses=["a ~ b"])
+
+
+def test_more_columns_than_records():
+    """What is computed within the space of the records is what the large matrices give."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 300))
+    X[:, 7] = 1.0
+    Y = X.reshape(10, 4, 300).mean(axis=1).repeat(4, axis=0)
+    u = microagg.utility(X, Y)
+    sd = np.where(X.std(axis=0, ddof=1) > 0, X.std(axis=0, ddof=1), np.inf)
+    covariances = [np.cov((x / sd).T) for x in (X, Y)]
+    values = [np.linalg.eigvalsh(c)[::-1] for c in covariances]
+    lost = np.abs(values[0] - values[1]).sum() / values[0].sum()
+    assert u.eigenvalue_deviation == pytest.approx(lost)
+    upper = np.triu_indices(300, 1)
+    moved = np.abs(covariances[0] - covariances[1])[upper].mean()
+    assert u.covariance_deviation == pytest.approx(moved)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = [np.nan_to_num(np.corrcoef(x.T)) for x in (X, Y)]
+    assert u.correlation_deviation == pytest.approx(np.abs(ratio[0] - ratio[1])[upper].mean())
+    np.testing.assert_allclose(u.correlation_matrices[0][0], ratio[0][0], atol=1e-12)
+
+
+def test_propensity_of_repeated_columns():
+    """Columns that repeat others span the same space, so that the model is the same."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 5))
+    Y = X.reshape(10, 4, 5).mean(axis=1).repeat(4, axis=0)
+    few = microagg.utility(X, Y).propensity
+    many = microagg.utility(np.tile(X, 60), np.tile(Y, 60)).propensity
+    assert few.terms == many.terms == 5
+    assert many.pmse == pytest.approx(few.pmse, rel=1e-6)

@@ -6,57 +6,90 @@ of them for a covariance. Constant columns have no unit and deviate by 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from microagg.groups import Floats
 from microagg.measure.pairs import Pair
 
-__all__ = ["QUANTILES", "Moments", "absolute_moves", "moments", "quantiles", "total_variation"]
+__all__ = [
+    "QUANTILES",
+    "absolute_moves",
+    "correlations",
+    "eigenvalue_deviation",
+    "moments",
+    "over_pairs",
+    "quantiles",
+    "total_variation",
+]
 
 # Quantiles that are compared; further out they are single records rather than a distribution.
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
 BINS = 10
+_ROWS_AT_ONCE = 256
 
 
-@dataclass(frozen=True)
-class Moments:
-    """First and second moments of both tables, in z-scores of the original."""
-
-    means: Floats  # (d,) of the protected table; the original's are 0
-    before: Floats  # (d, d) covariances, which are the original's correlations
-    after: Floats
+def moments(both: Pair) -> tuple[Floats, Floats, Floats]:
+    """Means of the protected columns, and variances of both tables', all in z-scores; shape (d,) each."""
+    before, after = _centred(both)
+    return both.scaled[1].mean(axis=0), _squares(before), _squares(after)
 
 
-def moments(both: Pair) -> Moments:
-    """Means and covariances of the scaled columns."""
-    before, after = both.scaled
-    means = after.mean(axis=0)
-    centred = after - means
-    free = max(len(both) - 1, 1)
-    return Moments(means, before.T @ before / free, centred.T @ centred / free)
+def correlations(both: Pair) -> tuple[Floats, Floats]:
+    """Correlations of both tables, shape (d, d); 0 with a column that is constant."""
+    before, after = (
+        _correlations(x.T @ x, np.sqrt(_squares(x)), np.sqrt(_squares(x))) for x in _centred(both)
+    )
+    return before, after
 
 
-def correlations(covariances: Floats) -> Floats:
-    """Correlations from covariances; 0 with a column that is constant."""
-    spread = np.sqrt(np.diag(covariances))
-    unit = np.outer(spread, spread)
-    found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=unit > 0)
-    return np.asarray(np.clip(found, -1.0, 1.0))
+def over_pairs(both: Pair) -> tuple[float, float]:
+    """Mean of |c'−c| and of |r'−r| over all pairs of two columns; 0 for one column.
+
+    Some rows of the matrices at a time: with ten thousand columns a whole one takes a gigabyte.
+    """
+    tables = _centred(both)
+    spreads = [np.sqrt(_squares(x)) for x in tables]
+    d = tables[0].shape[1]
+    sums = np.zeros(2)
+    for start in range(0, d, _ROWS_AT_ONCE):
+        own, later = slice(start, start + _ROWS_AT_ONCE), slice(start, d)
+        covariances = [x[:, own].T @ x[:, later] for x in tables]
+        shares = [
+            _correlations(c, s[own], s[later]) for c, s in zip(covariances, spreads, strict=True)
+        ]
+        for i, (x, y) in enumerate((covariances, shares)):
+            sums[i] += np.triu(np.abs(y - x), 1).sum()
+    covariance, correlation = (sums / max(d * (d - 1) / 2, 1)).tolist()
+    return covariance, correlation
 
 
-def over_pairs(difference: Floats) -> float:
-    """Mean of absolute differences over all pairs of two columns; 0 for one column."""
-    upper = np.triu_indices(len(difference), 1)
-    return float(np.abs(difference[upper]).mean()) if upper[0].size else 0.0
+def eigenvalue_deviation(both: Pair) -> float:
+    """Σ|λ'−λ|/Σλ over the eigenvalues of both covariance matrices, each in descending order.
 
-
-def eigenvalue_deviation(found: Moments) -> float:
-    """Σ|λ'−λ|/Σλ over the eigenvalues of both covariance matrices, each in descending order."""
-    before, after = np.linalg.eigvalsh(found.before), np.linalg.eigvalsh(found.after)
+    With more columns than records, XᵀX has the eigenvalues of XXᵀ and zeros, which do not deviate.
+    """
+    before, after = (
+        np.linalg.eigvalsh(x.T @ x if x.shape[1] <= len(x) else x @ x.T) for x in _centred(both)
+    )
     total = float(before.sum())
     return float(np.abs(after - before).sum() / total) if total > 0 else 0.0
+
+
+def _centred(both: Pair) -> tuple[Floats, Floats]:
+    """Scaled columns less their means, divided by √(n−1): a product of two is their covariance."""
+    before, after = both.scaled  # the original's means are 0
+    root = np.sqrt(max(len(both) - 1, 1))
+    return before / root, (after - after.mean(axis=0)) / root
+
+
+def _squares(x: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->j", x, x))
+
+
+def _correlations(covariances: Floats, down: Floats, across: Floats) -> Floats:
+    unit = np.outer(down, across)
+    found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=unit > 0)
+    return np.asarray(np.clip(found, -1.0, 1.0))
 
 
 def absolute_moves(both: Pair) -> Floats:

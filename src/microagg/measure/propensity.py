@@ -85,11 +85,15 @@ class _Design:
     """A one, ranks, their squares and products; ``turn`` picks the directions that are free."""
 
     def __init__(self, rows: Floats, weights: Floats) -> None:
-        self._rows = rows
         d = rows.shape[1]
         most = min(weights.sum() / 2 // _RECORDS_FOR_A_TERM, _MOST_TERMS)
         self._squares = 2 * d <= most
         self._products = d * (d + 3) // 2 <= most
+        if d > len(rows):
+            # More columns than rows: coordinates within the space of the rows give the same model.
+            left, lengths, _ = np.linalg.svd(rows, full_matrices=False)
+            rows = left * lengths
+        self._rows = rows
         gram = sum(_gram(F, weights[part]) for part, F in self) / weights.sum()
         centre = gram[0, 1:]
         values, vectors = np.linalg.eigh(gram[1:, 1:] - np.outer(centre, centre))

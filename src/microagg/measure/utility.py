@@ -53,30 +53,33 @@ class Utility:
         return float(counted.mean()) if counted.size else 0.0
 
     @cached_property
-    def _moments(self) -> deviations.Moments:
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
         return deviations.moments(self._pair)
+
+    @cached_property
+    def _over_pairs(self) -> tuple[float, float]:
+        return deviations.over_pairs(self._pair)
 
     @cached_property
     def mean_deviation(self) -> dict[Any, float]:
         """|x̄'−x̄|/s of each column; 0 but for rounding when groups release means."""
-        return self._pair.by_name(np.abs(self._moments.means))
+        return self._pair.by_name(np.abs(self._moments[0]))
 
     @cached_property
     def variance_deviation(self) -> dict[Any, float]:
         """s'²/s² − 1 of each column; group means make it negative, −1 means that nothing varies."""
-        change = np.diag(self._moments.after) - np.diag(self._moments.before)
-        return self._pair.by_name(np.where(self._pair.varies, change, 0.0))
+        _, before, after = self._moments
+        return self._pair.by_name(np.where(self._pair.varies, after - before, 0.0))
 
     @cached_property
     def covariance_deviation(self) -> float:
         """Mean of |c'−c|/(s₁·s₂) over all pairs of columns; under 0.05 is good."""
-        return deviations.over_pairs(self._moments.after - self._moments.before)
+        return self._over_pairs[0]
 
     @cached_property
     def correlation_matrices(self) -> tuple[Floats, Floats]:
         """Correlations of the columns before and after, shape (d, d)."""
-        found = self._moments
-        return deviations.correlations(found.before), deviations.correlations(found.after)
+        return deviations.correlations(self._pair)
 
     @cached_property
     def correlation_deviation(self) -> float:
@@ -84,8 +87,7 @@ class Utility:
 
         A correlation with a column that is constant counts as 0.
         """
-        before, after = self.correlation_matrices
-        return deviations.over_pairs(after - before)
+        return self._over_pairs[1]
 
     @cached_property
     def eigenvalue_deviation(self) -> float:
@@ -93,7 +95,7 @@ class Utility:
 
         How much of the shape of the cloud of records is gone; 0 to about 1.
         """
-        return deviations.eigenvalue_deviation(self._moments)
+        return deviations.eigenvalue_deviation(self._pair)
 
     @cached_property
     def quantile_deviations(self) -> dict[Any, dict[float, float]]:

@@ -46,6 +46,7 @@ _STYLE: Any = {
     "axes.titlelocation": "left",
 }
 _LONGEST_NAME = 24
+_MARGINS = {"left": 0.16, "right": 0.96, "bottom": 0.13, "top": 0.96}  # of a distribution
 
 
 # matplotlib's settings belong to the whole process: one picture at a time.
@@ -53,11 +54,18 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 @contextmanager
-def _drawing(name: str, width: float, height: float) -> Iterator[tuple[Figure, Any, list[str]]]:
-    """Give a figure, its axes and a list that holds the SVG afterwards."""
+def _drawing(
+    name: str, width: float, height: float, margins: dict[str, float] | None = None
+) -> Iterator[tuple[Figure, Any, list[str]]]:
+    """Give a figure, its axes and a list that holds the SVG afterwards.
+
+    ``margins``, where they are known, save the search for them, half the time of a picture.
+    """
     out: list[str] = []
     with _ONE_AT_A_TIME, mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout=None if margins else "constrained")
+        if margins:
+            figure.subplots_adjust(**margins)
         yield figure, figure.subplots(), out
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
@@ -115,7 +123,7 @@ def _amount(value: float, _: int = 0) -> str:
 def distribution(name: str, data: dict[str, Any], n: int) -> str:
     """Share of records in each bin, after as an area and, where it is told, before as a line."""
     cuts = data["cuts"]
-    with _drawing(name, 3.4, 2.0) as (_, axes, out):
+    with _drawing(name, 3.4, 2.0, _MARGINS) as (_, axes, out):
         if len(cuts) < 2:
             for key, style in (
                 ("after", {"color": AFTER, "alpha": 0.35}),
