@@ -54,6 +54,7 @@ ABOVE_ALL = {"", "__main__"}
 # registry binds the empty package for its name, before its own function methods() takes it.
 FOR_THEIR_NAME = {("registry", "methods")}
 
+
 def name_of(path: Path) -> str:
     """Dotted name within microagg; a package has that of its folder, microagg itself none."""
     parts = path.relative_to(ROOT).with_suffix("").parts
