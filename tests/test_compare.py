@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ import microagg
 from microagg import InputError, StopSearch
 from microagg.report.bands import band
 
-module = sys.modules["microagg.compare"]  # microagg.compare is the function
-trials = sys.modules["microagg.trials"]
+module = import_module("microagg.compare")  # microagg.compare is the function
+trials = import_module("microagg.trials")
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_what_does_not_fit_the_budget_is_told(frame, monkeypatch):
         frame,
         [3, 5],
         ["auto", "mdav", "mst"],
-        budget=0.5,
+        budget=3,  # not less: the quick ones must be done in their share on a busy machine too
         workers=1,
         options={"auto": {"effort": "fast"}},
     )

@@ -8,6 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+# Examples are run as they stand; what they are warned of goes to stderr, as for any reader.
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
 README = Path(__file__).parents[1] / "README.md"
 
 

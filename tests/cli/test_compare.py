@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -125,7 +126,7 @@ def test_ranges_of_k():
 
 def press_ctrl_c(monkeypatch, times, first="mst"):
     """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
-    trials = sys.modules["microagg.trials"]
+    trials = import_module("microagg.trials")
     real = trials.partition
     finished = threading.Event()
 

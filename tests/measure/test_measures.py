@@ -126,13 +126,13 @@ def test_a_protected_value_absurdly_far_away():
 
 def test_release_measures_what_was_protected_not_what_the_frame_became():
     frame = pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]})
-    release = microagg.protect(frame, k=2)
+    release = microagg.protect(frame, k=2, columns=["a"])
     frame["a"] = 0.0
     assert release.utility.by_column["a"] == pytest.approx(100 * 2.5 / 44.75)
 
 
 def test_a_release_does_not_carry_originals_along():
-    release = microagg.protect(pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]}), k=2)
+    release = microagg.protect(pd.DataFrame({"a": [1.0, 2.0, 7.0, 9.0]}), k=2, columns=["a"])
     with pytest.raises(TypeError, match="holds the original values"):
         pickle.dumps(release)
 

@@ -182,7 +182,8 @@ def survey():
 
 
 def test_regression_and_means_against_the_textbook(survey):
-    safe = microagg.protect(survey, k=5, columns=["age", "rent", "income"]).data
+    numbers = ["age", "rent", "income"]
+    safe = microagg.protect(survey, k=5, columns=numbers, confidential=["region"]).data
     u = microagg.utility(survey, safe, analyses=["income ~ age + rent", ["income", "by", "region"]])
     fit, means = u.analyses
     assert (fit.formula, means.formula) == ("income ~ age + rent", "income by region")
