@@ -160,7 +160,7 @@ def _write(
         if job.report is not None:
             hears.stage("reporting")
             with clock.time("report"):
-                model = release.report_model(job.public, evidence=evidence)
+                model = release.report_model(evidence, job.public)
                 for part, text in zip(parts[1:], report_texts(model), strict=True):
                     part.write_text(text, encoding="utf-8", errors="backslashreplace")
     return counted, targets

@@ -33,6 +33,7 @@ from microagg.progress import Listener
 from microagg.registry import find
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
+from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.require.units import distinct_units
 from microagg.results import Partition
@@ -248,8 +249,7 @@ class Release:
         path: str | Path,
         *,
         public: bool = False,
-        source: Mapping[str, str] | None = None,
-        evidence: Evidence | None = None,
+        source: str | Path | None = None,
         **measures: Any,
     ) -> None:
         """Write the evidence as one HTML file, and every number of it as JSON beside it.
@@ -258,31 +258,30 @@ class Release:
         ----------
         path : file to write, such as report.html; its twin is report.json
         public : a report for readers of the release: from the released table and the plan alone
-        source : path and sha256 of the file that the table came from
-        evidence : what :meth:`evidence_with` gave, if that was asked already
+        source : the file that the table came from, of which the report gives the hash, unless the
+            release was written over it
         **measures
             As for :meth:`measure`: ``analyses``, ``dominance``.
         """
         check_report_target(Path(path))
-        write_report(self.report_model(public, source, evidence, **measures), Path(path))
+        measured = self if public else self.with_bound()  # no bound is shown in public
+        evidence = measured.evidence_with(**measures)
+        written = {str(Path(file.path).resolve()) for file in self._written}
+        if source is not None and str(Path(source).resolve()) not in written:
+            evidence = replace(evidence, source=file_facts(source))
+        write_report(self.report_model(evidence, public), Path(path))
 
     def report_model(
-        self,
-        public: bool = False,
-        source: Mapping[str, str] | None = None,
-        evidence: Evidence | None = None,
-        **measures: Any,
+        self, evidence: Evidence | None = None, public: bool = False
     ) -> dict[str, Any]:
         """Gather what a report shows, as plain data."""
-        if evidence is None:
-            measured = self if public else self.with_bound()  # no bound is shown in public
-            evidence = measured.evidence_with(**measures)
+        evidence = self.evidence if evidence is None else evidence
         counted = evidence.counted or (self._written[-1] if self._written else None)
-        evidence = replace(evidence, source=source or evidence.source, counted=counted)
         if public:
             file = None if counted is None else (counted.path, counted.sha256)
             return public_model(Frame(self.data), self.plan, self.roles, Bands.of(evidence), file)
-        return release_model(replace(evidence, alternatives=self.alternatives))
+        whole = replace(evidence, counted=counted, alternatives=self.alternatives)
+        return release_model(whole)
 
     def _repr_html_(self) -> str:
         """Show the verdict, the loss and the risk in a notebook."""

@@ -56,19 +56,22 @@ def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
     speaker.written = [str(path) for path in outcome.files]
     evidence = outcome.evidence
     _say(speaker, job, outcome)
-    speaker.give(
-        {
-            "input": str(job.source),
-            "output": str(job.target),
-            "report": None if job.report is None else str(job.report),
-            **evidence.as_dict(),
-            "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
-            "seconds": outcome.seconds,
-        }
-    )
+    if speaker.as_json:  # some measures are computed for this alone
+        speaker.give(_as_dict(job, outcome))
     if evidence.verdict == "amber" and strict:
         speaker.say("strict", "amber does not do: exit 1", style="bold red")
     return evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+
+
+def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "input": str(job.source),
+        "output": str(job.target),
+        "report": None if job.report is None else str(job.report),
+        **outcome.evidence.as_dict(),
+        "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
+        "seconds": outcome.seconds,
+    }
 
 
 @contextlib.contextmanager
