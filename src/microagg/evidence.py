@@ -256,8 +256,8 @@ class Evidence:
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
         return (
-            f"who knows a person's true values in the protected columns finds the right record for "
-            f"{_linked(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
+            "an attacker who knows a person's true values in the protected columns finds the right "
+            f"record for {_linked(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
         )
 
     @property
@@ -267,7 +267,7 @@ class Evidence:
             return "no column is left that an attacker could know besides"
         found = self.with_known
         return (
-            f"who also knows {names(self.roles.known, 6)} finds it for {_linked(found.linkage)}; "
+            f"one who also knows {names(self.roles.known, 6)} finds it for {_linked(found.linkage)}; "
             f"{share(found.unique)} of the records are then unique and {share(found.below_k)} among fewer "
             f"than {self.k:,}"
         )

@@ -89,3 +89,17 @@ def sum_of_squares(X: Floats, labels: Labels) -> float:
     from microagg.kernels.labels import squares_within
 
     return float(squares_within(X, labels, int(labels.max()) + 1))
+
+
+def standard_deviation(values: Floats) -> float:
+    """Standard deviation (denominator n−1), whatever the size of the values: no square overflows.
+
+    >>> standard_deviation(np.array([1e200, 3e200])) / 1e200
+    1.414213562373095...
+    """
+    if len(values) < 2:
+        return 0.0
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    small = np.ldexp(values, -exponent)
+    with np.errstate(over="ignore"):
+        return float(np.ldexp((small - small[0]).std(ddof=1), exponent))

@@ -19,7 +19,7 @@ from microagg.draft import Guess, guess, quantities
 from microagg.encode.scale import fit_scale
 from microagg.errors import DisclosureRiskWarning
 from microagg.evidence import Caution, Part
-from microagg.groups import Floats, sum_of_squares
+from microagg.groups import Floats, standard_deviation, sum_of_squares
 from microagg.partition import partition
 from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
@@ -282,8 +282,8 @@ def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Fl
     """
     decimals = plan.digits
     if decimals is None:
-        spread = float(np.std(original - original[0]))
-        if block.released not in ("mean", "midrange") or not spread > 0:
+        spread = standard_deviation(original)
+        if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
             return released
         decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.

@@ -109,13 +109,13 @@ def measure_files(
     )
     speaker.say(
         "attacker",
-        f"who knows a person's true values finds the right record for {share(alone.record_linkage)} of the "
-        f"people; a blind guess, {share(alone.blind_guess)}",
+        "an attacker who knows a person's true values finds the right record for "
+        f"{share(alone.record_linkage)} of the people; a blind guess, {share(alone.blind_guess)}",
     )
     if known:
         speaker.say(
             "",
-            "who also knows the columns that did not change finds it for "
+            "one who also knows the columns that did not change finds it for "
             f"{share(with_known.record_linkage)}; {share(with_known.unique)} of the records are then unique",
         )
     if with_known.below_k and ask.k is not None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats
+from microagg.groups import Floats, standard_deviation
 from microagg.measure.pairs import Pair
 
 __all__ = ["Summary", "summaries"]
+
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,15 @@ def summaries(both: Pair, among: int) -> list[Summary]:
 
 
 def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
-    base = float(values[0])
-    moved = values - base  # a large offset must not swallow the digits
     n = len(values)
+    unit = max(float(np.abs(values).max()), 1e-300)
+    small = values / unit  # sums of huge values must not overflow
+    base = float(small[0])
+    moved = small - base  # nor a large offset swallow the digits
     mean = base + float(moved.mean())
-    spread = float(moved.std(ddof=1)) if n > 1 else 0.0
-    return mean * n, mean, base + _middle(moved, among), spread
+    middle = base + _middle(moved, among)
+    total = min(max(mean * n, -_LARGEST / unit), _LARGEST / unit)
+    return total * unit, mean * unit, middle * unit, standard_deviation(values)
 
 
 def _middle(values: Floats, among: int) -> float:
