@@ -18,6 +18,7 @@ import numpy as np
 from microagg.groups import Labels
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
+from microagg.measure.linkage import Linkage
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import class_sizes, correlations, distribution
 from microagg.measure.risk import Risk
@@ -29,7 +30,7 @@ from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, plural, share
 
-__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold"]
+__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words"]
 
 Severity = Literal["note", "warning", "amber", "red"]
 Verdict = Literal["green", "amber", "red"]
@@ -259,7 +260,7 @@ class Evidence:
         """What an attacker gains from the protected columns."""
         return (
             f"who knows a person's true values in the protected columns finds the right record for "
-            f"{_linked(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
+            f"{linked_words(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
         )
 
     @property
@@ -269,7 +270,7 @@ class Evidence:
             return "no column is left that an attacker could know besides"
         found = self.with_known
         return (
-            f"who also knows {names(self.roles.known, 6)} finds it for {_linked(found.linkage)}; "
+            f"who also knows {names(self.roles.known, 6)} finds it for {linked_words(found.linkage)}; "
             f"{share(found.unique)} of the records are then unique and {share(found.below_k)} among fewer "
             f"than {self.k:,}"
         )
@@ -410,7 +411,8 @@ class Evidence:
         return found
 
 
-def _linked(linkage: Any) -> str:
+def linked_words(linkage: Linkage) -> str:
+    """The share of records linked; with its interval, if it was sampled."""
     if not linkage.sampled:
         return share(linkage.share)
     return (

@@ -13,11 +13,13 @@ from microagg.draft import Guess, draft
 from microagg.errors import StopSearch
 from microagg.evidence import Caution, Evidence
 from microagg.job import Job, Observer, Outcome, run
+from microagg.measure.risk import Risk
+from microagg.measure.utility import Utility
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
-from microagg.words import names
+from microagg.words import names, plural
 
-__all__ = ["draft_plan", "protect_file"]
+__all__ = ["draft_plan", "protect_file", "say_analyses", "say_caution", "say_secrets"]
 
 _STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 _REASONS = 12  # columns of which a draft's reason is printed
@@ -109,21 +111,11 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             proof = sentence if word == "no" else f"could do better {word} {sentence}"
             speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
     speaker.say("lost", evidence.loss_words)
-    for analysis in evidence.utility.analyses:
-        speaker.say(
-            "",
-            f"{analysis.formula}: the 95 % intervals before and after overlap by "
-            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
-        )
+    say_analyses(speaker, evidence.utility)
     speaker.say("hidden", evidence.hidden_words)
     speaker.say("attacker", evidence.alone_words)
     speaker.say("", evidence.known_words)
-    for name, column in evidence.alone.diversity.items():
-        speaker.say(
-            "",
-            f"{names([name])} in groups: at least {column.distinct_l} distinct values, entropy "
-            f"l {column.entropy_l:.2f}, t {column.t:.3f}",
-        )
+    say_secrets(speaker, evidence.alone)
     for threshold in evidence.thresholds:
         result = "pass" if threshold.passed else "fail"
         speaker.say(
@@ -138,6 +130,32 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         speaker.say("report", f"{job.report}, and every number in {twin}")
     verdict = evidence.verdict
     speaker.say(verdict, evidence.verdict_words, style=_STYLES[verdict])
+
+
+def say_analyses(speaker: Speaker, utility: Utility) -> None:
+    """Say what became of the user's own analyses."""
+    for analysis in utility.analyses:
+        speaker.say(
+            "",
+            f"{analysis.formula}: the 95 % intervals before and after overlap by "
+            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
+        )
+
+
+def say_secrets(speaker: Speaker, risk: Risk) -> None:
+    """Say how confidential columns and magnitudes are spread in the groups."""
+    for name, column in risk.diversity.items():
+        speaker.say(
+            "",
+            f"{names([name])} in groups: at least {column.distinct_l} distinct values, entropy "
+            f"l {column.entropy_l:.2f}, t {column.t:.3f}",
+        )
+    for name, rule in risk.dominance.items():
+        broken = f"is broken in {plural(rule.classes_over, 'group')}"
+        speaker.say(
+            "",
+            f"{names([name])}: the (1, {rule.percent:g} %) rule {'holds' if rule.holds else broken}",
+        )
 
 
 def say_cautions(speaker: Speaker, evidence: Evidence) -> None:
