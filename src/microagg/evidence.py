@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from microagg.groups import Labels
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
+from microagg.measure.linkage import Linkage
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import class_sizes, correlations, distribution
 from microagg.measure.risk import Risk
@@ -27,7 +28,7 @@ from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, plural, share
 
-__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold"]
+__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words"]
 
 Severity = Literal["note", "warning", "amber", "red"]
 Verdict = Literal["green", "amber", "red"]
@@ -257,7 +258,8 @@ class Evidence:
         """What an attacker gains from the protected columns."""
         return (
             "an attacker who knows a person's true values in the protected columns finds the right "
-            f"record for {_linked(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
+            f"record for {linked_words(self.alone.linkage)} of the people; a blind guess, "
+            f"{share(self.alone.blind_guess)}"
         )
 
     @property
@@ -267,7 +269,7 @@ class Evidence:
             return "no column is left that an attacker could know besides"
         found = self.with_known
         return (
-            f"one who also knows {names(self.roles.known, 6)} finds it for {_linked(found.linkage)}; "
+            f"one who also knows {names(self.roles.known, 6)} finds it for {linked_words(found.linkage)}; "
             f"{share(found.unique)} of the records are then unique and {share(found.below_k)} among fewer "
             f"than {self.k:,}"
         )
@@ -408,7 +410,8 @@ class Evidence:
         return found
 
 
-def _linked(linkage: Any) -> str:
+def linked_words(linkage: Linkage) -> str:
+    """The share of records linked; with its interval, if it was sampled."""
     if not linkage.sampled:
         return share(linkage.share)
     return (

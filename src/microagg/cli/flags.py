@@ -12,6 +12,8 @@ import typer
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
 from microagg.plan_text import split_names
+from microagg.registry import find
+from microagg.settings import check_options
 
 __all__ = ["plan_of", "with_plan_flags"]
 
@@ -167,10 +169,12 @@ def plan_of(flags: dict[str, Any]) -> Plan:
         given["kinds"] = dict(_parted("--kind", word) for word in given.pop("kind"))
     if "bound_effort" in given:
         given["bound"] = given.pop("bound_effort")
-    for word in given.pop("option", ()):
-        name, value = _parted("--option", word)
-        given[name] = _number(value)
-    return base.override(**given)
+    options = dict(_parted("--option", word) for word in given.pop("option", ()))
+    for block in base.blocks:
+        check_options(find(given.get("method", block.method)), options)
+    for name in options.keys() & given.keys():
+        raise InputError(f"{shown(name)} is given by --option and by its own flag. Give it once.")
+    return base.override(**given, **{name: _number(value) for name, value in options.items()})
 
 
 def _parted(flag: str, word: str) -> tuple[str, str]:

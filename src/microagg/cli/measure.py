@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from microagg.cautions import about_known, about_secrets
-from microagg.cli.protect import say_caution
+from microagg.cli.protect import say_analyses, say_caution, say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
+from microagg.evidence import linked_words
 from microagg.measure.analyses import columns_of
 from microagg.measure.harm import rank
 from microagg.measure.known import known_columns, known_risk
@@ -23,6 +25,7 @@ from microagg.plan import Accept, Plan
 from microagg.protect import Clock
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
+from microagg.tables.libraries import plain_arrow
 from microagg.verify import Verification, verify, verify_all
 from microagg.words import names, number, percent, plural, share
 
@@ -81,6 +84,7 @@ def measure_files(
         f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in {names([worst])}, "
         f"{percent(by[worst])}",
     )
+    say_analyses(speaker, utility)
     if unmeasured:
         speaker.say(
             "", f"{names(unmeasured)}: constant in the original, so that a change has no unit"
@@ -110,14 +114,15 @@ def measure_files(
     speaker.say(
         "attacker",
         "an attacker who knows a person's true values finds the right record for "
-        f"{share(alone.record_linkage)} of the people; a blind guess, {share(alone.blind_guess)}",
+        f"{linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}",
     )
     if known:
         speaker.say(
             "",
             "one who also knows the columns that did not change finds it for "
-            f"{share(with_known.record_linkage)}; {share(with_known.unique)} of the records are then unique",
+            f"{linked_words(with_known.linkage)}; {share(with_known.unique)} of the records are then unique",
         )
+    say_secrets(speaker, alone)
     if with_known.below_k and ask.k is not None:
         harms = rank(both, known, ask.k)
         for caution in about_known(ask.k, both, known, with_known.below_k, harms):
@@ -166,16 +171,27 @@ def _changed(both: Pair, choose: bool) -> Pair:
     return Pair(kept, both.original[:, moved], both.protected[:, moved], both.before, both.after)
 
 
-def _unchanged(before: Any, after: Any, aside: list[str]) -> list[str]:
-    """Columns that both tables have with the very same values."""
+def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]:
+    """Columns that both tables have with the very same values, however each file stores them."""
     return [
         name
         for name in before.column_names
         if name not in aside
         and name in after.column_names
-        and before[name].type == after[name].type
-        and before[name].equals(after[name])
+        and _same(plain_arrow(before[name]), plain_arrow(after[name]))
     ]
+
+
+def _same(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
+    if pa.types.is_dictionary(first.type):
+        first = first.cast(first.type.value_type)
+    try:
+        return bool(first.equals(second.cast(first.type)))
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+    ):  # values that the other type does not have
+        return False
 
 
 def _gates(

@@ -13,11 +13,13 @@ from microagg.draft import Guess, draft
 from microagg.errors import StopSearch
 from microagg.evidence import Caution, Evidence
 from microagg.job import Job, Observer, Outcome, run
+from microagg.measure.risk import Risk
+from microagg.measure.utility import Utility
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
 from microagg.words import names, plural
 
-__all__ = ["draft_plan", "protect_file"]
+__all__ = ["draft_plan", "protect_file", "say_analyses", "say_caution", "say_secrets"]
 
 _STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 _REASONS = 12  # columns of which a draft's reason is printed
@@ -113,16 +115,11 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             proof = sentence if word == "no" else f"could do better {word} {sentence}"
             speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
     speaker.say("lost", evidence.loss_words)
-    for analysis in evidence.utility.analyses:
-        speaker.say(
-            "",
-            f"{analysis.formula}: the 95 % intervals before and after overlap by "
-            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
-        )
+    say_analyses(speaker, evidence.utility)
     speaker.say("hidden", evidence.hidden_words)
     speaker.say("attacker", evidence.alone_words)
     speaker.say("", evidence.known_words)
-    _say_secrets(speaker, evidence)
+    say_secrets(speaker, evidence.alone)
     for threshold in evidence.thresholds:
         result = "pass" if threshold.passed else "fail"
         speaker.say(
@@ -139,11 +136,19 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
     speaker.say(verdict, evidence.verdict_words, style=_STYLES[verdict])
 
 
-def _say_secrets(speaker: Speaker, evidence: Evidence) -> None:
-    """Say how confidential columns differ in groups, the weakest first."""
-    found = sorted(
-        evidence.alone.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t)
-    )
+def say_analyses(speaker: Speaker, utility: Utility) -> None:
+    """Say what became of the user's own analyses."""
+    for analysis in utility.analyses:
+        speaker.say(
+            "",
+            f"{analysis.formula}: the 95 % intervals before and after overlap by "
+            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
+        )
+
+
+def say_secrets(speaker: Speaker, risk: Risk) -> None:
+    """Say how confidential columns and magnitudes are spread in the groups, the weakest first."""
+    found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
     for name, column in found[:_SECRETS]:
         values = plural(column.distinct_l, "different value")
         speaker.say(
@@ -152,8 +157,13 @@ def _say_secrets(speaker: Speaker, evidence: Evidence) -> None:
             f"t {column.t:.3f}",
         )
     if len(found) > _SECRETS:
+        more = plural(len(found) - _SECRETS, "more confidential column")
+        speaker.say("", f"{more}, less easily told, with --json")
+    for name, rule in risk.dominance.items():
+        broken = f"is broken in {plural(rule.classes_over, 'group')}"
         speaker.say(
-            "", f"{len(found) - _SECRETS} more confidential columns, less easily told, with --json"
+            "",
+            f"{names([name])}: the (1, {rule.percent:g} %) rule {'holds' if rule.holds else broken}",
         )
 
 
