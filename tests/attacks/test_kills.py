@@ -78,7 +78,8 @@ def fault_of(source: Path, target: Path, sent: signal.Signals, wait: float) -> s
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     words = said.read_text() if said.exists() else ""
     after = target.read_bytes() if target.exists() else None
-    if "Traceback" in words:
+    # Python tells so of an interrupt that came where a library cannot pass it on; it is lost.
+    if "Traceback" in words and "Exception ignored in" not in words:
         return words
     if code not in (0, 130, 143, -sent):
         return f"exit code {code}: {words}"

@@ -102,7 +102,7 @@ def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
     def denied(*_args, **_settings):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr("tempfile.mkstemp", denied)
+    monkeypatch.setattr(os, "open", denied)
     with pytest.raises(TableError, match=r"Cannot write .*Permission denied.*writable"):
         write(tmp_path / "out.csv")
 
@@ -267,6 +267,35 @@ def test_the_file_of_another_run_takes_its_name_though_we_wrote_meanwhile(tmp_pa
     assert other.returncode == 0
     assert target.read_text() == "theirs"
     assert names(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file left open
+def test_an_interrupt_while_the_temporary_file_is_made_or_removed_leaves_nothing(tmp_path):
+    """Interrupt after each line that runs here, one after the other."""
+    for line in range(1, 200):
+        seen = 0
+
+        def interrupt(frame, event, _arg, line=line):
+            nonlocal seen
+            if frame.f_code.co_filename.endswith("atomic.py") and event == "line":
+                seen += 1
+                if seen == line:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            write(tmp_path / "out.csv")
+        except KeyboardInterrupt:
+            pass
+        else:
+            break  # the run has fewer lines
+        finally:
+            sys.settrace(before)
+        assert [name for name in names(tmp_path) if ".part" in name] == [], line
+    assert 30 < line < 199
 
 
 # Several files together

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,6 +22,9 @@ if sys.platform != "win32":
     import fcntl
 
 __all__ = ["Parts", "check_target", "replacing", "replacing_all", "sha256"]
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
 class Parts(list[Path]):
@@ -120,20 +123,32 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
 @contextmanager
 def _part_beside(target: Path) -> Iterator[Path]:
     """Make a temporary file that is locked as long as its maker lives, and removed at the end."""
-    while True:
-        handle, name = tempfile.mkstemp(
-            prefix=_start_of_part(target), suffix=f".part{target.suffix}", dir=target.parent
-        )
-        _lock(handle)
-        if os.fstat(handle).st_nlink:
-            break
-        os.close(handle)  # another run took it for an orphan before it was locked
-    part = Path(name)
+    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
+    part = target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
+    # Within the block from before it exists, so that no interrupt leaves it behind.
     try:
-        yield part
+        with _made_and_locked(part):
+            yield part
     finally:
-        part.unlink(missing_ok=True)
-        os.close(handle)
+        try:
+            part.unlink(missing_ok=True)
+        except KeyboardInterrupt:  # one that came just before
+            part.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _made_and_locked(part: Path) -> Iterator[None]:
+    while True:
+        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(handle)
+            if os.fstat(handle).st_nlink:
+                yield
+                return
+        finally:
+            os.close(handle)
+        # Another run took it for an orphan before it was locked, and removed it: once more.
 
 
 def _start_of_part(target: Path) -> str:
@@ -153,9 +168,8 @@ def _lock(handle: int, wait: bool = True) -> bool:
 
 def _remove_orphans(target: Path) -> None:
     """Remove temporary files for this target whose maker was killed: nobody holds their lock."""
-    random = r"[a-z0-9_]{8}"  # as tempfile makes them
     start, end = _start_of_part(target), f".part{target.suffix}"
-    orphan = re.compile(re.escape(start) + random + re.escape(end), re.DOTALL)
+    orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
     for entry in os.listdir(target.parent):
         if orphan.fullmatch(entry):
             path = target.parent / entry
