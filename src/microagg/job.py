@@ -20,7 +20,7 @@ from microagg.plan import Plan
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
 from microagg.report.html import check_report_target, report_texts
-from microagg.tables.atomic import check_target, replacing_all, sha256
+from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
 from microagg.tables.files import CsvFormat, Source, kind_of, read_file
 from microagg.tables.frames import Frame
 
@@ -41,6 +41,9 @@ class Observer:
 
     def caution(self, caution: Caution) -> None:
         """Something to weigh was found."""
+
+    def written(self, files: Sequence[Path]) -> None:
+        """The files have taken their names; whatever happens now, they are there."""
 
 
 @dataclass(frozen=True)
@@ -147,20 +150,25 @@ def _write(
     hears: Observer,
 ) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
-    targets = [job.target]
+    targets = [job.target]  # the largest last, since what others replaced may have to be put back
     if job.report is not None:
-        targets += [job.report, job.report.with_suffix(".json")]
+        targets = [job.report, job.report.with_suffix(".json"), job.target]
     same_format = job.source.suffix.lower() == job.target.suffix.lower()
     form = source.format if same_format else source.format.for_another(job.csv)
-    with replacing_all(targets) as parts:
-        hears.stage("writing")
-        with clock.time("write"):
-            counted = release.write_part(parts[0], job.target, form)
-            release.note_written(counted)
-        if job.report is not None:
-            hears.stage("reporting")
-            with clock.time("report"):
-                model = release.report_model(evidence, job.public)
-                for part, text in zip(parts[1:], report_texts(model), strict=True):
-                    part.write_text(text, encoding="utf-8", errors="backslashreplace")
-    return counted, targets
+    parts = Parts()
+    try:
+        with replacing_all(targets) as parts:
+            hears.stage("writing")
+            with clock.time("write"):
+                counted = release.write_part(parts[-1], job.target, form)
+                release.note_written(counted)
+            if job.report is not None:
+                hears.stage("reporting")
+                with clock.time("report"):
+                    model = release.report_model(evidence, job.public)
+                    for part, text in zip(parts[:-1], report_texts(model), strict=True):
+                        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+    finally:
+        if parts.named:  # also if an interrupt comes right after
+            hears.written(targets[::-1])
+    return counted, targets[::-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,9 @@ class _Listener(Observer):
         if self.asked():
             raise StopSearch
 
+    def written(self, files: Sequence[Path]) -> None:
+        self._speaker.written = [str(path) for path in files]
+
 
 def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
     """Do the job and say so; return whether the result holds."""
@@ -55,7 +58,6 @@ def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
             outcome = run(job, listener)
         except StopSearch:  # there are no groups yet
             raise KeyboardInterrupt from None
-    speaker.written = [str(path) for path in outcome.files]
     evidence = outcome.evidence
     _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone
