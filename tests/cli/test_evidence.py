@@ -9,30 +9,16 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import microagg
-from microagg.cli.main import app
-
-COMMAND = [sys.executable, "-m", "microagg"]
+from command import here, said
 
 
 def refused(*arguments):
-    """Words of a run that must end with 2; within this process, which is quicker."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert done.exit_code == 2, done.output
-    return " ".join(done.stderr.split())
-
-
-def run(*arguments, **settings):
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **settings
-    )
-
-
-def said(done):
-    """What was said, without the columns that it is set in."""
-    return " ".join(done.stderr.split())
+    """Words of a run that must end with 2."""
+    done = here(*arguments)
+    assert done.returncode == 2, done.stderr
+    return said(done)
 
 
 @pytest.fixture
@@ -64,7 +50,7 @@ def test_measure_by_position_and_by_id_agree_with_the_library(files):
     utility = microagg.utility(survey, safe, columns)
     risk = microagg.risk(survey, safe, columns)
     for other, how in (("safe.parquet", []), ("mixed.csv", ["--id", "person"])):
-        done = run(
+        done = here(
             "measure", folder / "survey.csv", folder / other, "-c", "income,age", *how, "--json"
         )
         assert done.returncode == 0, done.stderr
@@ -85,7 +71,7 @@ def test_measure_by_position_and_by_id_agree_with_the_library(files):
 
 def test_measure_says_what_it_found(files):
     folder, *_ = files
-    done = run(
+    done = here(
         "measure",
         folder / "survey.csv",
         folder / "safe.parquet",
@@ -136,7 +122,7 @@ def test_columns_stored_in_another_way_are_known_too(tmp_path, kinds):
     safe = frame.assign(x=[1.5, 1.5, 8.5, 8.5], n=frame["n"].astype(float))
     for table, name, kind in ((frame, "a", kinds[0]), (safe, "b", kinds[1])):
         table.astype({"s": kind}).to_parquet(tmp_path / f"{name}.parquet")
-    done = run("measure", tmp_path / "a.parquet", tmp_path / "b.parquet", "--json", "-q")
+    done = here("measure", tmp_path / "a.parquet", tmp_path / "b.parquet", "--json", "-q")
     found = json.loads(done.stdout)
     assert (found["columns"], found["known"]) == (["x"], ["n", "s"])
     assert found["risk"]["with_known"]["unique"] == 0.5
@@ -145,14 +131,14 @@ def test_columns_stored_in_another_way_are_known_too(tmp_path, kinds):
 def test_codes_named_as_columns_are_numbers(tmp_path):
     for name, values in (("a", ["001", "002", "009", "010"]), ("b", ["1.5", "1.5", "9.5", "9.5"])):
         (tmp_path / f"{name}.csv").write_text("x\n" + "\n".join(values) + "\n")
-    done = run("measure", tmp_path / "a.csv", tmp_path / "b.csv", "-c", "x", "--json", "--quiet")
+    done = here("measure", tmp_path / "a.csv", tmp_path / "b.csv", "-c", "x", "--json", "--quiet")
     assert json.loads(done.stdout)["risk"]["alone"]["smallest_class"] == 2
 
 
 def test_protect_writes_the_evidence(files):
     folder, *_ = files
     report = folder / "report.html"
-    done = run(
+    done = here(
         *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, "-c", "income,age"],
         *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
         *["--dominance", "income", "--dominance-percent", 99, "--json"],
@@ -219,7 +205,7 @@ def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
 def test_settings_of_a_method(files):
     folder, survey, _ = files
     asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, "-c", "income,age"]
-    done = run(*asked, "-m", "v-mdav", "--option", "gamma=1.1", "--json", "--quiet")
+    done = here(*asked, "-m", "v-mdav", "--option", "gamma=1.1", "--json", "--quiet")
     part = json.loads(done.stdout)["parts"][0]
     assert part["options"] == {"gamma": 1.1}
     expected = microagg.partition(survey[["income", "age"]], 4, method="v-mdav", gamma=1.1)
@@ -248,7 +234,7 @@ def test_settings_that_a_method_does_not_have(files, words, message):
 def test_a_constant_that_was_changed_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("x,c,d\n1,5,7\n2,5,7\n3,5,7\n4,5,7\n")
     (tmp_path / "b.csv").write_text("x,c,d\n1.5,5,8\n1.5,5,8\n3.5,5,8\n3.5,5,9\n")
-    done = run("measure", tmp_path / "a.csv", tmp_path / "b.csv", "--json")
+    done = here("measure", tmp_path / "a.csv", tmp_path / "b.csv", "--json")
     assert json.loads(done.stdout)["unmeasured"] == ["d"]
     assert "d: constant in the original, so that a change has no unit" in said(done)
     assert "a blind guess, 25.0 %" in said(done)
