@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from attacks.originals import (
     change_one_record,
     draw_case,
@@ -20,7 +21,6 @@ from attacks.originals import (
     released,
     same_file,
 )
-
 from microagg.errors import InputError
 from microagg.release import Release
 from microagg.report.bands import EDGES

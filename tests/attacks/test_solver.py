@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from attacks.originals import Case, released, same_file, with_value
 
 import microagg
+from attacks.originals import Case, released, same_file, with_value
 from microagg.compare import _public_model
 from microagg.plan import Plan
 from microagg.release import Release
