@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.errors import InputError, shown
+from microagg.errors import InputError
 from microagg.groups import Floats
 from microagg.tables.frames import Frame, check_finite, is_frame
 
@@ -96,8 +96,8 @@ def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
     first = array.reshape(-1)[row]
     where = np.unravel_index(row, array.shape)[0] + 1 if array.ndim else 1
     raise InputError(
-        f"Records must be numbers; row {where} (the first record is row 1) holds {shown(first)}, "
-        f"of type {type(first).__name__}. Convert or leave out such columns."
+        f"Records must be numbers; row {where} (the first record is row 1) holds a value of type "
+        f"{type(first).__name__}. Convert or leave out such columns."
     )
 
 
