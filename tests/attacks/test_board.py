@@ -80,8 +80,8 @@ def test_small_changes_are_not_told_to_many_digits(name):
 def test_six_whole_numbers_are_not_determined_by_the_variance_and_the_file():
     """Even of the smallest table several originals fit what is told of a column's spread."""
     rng = np.random.default_rng(3)
-    for _ in range(5):
-        x = np.sort(rng.integers(20, 80, 6))
+    for _ in range(3):
+        x = np.sort(rng.integers(0, 40, 6))
         release = release_of(pa.table({"a": x}), k=3, columns=["a"], method="simple", digits=4)
         told = board(release)
         sums = [round(3 * v) for v in sorted(set(release.data["a"].to_pylist()))]
@@ -105,9 +105,9 @@ def test_six_whole_numbers_are_not_determined_by_the_variance_and_the_file():
 def triples(total: int) -> list[tuple[int, int, int]]:
     return [
         (a, b, total - a - b)
-        for a in range(max(0, total - 200), total // 3 + 1)
+        for a in range(total // 3 + 1)
         for b in range(a, (total - a) // 2 + 1)
-        if total - a - b <= 100
+        if total - a - b <= 40
     ]
 
 
