@@ -56,18 +56,15 @@ def pages(tmp_path_factory):
     rng = np.random.default_rng(1)
     hostile = table(90, HOSTILE).append_column("home", pa.array(rng.integers(0, 9, 90).astype(str)))
     wide = table(60, [f"measure_of_something_{i}" for i in range(60)])
+    plan = folder / "plan.toml"
+    plan.write_text('microagg = 1\n[accept]\nloss = 0.01\n[[block]]\ncolumns = ["a", "b"]\nk = 3\n')
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", microagg.DisclosureRiskWarning)
         releases = {
             "hostile": microagg.protect(hostile, k=4, columns=HOSTILE, method="mdav"),
             "wide": microagg.protect(wide, k=4, columns=wide.column_names, method="mdav"),
             "by itself": microagg.protect(table(60, ["a", "b"]), k=3, per_column=True),
-            "missed": microagg.protect(
-                table(60, ["a", "b"]),
-                plan=microagg.Plan.from_toml(
-                    'microagg = 1\n[[block]]\ncolumns = ["a", "b"]\nk = 3\n[accept]\nloss = 0.01\n'
-                ),
-            ),
+            "missed": microagg.protect(table(60, ["a", "b"]), plan=microagg.Plan.from_toml(plan)),
         }
     for name, release in releases.items():
         found[name] = folder / f"{name}.html"
@@ -104,7 +101,8 @@ def test_no_script_and_nothing_from_elsewhere(browser, pages, name):
     assert (
         browser.evaluate(
             "[...document.querySelectorAll('[src], link[href], image, iframe, object, form')]"
-            ".map(e => e.getAttribute('src') || e.getAttribute('href') || e.tagName)"
+            ".map(e => e.getAttribute('src') || e.getAttribute('href')"
+            " || e.getAttribute('xlink:href') || e.tagName)"
             ".filter(where => !where.startsWith('data:'))"
         )
         == []

@@ -111,9 +111,9 @@ def _amount(value: float, _: int = 0) -> str:
     ['0', '250,000', '25 M', '−0.25', '1e+15']
     """
     size = abs(value)
-    if 1e7 <= size < 1e12:
+    if 1e6 <= size < 1e12:
         text = f"{value / 1e6:,.10g} M"
-    elif 1000 <= size < 1e7:
+    elif 1000 <= size < 1e6:
         text = f"{value:,.10g}"
     else:
         text = f"{value:.6g}"
