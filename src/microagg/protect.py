@@ -266,7 +266,7 @@ def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Fl
     decimals = plan.digits
     if decimals is None:
         spread = float(np.std(original - original[0]))
-        if block.released not in ("mean", "midrange") or not spread > 0:
+        if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
             return released
         decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
         if decimals > _MOST_DECIMALS:
