@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pytest
+from typer.testing import CliRunner
 
 from attacks.originals import (
     Case,
@@ -23,6 +25,7 @@ from attacks.originals import (
     released,
     same_file,
 )
+from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan import Plan
 from microagg.release import Release
@@ -128,3 +131,38 @@ def test_a_mean_rounded_to_zero_has_no_sign():
     table = pa.table({"a": [-0.4, -0.3, -0.2, 90.0, 91.0, 92.0]})
     release = released(Case(Plan.of(k=3, columns=["a"], digits=0), table))
     assert not np.signbit(release.data["a"].to_numpy()).any()
+
+
+def test_the_command_writes_the_same_public_report_for_both_originals(tmp_path):
+    """Folders, times and the names of inputs differ; the median hides the change of one member."""
+    rng = np.random.default_rng(0)
+    income = rng.lognormal(7, 0.5, 40).round()
+    outputs = []
+    for side, last in (("house-of-alice", 0.0), ("house-of-bob", 1.0)):
+        folder = tmp_path / side
+        folder.mkdir()
+        values = income.copy()
+        values[np.argmax(values)] += last  # not the middle one of its group
+        source = folder / f"{side}.csv"
+        pacsv.write_csv(pa.table({"income": values, "region": ["n", "s"] * 20}), source)
+        words = ["protect", source, folder / "safe.csv", "-k", 5, "-c", "income", "--public"]
+        words += ["--aggregate", "median", "--report", folder / "r.html", "--max-loss", 90]
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+        outputs.append([(folder / name).read_bytes() for name in ("safe.csv", "r.html", "r.json")])
+    assert outputs[0] == outputs[1]
+    assert b"house-of" not in outputs[0][1] + outputs[0][2]
+    assert "max_loss" not in outputs[0][2].decode()
+
+
+def test_an_allowlist_is_all_there_is():
+    """A key added to the public report is a decision: it is made here too."""
+    model = released(draw_case(np.random.default_rng(0))).report_model(public=True)
+    assert set(model) == {
+        "kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands",
+        "classes", "pictures", "files", "versions",
+    }  # fmt: skip
+    assert set(model["bands"]) == {
+        "information_loss", "record_linkage_alone", "record_linkage_with_known", "unique_before",
+    }  # fmt: skip
+    assert not {"seed", "accept"} & set(model["plan"])
