@@ -93,7 +93,8 @@ def test_many_records_of_one_unit():
 
 def test_too_few_units_are_refused():
     with pytest.raises(
-        InputError, match=r"k=3 needs at least 3 distinct values of the unit hid; .* has 2\. Lower k"
+        InputError,
+        match=r"k=3 needs at least 3 distinct values of the unit hid; .* has 2\. Lower k",
     ):
         check_units(np.array([0, 1, 0, 1]), 3, "hid")
     check_units(np.array([0, 1, 2]), 3, "hid")
