@@ -73,13 +73,14 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
     return found
 
 
-def about_row_labels() -> Caution:
-    """Row labels of a pandas frame that single records out."""
+def about_row_labels(distinct: int) -> Caution:
+    """Row labels of a pandas frame, which go with the release and are no column."""
     return Caution(
         "amber",
         ("(index)",),
-        "All or nearly all row labels of the frame, its index, differ, and they are released.",
-        "They point to single records: reset the index before release.",
+        f"The row labels of the frame, its index, are released with {distinct:,} different values, and are "
+        "not counted among what an attacker knows.",
+        "Reset the index before release; what is needed of it can be a column.",
     )
 
 

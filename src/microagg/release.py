@@ -52,7 +52,6 @@ __all__ = ["Part", "Release"]
 _RECORDS_FOR_ALTERNATIVES = 5_000
 _EASILY_BOUND = 50_000  # records times k (at least 10)
 _SECONDS_FOR_A_BOUND = 10.0
-_NEARLY_ALL = 0.9  # share of distinct row labels that single records out
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +113,9 @@ class Release:
         """What is to be weighed before the file leaves the house."""
         given, roles, both, known = self._given, self.roles, self._pair, self._known
         found = [*self._odd, *about_plan(self.plan, roles)]
-        if given.index_singles_out(_NEARLY_ALL):
-            found.append(about_row_labels())
+        row_labels = given.distinct_row_labels()
+        if row_labels > 1:
+            found.append(about_row_labels(row_labels))
         below_k = self._below_k_with_known
         if below_k:
             found += about_known(self.k, both, known, below_k, self._harms)

@@ -27,6 +27,7 @@ import pytest
 
 from microagg import MicroaggError
 from microagg.tables.files import read_file, write_file
+from microagg.measure.known import known_columns
 from microagg.tables.frames import Frame
 from microagg.verify import verify
 
@@ -120,7 +121,7 @@ def use(path: Path) -> None:
         read = read_file(path)
         frame = Frame(read.table)
         for name in frame.names:
-            frame.singles_out(name, 0.9)
+            known_columns(frame, [name])
             frame.odd_numbers(name)
             if frame.is_numeric(name):
                 frame.levels(name)

@@ -193,14 +193,29 @@ def test_pandas_reads_what_was_released_of_its_own_types(tmp_path, kind):
     assert back.tolist() == release.data["a"].to_pylist()
 
 
-def test_row_labels_that_single_out_are_warned_of():
-    frame = pd.DataFrame({"ssn": [f"{i:09d}" for i in range(9)], "a": range(9)}).set_index("ssn")
-    with pytest.warns(DisclosureRiskWarning, match=r"row labels of the frame, its index, differ"):
+@pytest.mark.parametrize("index", ["ssn", "household", ["household", "region"]])
+def test_row_labels_are_warned_of_since_they_are_released(index):
+    frame = pd.DataFrame(
+        {
+            "ssn": [f"{i:09d}" for i in range(9)],
+            "household": np.repeat([1, 2, 3], 3),
+            "region": ["a", "b", "c"] * 3,
+            "a": range(9),
+        }
+    )
+    frame = frame.set_index(index)[["a"]]
+    with pytest.warns(DisclosureRiskWarning, match=r"row labels of the frame, its index, are"):
         release = microagg.protect(frame, k=3, columns=["a"])
     (told,) = release.cautions
     assert (told.severity, told.columns) == ("amber", ("(index)",))
+    assert f"{frame.index.nunique()} different values" in told.words
     assert release.evidence.verdict == "amber"
     assert microagg.protect(frame.reset_index(drop=True), k=3, columns=["a"]).cautions == []
+
+
+def test_row_labels_that_are_all_the_same_tell_nothing():
+    frame = pd.DataFrame({"a": range(9)}, index=["row"] * 9)
+    assert microagg.protect(frame, k=3, columns=["a"]).cautions == []
 
 
 def test_unnamed_row_labels_stay_out_of_csv(tmp_path):

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from microagg.groups import Labels
 from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.libraries import plain_arrow
 from microagg.tables.roles import choose_columns
 
 __all__ = ["codes_as_written", "values_as_written"]
@@ -33,8 +34,10 @@ def codes_as_written(frame: Frame, name: Any, is_text: bool) -> Labels:
     >>> codes_as_written(frame, "id", is_text=True).tolist()
     [0, -1, 1]
     """
-    values = values_as_written(frame, name, is_text)
-    encoded = pc.dictionary_encode(
-        values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    )
-    return np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
+    values = plain_arrow(values_as_written(frame, name, is_text))
+    if pa.types.is_dictionary(values.type):  # which may hold a value twice
+        values = values.cast(values.type.value_type)
+    one = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_nested(one.type):  # lists and records, which arrow does not number
+        one = pa.array([None if value is None else repr(value) for value in one.to_pylist()])
+    return np.asarray(one.dictionary_encode().indices.cast(pa.int64()).fill_null(-1))

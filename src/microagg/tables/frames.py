@@ -134,16 +134,16 @@ class Frame:
         notes = pandas_notes(self.native.schema)
         return [name for name in notes.get("index_columns", ()) if isinstance(name, str)]
 
-    def index_singles_out(self, share: float) -> bool:
-        """Whether at least this share of the row labels of a pandas frame are distinct.
+    def distinct_row_labels(self) -> int:
+        """Number of distinct row labels of a pandas frame, which are released with it.
 
-        The labels 0, 1, 2, … that pandas gives by itself tell nothing and do not count.
+        The labels 0, 1, 2, … that pandas gives by itself tell nothing: 0.
         """
         if not self._wrapped.implementation.is_pandas_like():
-            return False
+            return 0
         index = self.native.index
         automatic = type(index).__name__ == "RangeIndex" and index.name is None
-        return not automatic and len(index) > 1 and index.nunique() >= share * len(index)
+        return 0 if automatic else int(index.nunique(dropna=False))
 
     def has(self, name: Any) -> bool:
         """Whether there is a column of this name."""
@@ -289,22 +289,6 @@ class Frame:
                 f"Rounding needs whole numbers up to 2^53; column {shown(name)} has larger ones. "
                 "Release its means unrounded, or leave it out."
             )
-
-    def singles_out(self, name: Any, share: float) -> bool:
-        """Whether at least this share of a column's values, missing ones aside, are distinct."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        try:
-            column = self.arrow_column(name)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            present = len(column) - column.null_count
-            distinct = pc.count_distinct(column).as_py()
-        except (InputError, pa.ArrowNotImplementedError):  # nested or mixed: compare as text
-            values = self._series(name).drop_nulls().to_list()
-            present, distinct = len(values), len({repr(value) for value in values})
-        return bool(present > 1 and distinct >= share * present)
 
     def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
         """Return a native frame with new values in some columns, all else as it was.
