@@ -204,16 +204,9 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
 def about_secrets(risk: Risk) -> list[Caution]:
     """Groups whose records agree in a confidential column, and rules of dominance that are broken."""
     found = []
-    for name, column in risk.diversity.items():
-        if column.homogeneous:
-            found.append(
-                Caution(
-                    "warning",
-                    (name,),
-                    agreement_words(name, column),
-                    "Raise k, or protect that column too.",
-                )
-            )
+    if words := agreement_words(risk.diversity):
+        columns = tuple(name for name, column in risk.diversity.items() if column.homogeneous)
+        found.append(Caution("warning", columns, words, "Raise k, or protect such a column too."))
     for name, rule in risk.dominance.items():
         if not rule.holds:
             found.append(

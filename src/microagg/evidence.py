@@ -203,13 +203,12 @@ class Evidence:
         who = "records" if unit is None else f"different values of {names([unit])}"
         block = self.plan.blocks[0]
         if len(self.plan.blocks) == 1 and not block.per_column:
-            what = f"each combination of {names(self.roles.protected, 12)}"
+            what = f"each {_together(self.roles.protected, 12)}"
         elif len(self.plan.blocks) == 1:
             what = f"each value of {names(self.roles.protected, 12)}, every column by itself,"
         else:
             what = "; ".join(
-                f"each combination of {names(b.columns or (), 6)} (k = {b.k})"
-                for b in self.plan.blocks
+                f"each {_together(b.columns or (), 6)} (k = {b.k})" for b in self.plan.blocks
             )
             return f"In the released file, {what} is shared by at least k {who}."
         return f"In the released file, {what} is shared by at least {self.k:,} {who}."
@@ -224,7 +223,8 @@ class Evidence:
             if self.counted is not None and not self.counted.holds:
                 return f"k = {k:,} does not hold in the written file."
             if missed:
-                return f"The {' and the '.join(missed)} is beyond what the plan accepts."
+                verb = "is" if len(missed) == 1 else "are"
+                return f"The {' and the '.join(missed)} {verb} beyond what the plan accepts."
             return next(c.words for c in self.cautions if c.severity == "red")
         if self.verdict == "green":
             also = ", also for an attacker who knows every column left as it is" if known else ""
@@ -437,6 +437,11 @@ def linked_words(linkage: Linkage) -> str:
         f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
         f"{number(linkage.records)})"
     )
+
+
+def _together(columns: Sequence[Any], limit: int) -> str:
+    what = "value" if len(columns) == 1 else "combination"
+    return f"{what} of {names(columns, limit)}"
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

@@ -11,6 +11,7 @@ columns than records are turned into a space of as many dimensions as there are 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,8 @@ def _as_near(X: Floats) -> Floats:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # the last digits must not depend on the number of threads
-        return np.ascontiguousarray(np.linalg.qr(X.T, mode="r").T)
+        R: Any = np.linalg.qr(X.T, mode="r")
+    return np.ascontiguousarray(R.T)
 
 
 def auto(
