@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg import MicroaggError
-from microagg.tables.files import read_file, write_file
 from microagg.measure.known import known_columns
+from microagg.tables.files import read_file, write_file
 from microagg.tables.frames import Frame
 from microagg.verify import verify
 
