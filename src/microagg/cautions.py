@@ -9,19 +9,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microagg.evidence import Caution, Part
+from microagg.groups import Labels
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Risk, agreement_words
 from microagg.measure.signs import (
     Determined,
+    Identifier,
     UnitsInGroups,
     determines,
     identifier,
     units_in_groups,
 )
 from microagg.plan import Plan, Roles
-from microagg.words import names, plural, share
+from microagg.words import among_fewer, names, plural, share
 
 __all__ = [
     "about_columns",
@@ -85,14 +87,23 @@ def about_row_labels(distinct: int) -> Caution:
 
 
 def about_known(
-    k: int, both: Pair, known: Mapping[Any, Known], below_k: float, harms: Sequence[Harm]
+    k: int,
+    both: Pair,
+    known: Mapping[Any, Known],
+    below_k: float,
+    harms: Sequence[Harm],
+    unit: Any = None,
+    units: Labels | None = None,
 ) -> list[Caution]:
-    """Say that k does not hold for an attacker who knows the columns left as they are."""
+    """Say that k does not hold for an attacker who knows the columns left as they are.
+
+    ``unit`` is the column that k counts, if there is one, and ``units`` are its values as numbers.
+    """
     if not below_k or not known:
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
-    drop = enough(both, known, k)
+    drop = enough(both, known, k, units)
     if drop is None:
         way = ""
     elif len(drop) == len(known):
@@ -110,36 +121,41 @@ def about_known(
         Caution(
             "amber",
             tuple(harm.name for harm in worst),
-            f"Whoever knows the columns left as they are finds {share(below_k)} of the records among fewer "
-            f"than {k:,} that look alike. Most harm, each known alone: {told}.",
+            f"Whoever knows the columns left as they are finds {share(below_k)} of the records "
+            f"{among_fewer(k, unit)}. Most harm, each known alone: {told}.",
             f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
         )
     ]
 
 
 def about_columns(
-    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known]
+    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known], unit: Any = None
 ) -> list[Caution]:
     """Identifiers left in the file, and columns from which a protected one follows."""
     found = []
     for name, column in known.items():
         sign = identifier(column)
         if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
-            found.append(_of_identifier(name, sign.how, sign.present, sign.distinct, len(both)))
+            found.append(_of_identifier(name, sign, len(both), name == unit))
     found += [_of_determined(one) for one in determines({**known, **secret}, both)]
     return found
 
 
-def _of_identifier(name: Any, how: str, present: int, distinct: int, n: int) -> Caution:
+def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
+    present = sign.present
     where = "" if present == n else f" wherever it is present ({share(present / n)} of the records)"
-    if how == "repeats":
+    if sign.how == "repeats":
         words = (
-            f"{names([name])} is left as it is and looks like an id that repeats: {distinct:,} different "
-            f"values in {plural(present, 'record')}."
+            f"{names([name])} is left as it is and looks like an id that repeats: {sign.distinct:,} "
+            f"different values in {plural(present, 'record')}."
         )
-        advice = "Name it as unit if it numbers persons, households or firms; drop or renumber it."
+        advice = (
+            "It is the unit, which k counts: drop or renumber it."
+            if is_unit
+            else "Name it as unit if it numbers persons, households or firms; drop or renumber it."
+        )
     else:
-        which = "all values differ" if how == "distinct" else "nearly all values differ"
+        which = "all values differ" if sign.how == "distinct" else "nearly all values differ"
         words = f"In {names([name])}, left as it is, {which}{where}: it points to single records."
         advice = "Drop or renumber it, or protect it."
     return Caution("amber", (name,), words, advice)

@@ -27,7 +27,7 @@ from microagg.plan import Plan, Roles
 from microagg.registry import find
 from microagg.results import Partition
 from microagg.verify import Verification
-from microagg.words import few_digits, names, number, percent, plural, share
+from microagg.words import among_fewer, few_digits, names, number, percent, plural, share
 
 __all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words"]
 
@@ -158,7 +158,7 @@ class Evidence:
         broken = self.counted is not None and not self.counted.holds
         if broken or "red" in severities or not all(t.passed for t in self.thresholds):
             return "red"
-        holds = min(self.alone.smallest_class, self.with_known.smallest_class) >= self.k
+        holds = not (self.alone.below_k or self.with_known.below_k)
         return "green" if holds and "amber" not in severities else "amber"
 
     @cached_property
@@ -234,11 +234,11 @@ class Evidence:
                 "Every value of a column is shared as promised, but combinations of protected columns are "
                 f"not: {share(self.alone.below_k)} of the records are among fewer than {k:,} that look alike."
             )
-        if self.with_known.smallest_class < k:
+        if self.with_known.below_k:
             return (
                 f"k = {k:,} holds {where} for the protected columns alone, but for an attacker who also "
                 f"knows the columns left as they are {share(self.with_known.below_k)} of the records are "
-                f"among fewer than {k:,} that look alike."
+                f"{among_fewer(k, self.roles.unit)}."
             )
         first = next(c for c in self.cautions if c.severity == "amber")
         return f"k = {k:,} holds {where}, but: {first.words}"
@@ -281,8 +281,8 @@ class Evidence:
         found = self.with_known
         return (
             f"one who also knows {names(self.roles.known, 6)} finds it for {linked_words(found.linkage)}; "
-            f"{share(found.unique)} of the records are then unique and {share(found.below_k)} among fewer "
-            f"than {self.k:,}"
+            f"{share(found.unique)} of the records are then unique and {share(found.below_k)} "
+            f"{among_fewer(self.k, self.roles.unit)}"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:

@@ -160,7 +160,8 @@ def protect_table(
         units = None
         if roles.unit is not None:
             units = codes_as_written(written or table, roles.unit, written is not None)
-            check_units(units, plan.k, listed_names([roles.unit]))
+            most = max(block.k or 1 for block in plan.blocks)
+            check_units(units, most, listed_names([roles.unit]))
     place = {name: j for j, name in enumerate(roles.protected)}
     with clock.time("partition"):
         parts = []

@@ -19,10 +19,10 @@ from microagg.cautions import (
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Caution, Counted, Evidence, Part
-from microagg.groups import Floats, Labels, group_sizes
+from microagg.groups import Floats, Labels
 from microagg.improve import lower_bound
 from microagg.measure.analyses import columns_of
-from microagg.measure.classes import combine
+from microagg.measure.classes import combine, share_below
 from microagg.measure.harm import Harm, rank
 from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
 from microagg.measure.linkage import sample_for
@@ -36,7 +36,6 @@ from microagg.report.html import check_report_target, notebook_view, write_repor
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
-from microagg.require.units import distinct_units
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.files import FileFormat, kind_of, write_file
@@ -106,7 +105,8 @@ class Release:
     @cached_property
     def with_known(self) -> KnownRisk:
         """What an attacker gains who also knows every untouched column that is not confidential."""
-        return known_risk(self._pair, self._known, self.k, sample=sample_for(len(self._original)))
+        sample = sample_for(len(self._original))
+        return known_risk(self._pair, self._known, self.k, units=self._units, sample=sample)
 
     @cached_property
     def cautions(self) -> list[Caution]:
@@ -118,8 +118,8 @@ class Release:
             found.append(about_row_labels(row_labels))
         below_k = self._below_k_with_known
         if below_k:
-            found += about_known(self.k, both, known, below_k, self._harms)
-        found += about_columns(both, known, self._told_apart(roles.confidential))
+            found += about_known(self.k, both, known, below_k, self._harms, roles.unit, self._units)
+        found += about_columns(both, known, self._told_apart(roles.confidential), roles.unit)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return found
@@ -327,16 +327,14 @@ class Release:
 
     @cached_property
     def _harms(self) -> list[Harm]:
-        return rank(self._pair, self._known, self.k)
+        return rank(self._pair, self._known, self.k, self._units)
 
     @cached_property
     def _below_k_with_known(self) -> float:
         """Share of records among fewer than k records, or units, that agree in all that is known."""
         both = self._pair
         labels = combine([both.classes, *(column.codes for column in self._known.values())])
-        sizes = group_sizes(labels)
-        shared_by = sizes if self._units is None else distinct_units(labels, self._units)
-        return float(sizes[shared_by < self.k].sum() / len(both))
+        return share_below(labels, self.k, self._units)
 
     def _units_as_released(self) -> Any:
         """The units in the order of the released rows, for a file that no longer holds them."""
@@ -356,7 +354,8 @@ class Release:
             dominance_percent=dominance_percent,
             sample=sample_for(len(self._original)),
         )
-        return risk_of(self._pair, ask)
+        found = risk_of(self._pair, ask)
+        return replace(found, below_k=share_below(self._pair.classes, self.k, self._units))
 
     def _evidence(self, utility: Utility, risk: Risk) -> Evidence:
         return Evidence(

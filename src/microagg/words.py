@@ -7,7 +7,17 @@ from typing import Any
 
 from microagg.errors import shown
 
-__all__ = ["TRADE_OFF", "few_digits", "names", "number", "percent", "plural", "share", "visible"]
+__all__ = [
+    "TRADE_OFF",
+    "among_fewer",
+    "few_digits",
+    "names",
+    "number",
+    "percent",
+    "plural",
+    "share",
+    "visible",
+]
 
 _LONGEST_NAME = 60
 
@@ -99,6 +109,21 @@ def names(columns: Iterable[Any], limit: int | None = None) -> str:
     every = [name if _is_plain(name) else shown(name) for name in columns]
     extra = 0 if limit is None else len(every) - limit
     return ", ".join(every[:limit]) + (f" and {extra} more" if extra > 0 else "")
+
+
+def among_fewer(k: int, unit: Any = None) -> str:
+    """Say among how few a record is; by the column whose values k counts, if there is one.
+
+    >>> among_fewer(5)
+    'among fewer than 5 that look alike'
+    >>> among_fewer(5, "household")
+    'among records that look alike with fewer than 5 different values of household'
+    """
+    if unit is None:
+        return f"among fewer than {k:,} that look alike"
+    return (
+        f"among records that look alike with fewer than {k:,} different values of {names([unit])}"
+    )
 
 
 def _is_plain(name: Any) -> bool:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels, group_sizes
+from microagg.require.units import distinct_units
 from microagg.tables.libraries import plain_arrow
 
-__all__ = ["classes", "combine", "count_combinations"]
+__all__ = ["classes", "combine", "count_combinations", "share_below"]
 
 _LARGEST = 2**62
 
@@ -82,6 +83,17 @@ def combine(columns: Sequence[Labels]) -> Labels:
         labels = labels * levels + (column + 1)
         combinations *= levels
     return _dense(labels)
+
+
+def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
+    """Share of records in classes of fewer than k records or, where units are given, of fewer than k units.
+
+    >>> share_below(np.array([0, 0, 1]), 2), share_below(np.array([0, 0, 1]), 2, np.array([7, 7, 8]))
+    (0.3333333333333333, 1.0)
+    """
+    sizes = group_sizes(labels)
+    shared_by = sizes if units is None else distinct_units(labels, units)
+    return float(sizes[shared_by < k].sum() / len(labels))
 
 
 def _dense(labels: Labels) -> Labels:

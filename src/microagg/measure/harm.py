@@ -1,7 +1,7 @@
 """Which of the columns left as they are do most harm, and which to drop for k to hold.
 
-The figure is always the share of records in classes of fewer than k records that agree in the protected
-columns and in the known ones. A column's harm shows at two ends: what it adds to the protected
+The figure is always the share of records in classes of fewer than k records, or units, that agree in the
+protected columns and in the known ones. A column's harm shows at two ends: what it adds to the protected
 columns alone, and what it adds when all others are known too. Often the second is nothing for any
 single column, since the others tell records apart as well; then the first decides.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Labels, group_sizes
-from microagg.measure.classes import combine
+from microagg.groups import Labels
+from microagg.measure.classes import combine, share_below
 from microagg.measure.known import Known
 from microagg.measure.pairs import Pair
 from microagg.settings import check_k
@@ -44,8 +44,15 @@ class Harm:
     """Share if this column is coarsened to at most ten levels and the others stay; None as above."""
 
 
-def rank(both: Pair, known: Mapping[Any, Known], k: int, *, in_full: int = _IN_FULL) -> list[Harm]:
-    """Rank the known columns, the most harmful one first.
+def rank(
+    both: Pair,
+    known: Mapping[Any, Known],
+    k: int,
+    units: Labels | None = None,
+    *,
+    in_full: int = _IN_FULL,
+) -> list[Harm]:
+    """Rank the known columns, the most harmful one first; ``units`` of the records, if k counts them.
 
     The order is by what a column adds at both ends, to the protected columns alone and to all the others:
     (``alone`` − share with none known) + (share with all known − ``without``). Equal ones are in
@@ -58,7 +65,7 @@ def rank(both: Pair, known: Mapping[Any, Known], k: int, *, in_full: int = _IN_F
     """
     check_k(k, max(len(both), k))
     alone = {
-        name: _share_below(combine([both.classes, column.codes]), k)
+        name: share_below(combine([both.classes, column.codes]), k, units)
         for name, column in known.items()
     }
     harms = {
@@ -73,13 +80,15 @@ def rank(both: Pair, known: Mapping[Any, Known], k: int, *, in_full: int = _IN_F
             name,
             harms[name].distinct,
             alone[name],
-            _share_below(labels, k),
-            _share_below(coarse, k),
+            share_below(labels, k, units),
+            share_below(coarse, k, units),
         )
     return sorted(harms.values(), key=_place)
 
 
-def enough(both: Pair, known: Mapping[Any, Known], k: int) -> list[Any] | None:
+def enough(
+    both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None
+) -> list[Any] | None:
     """Find known columns to drop so that k holds for the protected columns with all others known.
 
     No smaller set within the one found is enough: none of its columns can stay. Another set may be
@@ -87,17 +96,17 @@ def enough(both: Pair, known: Mapping[Any, Known], k: int) -> list[Any] | None:
     dropping all of them is enough, since k does not hold for the protected columns alone.
     """
     check_k(k, max(len(both), k))
-    if _share_below(both.classes, k) > 0:
+    if share_below(both.classes, k, units) > 0:
         return None
     splits = {}
     for name, column in known.items():
         labels = combine([both.classes, column.codes])
-        if _share_below(labels, k) == 0:
+        if share_below(labels, k, units) == 0:
             splits[name] = int(labels.max())
     kept, held = set(), both.classes
     for name in sorted(splits, key=splits.__getitem__):
         labels = combine([held, known[name].codes])
-        if _share_below(labels, k) == 0:
+        if share_below(labels, k, units) == 0:
             kept.add(name)
             held = labels
     return [name for name in known if name not in kept]
@@ -147,9 +156,3 @@ def _leaving_out(labels: Labels, known: Mapping[Any, Known]) -> Iterator[tuple[A
         if half and other:
             with_other = combine([labels, *(known[name].codes for name in other)])
             yield from _leaving_out(with_other, {name: known[name] for name in half})
-
-
-def _share_below(labels: Labels, k: int) -> float:
-    """Share of records in classes of fewer than k."""
-    sizes = group_sizes(labels)
-    return float(sizes[sizes < k].sum() / len(labels))

@@ -15,7 +15,7 @@ import numpy as np
 
 from microagg.errors import TableError
 from microagg.groups import Labels, group_sizes
-from microagg.measure.classes import combine
+from microagg.measure.classes import combine, share_below
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.pairs import Pair
 from microagg.settings import check_k
@@ -61,7 +61,7 @@ class KnownRisk:
     mean_class: float
     """Records over classes."""
     below_k: float
-    """Share of records in classes of fewer than k."""
+    """Share of records in classes of fewer than k records, or units."""
     unique: float
     """Share of records that are alone in their class."""
     prosecutor: float
@@ -118,6 +118,7 @@ def known_risk(
     known: Mapping[Any, Known],
     k: int,
     *,
+    units: Labels | None = None,
     sample: int | None = None,
     random_state: int | None = 0,
     progress: Callable[[int], None] | None = None,
@@ -129,6 +130,7 @@ def known_risk(
     both : the protected columns before and after
     known : columns left as they are, by name; none gives the figures of the protected columns alone
     k : promised class size, for ``below_k``
+    units : the unit of each record, if k counts units
     sample : link this number of records only, chosen at random; the linkage then has an interval
     progress : called now and then with the number of records linked
 
@@ -139,11 +141,12 @@ def known_risk(
     n = len(both)
     check_k(k, max(n, k))
     columns = [column.codes for column in known.values()]
-    sizes = group_sizes(combine([both.classes, *columns]))
+    labels = combine([both.classes, *columns])
+    sizes = group_sizes(labels)
     return KnownRisk(
         smallest_class=int(sizes.min()),
         mean_class=n / len(sizes),
-        below_k=float(sizes[sizes < k].sum() / n),
+        below_k=share_below(labels, k, units),
         unique=float(np.sum(sizes == 1) / n),
         prosecutor=float(1 / sizes.min()),
         marketer=len(sizes) / n,

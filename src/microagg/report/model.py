@@ -6,7 +6,7 @@ from typing import Any
 
 from microagg.evidence import Evidence
 from microagg.report.provenance import now, repetition
-from microagg.words import TRADE_OFF
+from microagg.words import TRADE_OFF, among_fewer
 
 __all__ = ["release_model"]
 
@@ -30,6 +30,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "alone": evidence.alone_words,
             "with_known": evidence.known_words,
             "counted": evidence.counted_words,
+            "among": among_fewer(evidence.k, evidence.roles.unit),
             "parts": [evidence.part_words(part) for part in evidence.parts],
         },
         "next": [
