@@ -468,7 +468,9 @@ def test_incomplete_notes_of_pandas_do_no_harm(notes):
     "frame",
     [
         pd.DataFrame({"age": AGE, "bad": pd.Series(["\ud800"] * 6, dtype=object)}),
-        pd.DataFrame({"age": AGE, "\ud800": list("ABABBA")}),
+        pd.DataFrame(
+            list(zip(AGE, "ABABBA", strict=True)), columns=pd.Index(["age", "\ud800"], dtype=object)
+        ),
     ],
     ids=["value", "name"],
 )
