@@ -217,7 +217,7 @@ class Evidence:
     def verdict_words(self) -> str:
         """The verdict in one sentence."""
         k, known = self.k, self.roles.known
-        where = "in the written file" if self.counted else "in the table in memory"
+        where = "in the written file" if self.counted else "in the table (not yet written)"
         if self.verdict == "red":
             missed = [t.what for t in self.thresholds if not t.passed]
             if self.counted is not None and not self.counted.holds:
