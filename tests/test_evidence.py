@@ -83,7 +83,7 @@ def test_amber_by_a_caution_though_k_holds():
     release = protected(BASE.set_index(pd.Index([f"r{i}" for i in range(N)])))
     assert min(release.risk.smallest_class, release.with_known.smallest_class) >= 3
     assert release.evidence.verdict == "amber"
-    assert "but: All or nearly all row labels" in release.evidence.verdict_words
+    assert "but: The row labels of the frame" in release.evidence.verdict_words
 
 
 @pytest.mark.parametrize("severity", ["note", "warning", "amber", "red"])
@@ -246,7 +246,7 @@ def test_groups_that_agree_in_a_secret():
     secret = np.where(labels() == 0, "SICK", RNG.choice(["a", "b", "c"], N))
     secret[labels() == 1] = ["a", "b", *["c"] * (np.sum(labels() == 1) - 2)]
     release = with_column(secret, confidential=["other"])
-    (caution,) = found(release, "all agree in the confidential other")
+    (caution,) = found(release, "agree in a confidential column: other (")
     assert (caution.severity, caution.columns) == ("warning", ("other",))
     assert "SICK" not in json.dumps(release.evidence.as_dict())
     assert release.evidence.verdict == "green"  # to be weighed; k itself holds
@@ -254,7 +254,7 @@ def test_groups_that_agree_in_a_secret():
     for g in range(labels().max() + 1):
         rows = np.flatnonzero(labels() == g)
         mixed[rows] = (["a", "b", "c"] * N)[: len(rows)]
-    assert not found(with_column(mixed, confidential=["other"]), "all agree")
+    assert not found(with_column(mixed, confidential=["other"]), "agree in a confidential")
 
 
 def test_dominance():

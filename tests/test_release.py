@@ -154,13 +154,15 @@ def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dropped_unit_is_kept_to_though_the_file_cannot_tell(tmp_path, frame):
+def test_a_dropped_unit_is_counted_though_the_file_cannot_tell(tmp_path, frame):
     release = protect(frame, unit="household", k=4, drop=["name", "household"])
     counts = {}
     for label, unit in zip(release.partition.labels, COLUMNS["household"], strict=True):
         counts.setdefault(label, set()).add(unit)
     assert min(map(len, counts.values())) >= 4
-    assert release.write(tmp_path / "safe.csv").unit is None  # records are all that can be counted
+    found = release.write(tmp_path / "safe.csv")  # counted with the units that the file no longer has
+    assert found.unit == "household"
+    assert found.smallest == min(map(len, counts.values()))
 
 
 def test_more_units_than_there_are_cannot_be(frame):
@@ -199,7 +201,7 @@ def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
     assert release.k == 3
     assert release.write(tmp_path / "safe.csv").holds
     assert [p.k for p in release.evidence.counted.parts] == [3, 6]
-    assert "each combination of age (k = 3); each combination of income (k = 6)" in (
+    assert "each value of age (k = 3); each value of income (k = 6)" in (
         release.evidence.promise
     )
     assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
