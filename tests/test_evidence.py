@@ -8,6 +8,7 @@ import pytest
 
 import microagg
 from microagg import InputError, Plan
+from microagg.evidence import Counted
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -70,3 +71,69 @@ def test_every_block_needs_as_many_units_as_its_k():
     )
     with pytest.raises(InputError, match=r"k=5 needs at least 5 distinct values of the unit"):
         microagg.protect(households().assign(b=np.arange(8.0)), plan=plan)
+
+
+def blocks(*each: dict, **whole) -> microagg.Release:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=[*"abcd"])
+    plan = Plan.from_dict(
+        {"microagg": 1, **whole, "block": [{"method": "mdav", **block} for block in each]}
+    )
+    return microagg.protect(frame, plan=plan)
+
+
+def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
+    release = blocks(
+        {"columns": ["a", "b"], "k": 5},
+        {"columns": ["c", "d"], "k": 3, "per_column": True},
+    )
+    found = release.evidence
+    assert found.promise == (
+        "In the released file, these are shared by records: each combination of a, b by at least 5; "
+        "each value of c, d, every column by itself, by at least 3."
+    )
+    (told,) = [c for c in found.cautions if "2 blocks" in c.words]
+    assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
+    (each,) = [c for c in found.cautions if c.words.startswith("Each of c, d")]
+    assert "shared by at least 3 records" in each.words
+    assert found.verdict_words.startswith(
+        "Each block is shared as promised, but combinations of all"
+    )
+    release.write(tmp_path / "out.csv")
+    release.report(tmp_path / "r.html")
+    assert "k holds for each block by itself" in release.evidence.counted_words
+
+
+def test_the_part_told_of_is_one_that_does_not_hold():
+    rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
+    broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
+    counted = Counted("out.csv", (rare, broken), "")
+    assert not counted.holds
+    assert counted.least == broken
+
+
+def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "person": np.arange(60) // 3})
+    frame["a"] += 10 * frame["person"]  # so that records of a person make up a group
+    of_records = microagg.protect(frame, k=3, columns=["a"], drop=["person"])
+    of_units = microagg.protect(frame, k=3, columns=["a"], unit="person", drop=["person"])
+    assert of_records.evidence.proof(of_records.parts[0])[0] == "no"
+    assert of_units.partition.sse > of_records.partition.sse
+    assert of_units.evidence.proof(of_units.parts[0])[0] == "not known"
+    bounded = of_units.with_bound()
+    assert bounded.partition.lower_bound is not None
+    assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
+    assert of_records.alternatives is not None
+    assert of_units.alternatives is None
+
+
+def test_bounds_are_about_means_and_claimed_of_nothing_else():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
+    for columns in (["a"], ["a", "b"]):
+        release = microagg.protect(
+            frame[columns], k=3, columns=columns, aggregate="maximum", bound=True
+        )
+        word, sentence = release.evidence.proof(release.parts[0])
+        assert (word, "maximum" in sentence) == ("not known", True)
