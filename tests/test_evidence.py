@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import microagg
 from microagg import InputError, Plan
 from microagg.evidence import Counted
+from microagg.plan import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -96,9 +99,7 @@ def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
     assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
     (each,) = [c for c in found.cautions if c.words.startswith("Each of c, d")]
     assert "shared by at least 3 records" in each.words
-    assert found.verdict_words.startswith(
-        "Each block is shared as promised, but combinations of all"
-    )
+    assert found.verdict_words.startswith("Each block is shared as promised, but combinations")
     release.write(tmp_path / "out.csv")
     release.report(tmp_path / "r.html")
     assert "k holds for each block by itself" in release.evidence.counted_words
@@ -137,3 +138,39 @@ def test_bounds_are_about_means_and_claimed_of_nothing_else():
         )
         word, sentence = release.evidence.proof(release.parts[0])
         assert (word, "maximum" in sentence) == ("not known", True)
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        [0, 1, 2, 3],
+        ["a", "b", 2, "d"],
+        [(0, "x"), (0, "y"), (1, "x"), (1, "y")],
+        pd.date_range("2020", periods=4),
+        ["a", "b\n", "c", "d"],
+    ],
+    ids=["numbers", "one number", "pairs", "dates", "odd text"],
+)
+def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, several):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        rng.integers(0, 9, size=(12, 4)), columns=pd.Index(names, tupleize_cols=False)
+    )
+    a, b, c, _ = frame.columns
+    each = [Block((a,), 3, method="mdav"), Block((b,), 3, method="mdav")]
+    plan = Plan(
+        blocks=tuple(each) if several else (Block((a, b), 3, method="mdav"),), renumber=(c,)
+    )
+    release = microagg.protect(frame, plan=plan)
+    release.write(tmp_path / "out.parquet")
+    (tmp_path / "in.csv").write_text("a\n1\n")
+    for public in (False, True):
+        release.report(tmp_path / "r.html", public=public, source=tmp_path / "in.csv")
+        found = json.loads((tmp_path / "r.json").read_text())
+        assert len(found["columns"]["protected"]) == 2
+    release.report(tmp_path / "r.html", source=tmp_path / "in.csv")
+    repeat = json.loads((tmp_path / "r.json").read_text())["repeat"]
+    assert repeat["language"] == "Python"
+    assert "Block(" in repeat["command"] or "microagg.protect(frame" in repeat["command"]
