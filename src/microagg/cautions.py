@@ -23,7 +23,7 @@ from microagg.measure.signs import (
     units_in_groups,
 )
 from microagg.plan import Plan, Roles
-from microagg.words import among_fewer, names, plural, share
+from microagg.words import among_fewer, names, plural, share, unit_words
 
 __all__ = [
     "about_columns",
@@ -57,9 +57,19 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
                 "amber",
                 columns,
                 f"Each of {names(columns, _NAMED)} is protected by itself: every value is shared by at least "
-                f"{plan.k:,} records, but combinations of columns need not be, so this is no k-anonymity of "
-                "the records.",
+                f"{min(block.k or 1 for block in each):,} {unit_words(roles.unit)}, but combinations of "
+                "columns need not be, so this is no k-anonymity of the records.",
                 "Protect the columns together, unless only one of them can be known to anybody.",
+            )
+        )
+    if len(plan.blocks) > 1:
+        found.append(
+            Caution(
+                "amber",
+                tuple(roles.protected),
+                f"The columns are protected in {len(plan.blocks)} blocks: combinations of columns of "
+                "different blocks need not be shared by anybody.",
+                "Protect the columns in one block, unless nobody can know columns of two of them.",
             )
         )
     if not roles.confidential and roles.known:

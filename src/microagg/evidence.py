@@ -23,11 +23,20 @@ from microagg.measure.pictured import class_sizes, correlations, distribution
 from microagg.measure.risk import Risk
 from microagg.measure.summaries import Summary, summaries
 from microagg.measure.utility import Utility
-from microagg.plan import Plan, Roles
+from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
 from microagg.results import Partition
 from microagg.verify import Verification
-from microagg.words import among_fewer, few_digits, names, number, percent, plural, share
+from microagg.words import (
+    among_fewer,
+    few_digits,
+    names,
+    number,
+    percent,
+    plural,
+    share,
+    unit_words,
+)
 
 __all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words"]
 
@@ -109,8 +118,8 @@ class Counted:
 
     @property
     def least(self) -> Verification:
-        """The part with the rarest combination."""
-        return min(self.parts, key=lambda part: part.smallest)
+        """The part with the rarest combination, of those that do not hold if there are any."""
+        return min(self.parts, key=lambda part: (part.holds, part.smallest))
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -199,19 +208,12 @@ class Evidence:
     @property
     def promise(self) -> str:
         """What is promised, and to whom."""
-        unit = self.roles.unit
-        who = "records" if unit is None else f"different values of {names([unit])}"
-        block = self.plan.blocks[0]
-        if len(self.plan.blocks) == 1 and not block.per_column:
-            what = f"each {_together(self.roles.protected, 12)}"
-        elif len(self.plan.blocks) == 1:
-            what = f"each value of {names(self.roles.protected, 12)}, every column by itself,"
-        else:
-            what = "; ".join(
-                f"each {_together(b.columns or (), 6)} (k = {b.k})" for b in self.plan.blocks
-            )
-            return f"In the released file, {what} is shared by at least k {who}."
-        return f"In the released file, {what} is shared by at least {self.k:,} {who}."
+        blocks, who = self.plan.blocks, unit_words(self.roles.unit)
+        if len(blocks) == 1:
+            what = _shared(blocks[0], 12)
+            return f"In the released file, {what} is shared by at least {self.k:,} {who}."
+        what = "; ".join(f"{_shared(b, 6)} by at least {b.k:,}" for b in blocks)
+        return f"In the released file, these are shared by {who}: {what}."
 
     @property
     def verdict_words(self) -> str:
@@ -229,10 +231,11 @@ class Evidence:
         if self.verdict == "green":
             also = ", also for an attacker who knows every column left as it is" if known else ""
             return f"k = {k:,} holds {where}{also}."
-        if self.alone.smallest_class < k:
+        if self.alone.below_k:
+            each = "Every value of a column" if len(self.plan.blocks) == 1 else "Each block"
             return (
-                "Every value of a column is shared as promised, but combinations of protected columns are "
-                f"not: {share(self.alone.below_k)} of the records are among fewer than {k:,} that look alike."
+                f"{each} is shared as promised, but combinations of protected columns are not: "
+                f"{share(self.alone.below_k)} of the records are {among_fewer(k, self.roles.unit)}."
             )
         if self.with_known.below_k:
             return (
@@ -289,10 +292,14 @@ class Evidence:
         """Whether any method could do better: a word, and the sentence."""
         found, block = part.partition, self._block(part)
         used = find(found.method).guarantee_for(len(part.columns))
+        # Bounds are on the loss of means, which lose least: they say little of other aggregates.
+        if block.released != "mean":
+            return "not known", f"Groups release their {block.released}; proofs are about means."
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
         )
-        if used == "exact" and plain_cost and block.released == "mean":
+        merged = self.roles.unit is not None  # so that groups hold k units
+        if used == "exact" and plain_cost and not merged:
             return "no", "The method is exact: no groups with this k lose less."
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
@@ -302,6 +309,8 @@ class Evidence:
                 f"by at most {percent(100 * found.gap)}",
                 f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
             )
+        if merged:
+            return "not known", "Groups may be merged to hold k units, and no bound was computed."
         if used == "exact":
             return "not known", (
                 f"The groups are the best for the cost {found.options.get('cost')}; others may lose less by "
@@ -327,17 +336,18 @@ class Evidence:
         if self.counted is None:
             return "no file was written yet, so none was counted"
         found = self.counted.least
-        unit = "records" if found.unit is None else f"different values of {names([found.unit])}"
-        rarest = f"the rarest shared by {found.smallest:,} {unit}"
-        scope = " for each column by itself" if self.plan.blocks[0].per_column else ""
-        holds = (
-            f"k = {found.k:,} holds{scope}"
-            if self.counted.holds
-            else f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
-        )
-        return f"{found.records:,} records, {found.combinations:,} combinations, {rarest}; {holds}"
+        rarest = f"the rarest shared by {found.smallest:,} {unit_words(found.unit)}"
+        if not self.counted.holds:
+            holds = f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
+        elif len(self.plan.blocks) > 1:
+            holds = "k holds for each block by itself"
+        else:
+            scope = " for each column by itself" * (len(self.parts) > 1)
+            holds = f"k = {found.k:,} holds{scope}"
+        which = f" of {names(found.columns, 6)}" * (len(self.parts) > 1)
+        return f"{found.records:,} records, {found.combinations:,} combinations{which}, {rarest}; {holds}"
 
-    def _block(self, part: Part) -> Any:
+    def _block(self, part: Part) -> Block:
         return next(b for b in self.plan.blocks if b.columns and part.columns[0] in b.columns)
 
     def as_dict(self) -> dict[str, Any]:
@@ -427,6 +437,14 @@ class Evidence:
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
+
+
+def _shared(block: Block, most: int) -> str:
+    """What is shared in a block."""
+    columns = names(block.columns or (), most)
+    if block.per_column and len(block.columns or ()) > 1:
+        return f"each value of {columns}, every column by itself,"
+    return f"each combination of {columns}"
 
 
 def linked_words(linkage: Linkage) -> str:

@@ -183,6 +183,11 @@ class Roles:
         """Columns left as they are, known or confidential."""
         return [*self.confidential, *self.known]
 
+    @property
+    def named(self) -> list[Any]:
+        """All columns of the table."""
+        return [*self.protected, *self.dropped, *self.renumbered, *self.released]
+
 
 @dataclass(frozen=True)
 class Plan:

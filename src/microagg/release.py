@@ -172,7 +172,8 @@ class Release:
         found, (block,) = part.partition, self.plan.blocks
         if block.bound is not None or found.lower_bound is not None or found.stopped:
             return self
-        if find(found.method).guarantee_for(len(part.columns)) == "exact":
+        exact = find(found.method).guarantee_for(len(part.columns)) == "exact"
+        if (exact and self._units is None) or block.released != "mean":
             return self
         least = lower_bound(
             self._original,
@@ -187,9 +188,12 @@ class Release:
 
     @cached_property
     def alternatives(self) -> Mapping[str, Any] | None:
-        """The same method with other k, for the risk–utility map; None for tables that take long."""
+        """The same method with other k, for the risk–utility map; None where that takes long.
+
+        None also for several parts, and where k counts units, which a comparison does not.
+        """
         n, k = len(self._original), self.k
-        if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1:
+        if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1 or self._units is not None:
             return None
         sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
         if len(sizes) < 2:

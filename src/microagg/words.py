@@ -16,6 +16,7 @@ __all__ = [
     "percent",
     "plural",
     "share",
+    "unit_words",
     "visible",
 ]
 
@@ -111,6 +112,15 @@ def names(columns: Iterable[Any], limit: int | None = None) -> str:
     return ", ".join(every[:limit]) + (f" and {extra} more" if extra > 0 else "")
 
 
+def unit_words(unit: Any = None) -> str:
+    """What k counts: records, or the different values of a column.
+
+    >>> unit_words(), unit_words("household")
+    ('records', 'different values of household')
+    """
+    return "records" if unit is None else f"different values of {names([unit])}"
+
+
 def among_fewer(k: int, unit: Any = None) -> str:
     """Say among how few a record is; by the column whose values k counts, if there is one.
 
@@ -121,9 +131,7 @@ def among_fewer(k: int, unit: Any = None) -> str:
     """
     if unit is None:
         return f"among fewer than {k:,} that look alike"
-    return (
-        f"among records that look alike with fewer than {k:,} different values of {names([unit])}"
-    )
+    return f"among records that look alike with fewer than {k:,} {unit_words(unit)}"
 
 
 def _is_plain(name: Any) -> bool:

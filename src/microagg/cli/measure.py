@@ -27,7 +27,7 @@ from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
 from microagg.verify import Verification, verify, verify_all
-from microagg.words import names, number, percent, plural, share
+from microagg.words import names, number, percent, plural, share, unit_words
 
 __all__ = ["measure_files", "verify_file"]
 
@@ -291,10 +291,9 @@ def _say_count(speaker: Speaker, file: Path, found: Verification) -> None:
     if found.left_out:
         why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
         speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
-    unit = "records" if found.unit is None else f"different values of {names([found.unit])}"
     counted = (
         f"{file}: {found.records:,} records, {found.combinations:,} combinations, the rarest shared by "
-        f"{found.smallest:,} {unit}"
+        f"{found.smallest:,} {unit_words(found.unit)}"
     )
     if found.holds:
         speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")

@@ -16,9 +16,12 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
     found = evidence.as_dict()
     files = found["files"]
     plan = evidence.plan
-    words = None
-    if files["input"] and files["output"]:
-        words = plan.as_command(files["input"]["path"], files["output"]["path"])
+    # A frame may have names that are no text, which neither a command nor a plan file can say.
+    in_words = all(_is_printable(name) for name in evidence.roles.named)
+    command = None
+    if files["input"] and files["output"] and in_words:
+        command = plan.as_command(files["input"]["path"], files["output"]["path"])
+    call = plan.as_call() if in_words or len(plan.blocks) == 1 else repr(plan)
     return {
         "kind": "release",
         "public": False,
@@ -37,15 +40,11 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice
         ],
         "trade_off": TRADE_OFF,
-        "plan_text": _plan_text(evidence),
+        "plan_text": plan.to_toml() if in_words else None,
         "pictures": evidence.pictures(),
-        "repeat": repetition(words, plan.as_call()),
+        "repeat": repetition(command, call),
     }
 
 
-def _plan_text(evidence: Evidence) -> str | None:
-    """The plan as a file, where names are text; a frame's other names have no place in one."""
-    named = [*evidence.roles.protected, *evidence.roles.dropped, *evidence.roles.released]
-    if not all(isinstance(name, str) and name.isprintable() for name in named):
-        return None
-    return evidence.plan.to_toml()
+def _is_printable(name: Any) -> bool:
+    return isinstance(name, str) and name.isprintable()

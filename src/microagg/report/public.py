@@ -95,7 +95,7 @@ def public_model(
             }
             for block in plan.blocks
         ],
-        "plan": public_plan.as_dict() if _all_text(roles) else None,
+        "plan": public_plan.as_dict() if all(isinstance(n, str) for n in roles.named) else None,
         "bands": asdict(bands),
         "classes": {
             "alone": _classes(sizes, plan.k, len(released)),
@@ -114,11 +114,6 @@ def public_model(
         },
         "versions": versions(),
     }
-
-
-def _all_text(roles: Roles) -> bool:
-    named = [*roles.protected, *roles.dropped, *roles.renumbered, *roles.released]
-    return all(isinstance(name, str) for name in named)
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:

@@ -1,0 +1,176 @@
+"""What is claimed about a release is what was counted: for units, parts, methods and names of any kind."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from microagg import InputError, Plan
+from microagg.evidence import Counted
+from microagg.plan import Block
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def households() -> pd.DataFrame:
+    """Two groups of two households; in a household all are of one sex."""
+    return pd.DataFrame(
+        {
+            "a": [0.0, 0, 0, 0, 10, 10, 10, 10],
+            "household": [1, 1, 2, 2, 3, 3, 4, 4],
+            "sex": [*"mmffmmff"],
+            "region": [*"xxxxyyyy"],
+        }
+    )
+
+
+def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
+    release = microagg.protect(
+        households(), k=2, columns=["a"], unit="household", renumber=["household"]
+    )
+    found = release.evidence
+    assert found.with_known.smallest_class == 2  # records
+    assert (found.with_known.below_k, found.alone.below_k) == (1.0, 0.0)
+    assert {harm.name: (harm.alone, harm.without) for harm in found.harms} == {
+        "sex": (1.0, 0.0),
+        "region": (0.0, 1.0),
+    }
+    (told,) = [c for c in found.cautions if c.words.startswith("Whoever knows")]
+    assert "sex (100 %)" in told.words
+    assert "Without sex k would hold." in told.advice
+    assert found.verdict == "amber"
+    assert "fewer than 2 different values of household" in found.verdict_words
+    assert "fewer than 2 different values of household" in found.known_words
+    dropped = microagg.protect(
+        households(), k=2, columns=["a"], unit="household", drop=["household", "sex"]
+    )
+    assert dropped.evidence.verdict == "green"
+
+
+def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "person": rng.permutation(400) // 2})
+    told = [
+        c.advice
+        for unit in (None, "person")
+        for c in microagg.protect(frame, k=3, columns=["a"], method="mdav", unit=unit).cautions
+        if "an id that repeats" in c.words
+    ]
+    assert told[0].startswith("Name it as unit")
+    assert told[1] == "It is the unit, which k counts: drop or renumber it."
+
+
+def test_every_block_needs_as_many_units_as_its_k():
+    plan = Plan.from_dict(
+        {
+            "microagg": 1,
+            "unit": {"column": "household"},
+            "block": [{"columns": ["a"], "k": 2}, {"columns": ["b"], "k": 5}],
+        }
+    )
+    with pytest.raises(InputError, match=r"k=5 needs at least 5 distinct values of the unit"):
+        microagg.protect(households().assign(b=np.arange(8.0)), plan=plan)
+
+
+def blocks(*each: dict, **whole) -> microagg.Release:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=[*"abcd"])
+    plan = Plan.from_dict(
+        {"microagg": 1, **whole, "block": [{"method": "mdav", **block} for block in each]}
+    )
+    return microagg.protect(frame, plan=plan)
+
+
+def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
+    release = blocks(
+        {"columns": ["a", "b"], "k": 5},
+        {"columns": ["c", "d"], "k": 3, "per_column": True},
+    )
+    found = release.evidence
+    assert found.promise == (
+        "In the released file, these are shared by records: each combination of a, b by at least 5; "
+        "each value of c, d, every column by itself, by at least 3."
+    )
+    (told,) = [c for c in found.cautions if "2 blocks" in c.words]
+    assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
+    (each,) = [c for c in found.cautions if c.words.startswith("Each of c, d")]
+    assert "shared by at least 3 records" in each.words
+    assert found.verdict_words.startswith("Each block is shared as promised, but combinations")
+    release.write(tmp_path / "out.csv")
+    release.report(tmp_path / "r.html")
+    assert "k holds for each block by itself" in release.evidence.counted_words
+
+
+def test_the_part_told_of_is_one_that_does_not_hold():
+    rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
+    broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
+    counted = Counted("out.csv", (rare, broken), "")
+    assert not counted.holds
+    assert counted.least == broken
+
+
+def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "person": np.arange(60) // 3})
+    frame["a"] += 10 * frame["person"]  # so that records of a person make up a group
+    of_records = microagg.protect(frame, k=3, columns=["a"], drop=["person"])
+    of_units = microagg.protect(frame, k=3, columns=["a"], unit="person", drop=["person"])
+    assert of_records.evidence.proof(of_records.parts[0])[0] == "no"
+    assert of_units.partition.sse > of_records.partition.sse
+    assert of_units.evidence.proof(of_units.parts[0])[0] == "not known"
+    bounded = of_units.with_bound()
+    assert bounded.partition.lower_bound is not None
+    assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
+    assert of_records.alternatives is not None
+    assert of_units.alternatives is None
+
+
+def test_bounds_are_about_means_and_claimed_of_nothing_else():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
+    for columns in (["a"], ["a", "b"]):
+        release = microagg.protect(
+            frame[columns], k=3, columns=columns, aggregate="maximum", bound=True
+        )
+        word, sentence = release.evidence.proof(release.parts[0])
+        assert (word, "maximum" in sentence) == ("not known", True)
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        [0, 1, 2, 3],
+        ["a", "b", 2, "d"],
+        [(0, "x"), (0, "y"), (1, "x"), (1, "y")],
+        pd.date_range("2020", periods=4),
+        ["a", "b\n", "c", "d"],
+    ],
+    ids=["numbers", "one number", "pairs", "dates", "odd text"],
+)
+def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, several):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        rng.integers(0, 9, size=(12, 4)), columns=pd.Index(names, tupleize_cols=False)
+    )
+    a, b, c, _ = frame.columns
+    each = [Block((a,), 3, method="mdav"), Block((b,), 3, method="mdav")]
+    plan = Plan(
+        blocks=tuple(each) if several else (Block((a, b), 3, method="mdav"),), renumber=(c,)
+    )
+    release = microagg.protect(frame, plan=plan)
+    release.write(tmp_path / "out.parquet")
+    (tmp_path / "in.csv").write_text("a\n1\n")
+    for public in (False, True):
+        release.report(tmp_path / "r.html", public=public, source=tmp_path / "in.csv")
+        found = json.loads((tmp_path / "r.json").read_text())
+        assert len(found["columns"]["protected"]) == 2
+    release.report(tmp_path / "r.html", source=tmp_path / "in.csv")
+    repeat = json.loads((tmp_path / "r.json").read_text())["repeat"]
+    assert repeat["language"] == "Python"
+    assert "Block(" in repeat["command"] or "microagg.protect(frame" in repeat["command"]
