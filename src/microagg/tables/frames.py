@@ -242,7 +242,7 @@ class Frame:
     def odd_numbers(self, name: Any) -> OddCells | None:
         """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
-        Such a column was probably meant as numbers. Codes, digits of one common length, were not.
+        Such a column was probably meant as numbers. Codes, several digits of one length, were not.
         """
         import narwhals as nw
         import pyarrow as pa
@@ -257,7 +257,8 @@ class Frame:
         with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
         if not head or 2 * with_comma <= len(head):
             return None
-        if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
+        lengths = {len(text) for text in head}
+        if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
             return None
         if series.dtype == nw.String:
             cells = self.arrow_column(name).cast(pa.large_string())

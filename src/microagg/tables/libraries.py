@@ -199,8 +199,11 @@ class _Polars:
         return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64)
 
     def arrow(self, column: Any) -> Any:
+        import polars as pl
         import pyarrow as pa
 
+        if column.dtype == pl.Object:  # would give places in memory
+            raise TypeError("objects of Python")
         return pa.chunked_array([column.to_arrow()])
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
