@@ -444,7 +444,8 @@ def _shared(block: Block, most: int) -> str:
     columns = names(block.columns or (), most)
     if block.per_column and len(block.columns or ()) > 1:
         return f"each value of {columns}, every column by itself,"
-    return f"each combination of {columns}"
+    one = len(block.columns or ()) == 1
+    return f"each {'value' if one else 'combination'} of {columns}"
 
 
 def linked_words(linkage: Linkage) -> str:
@@ -455,11 +456,6 @@ def linked_words(linkage: Linkage) -> str:
         f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
         f"{number(linkage.records)})"
     )
-
-
-def _together(columns: Sequence[Any], limit: int) -> str:
-    what = "value" if len(columns) == 1 else "combination"
-    return f"{what} of {names(columns, limit)}"
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

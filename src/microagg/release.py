@@ -49,8 +49,7 @@ __all__ = ["Part", "Release"]
 
 # Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
 _RECORDS_FOR_ALTERNATIVES = 5_000
-_EASILY_BOUND = 50_000  # records times k (at least 10)
-_SECONDS_FOR_A_BOUND = 10.0
+_EASILY_BOUND = 15_000  # records times k (at least 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +179,6 @@ class Release:
             found.k,
             scale=found.scale,
             effort="balanced",
-            time_limit=_SECONDS_FOR_A_BOUND,
             progress=progress,
         )
         proved = replace(found, lower_bound=min(least, found.sse))

@@ -242,12 +242,13 @@ class Frame:
     def odd_numbers(self, name: Any) -> OddCells | None:
         """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
-        Such a column was probably meant as numbers. Codes, digits of one common length, were not.
+        Such a column was probably meant as numbers. Codes, several digits of one length, were not.
         """
         odd = self._odd_cells(name)
         if odd is not None and odd.row is None:
             head = _texts(self._series(name).head(1000))
-            if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
+            lengths = {len(text) for text in head}
+            if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
                 return None
         return odd
 
