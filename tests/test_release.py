@@ -160,7 +160,9 @@ def test_a_dropped_unit_is_counted_though_the_file_cannot_tell(tmp_path, frame):
     for label, unit in zip(release.partition.labels, COLUMNS["household"], strict=True):
         counts.setdefault(label, set()).add(unit)
     assert min(map(len, counts.values())) >= 4
-    found = release.write(tmp_path / "safe.csv")  # counted with the units that the file no longer has
+    found = release.write(
+        tmp_path / "safe.csv"
+    )  # counted with the units that the file no longer has
     assert found.unit == "household"
     assert found.smallest == min(map(len, counts.values()))
 
@@ -201,9 +203,7 @@ def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
     assert release.k == 3
     assert release.write(tmp_path / "safe.csv").holds
     assert [p.k for p in release.evidence.counted.parts] == [3, 6]
-    assert "each value of age (k = 3); each value of income (k = 6)" in (
-        release.evidence.promise
-    )
+    assert "each value of age (k = 3); each value of income (k = 6)" in (release.evidence.promise)
     assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
     with pytest.raises(AttributeError, match="several parts"):
         _ = release.partition
