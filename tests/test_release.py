@@ -203,7 +203,9 @@ def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
     assert release.k == 3
     assert release.write(tmp_path / "safe.csv").holds
     assert [p.k for p in release.evidence.counted.parts] == [3, 6]
-    assert "each value of age (k = 3); each value of income (k = 6)" in (release.evidence.promise)
+    assert "each value of age by at least 3; each value of income by at least 6" in (
+        release.evidence.promise
+    )
     assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
     with pytest.raises(AttributeError, match="several parts"):
         _ = release.partition
