@@ -138,7 +138,7 @@ def test_one_hundred_solvers():
     two = [two_unknown(seed, public, 13) for seed in range(100, 130)]
     for by_file, by_told, by_bands in one + two:
         assert by_told == by_bands
-        assert by_file == 1 or by_told > 1
+        assert by_file == 1 or by_told > max(1, by_file / 10)
     cut = sum(by_told < by_file for by_file, by_told, _ in one + two)
     control = [one_unknown(seed, three_digits, 79)[:2] for seed in range(100, 120)]
     alone = sum(by_told == 1 for _, by_told in control)
