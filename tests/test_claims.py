@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -154,23 +155,46 @@ def test_bounds_are_about_means_and_claimed_of_nothing_else():
     ids=["numbers", "one number", "pairs", "dates", "odd text"],
 )
 def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, several):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        rng.integers(0, 9, size=(12, 4)), columns=pd.Index(names, tupleize_cols=False)
-    )
+    values = np.random.default_rng(0).integers(0, 9, size=(12, 4))
+    frame = pd.DataFrame(values, columns=pd.Index(names, tupleize_cols=False))
     a, b, c, _ = frame.columns
-    each = [Block((a,), 3, method="mdav"), Block((b,), 3, method="mdav")]
-    plan = Plan(
-        blocks=tuple(each) if several else (Block((a, b), 3, method="mdav"),), renumber=(c,)
-    )
+    blocks = [Block((a,), 3, method="mdav"), Block((b,), 3, method="mdav")]
+    whole = [Block((a, b), 3, method="mdav")]
+    plan = Plan(blocks=tuple(blocks if several else whole), renumber=(c,))
     release = microagg.protect(frame, plan=plan)
     release.write(tmp_path / "out.parquet")
-    (tmp_path / "in.csv").write_text("a\n1\n")
-    for public in (False, True):
-        release.report(tmp_path / "r.html", public=public, source=tmp_path / "in.csv")
-        found = json.loads((tmp_path / "r.json").read_text())
-        assert len(found["columns"]["protected"]) == 2
-    release.report(tmp_path / "r.html", source=tmp_path / "in.csv")
-    repeat = json.loads((tmp_path / "r.json").read_text())["repeat"]
-    assert repeat["language"] == "Python"
-    assert "Block(" in repeat["command"] or "microagg.protect(frame" in repeat["command"]
+    evidence = replace(release.evidence, source={"path": "in.csv", "sha256": ""})
+    for public in (True, False):
+        model = release.report_model(evidence, public)
+        assert len(json.loads(json.dumps(model))["columns"]["protected"]) == 2
+    assert model["repeat"]["language"] == "Python"
+    assert model["repeat"]["command"].startswith(("microagg.protect(frame", "Plan("))
+
+
+def public(frame: pd.DataFrame, **settings) -> dict:
+    return microagg.protect(frame, method="mdav", **settings).report_model(public=True)
+
+
+def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_together(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
+    assert public(frame, k=3, columns=["a", "b"])["verdict"] == "green"
+    assert public(frame, k=1, columns=["a", "b"])["verdict"] == "amber"
+    each = public(frame, k=3, columns=["a", "b"], per_column=True)
+    assert each["verdict"] == "amber"
+    assert "every column by itself" in each["promise"]
+    assert "shared by 1 record or more" in each["counted"]
+    known = public(frame.assign(s=[*"xyz"] * 10), k=3, columns=["a", "b"])
+    assert known["verdict"] == "amber"
+    assert "together with the columns released as they are, " in known["counted"]
+    microagg.protect(frame, k=3, columns=["a", "b"]).report(tmp_path / "r.html", public=True)
+    assert 'class="verdict green"' in (tmp_path / "r.html").read_text()
+
+
+def test_groups_that_agree_in_a_confidential_column_are_warned_of():
+    with pytest.warns(microagg.DisclosureRiskWarning, match="agree in the confidential region"):
+        release = microagg.protect(
+            households(), k=2, columns=["a"], confidential=["region"], drop=["sex", "household"]
+        )
+    assert release.cautions == release.evidence.cautions
+    assert release.evidence_with(dominance=["a"]).cautions[:1] == release.cautions[:1]

@@ -27,6 +27,7 @@ from microagg.words import among_fewer, names, plural, share, unit_words
 
 __all__ = [
     "about_columns",
+    "about_dominance",
     "about_groups",
     "about_known",
     "about_plan",
@@ -228,11 +229,17 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
 
 
 def about_secrets(risk: Risk) -> list[Caution]:
-    """Groups whose records agree in a confidential column, and rules of dominance that are broken."""
+    """Groups whose records agree in a confidential column."""
     found = []
     if words := agreement_words(risk.diversity):
         columns = tuple(name for name, column in risk.diversity.items() if column.homogeneous)
         found.append(Caution("warning", columns, words, "Raise k, or protect such a column too."))
+    return found
+
+
+def about_dominance(risk: Risk) -> list[Caution]:
+    """Rules of dominance that are broken."""
+    found = []
     for name, rule in risk.dominance.items():
         if not rule.holds:
             found.append(

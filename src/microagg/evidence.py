@@ -38,7 +38,7 @@ from microagg.words import (
     unit_words,
 )
 
-__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words"]
+__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words", "promise_words"]
 
 Severity = Literal["note", "warning", "amber", "red"]
 Verdict = Literal["green", "amber", "red"]
@@ -208,12 +208,7 @@ class Evidence:
     @property
     def promise(self) -> str:
         """What is promised, and to whom."""
-        blocks, who = self.plan.blocks, unit_words(self.roles.unit)
-        if len(blocks) == 1:
-            what = _shared(blocks[0], 12)
-            return f"In the released file, {what} is shared by at least {self.k:,} {who}."
-        what = "; ".join(f"{_shared(b, 6)} by at least {b.k:,}" for b in blocks)
-        return f"In the released file, these are shared by {who}: {what}."
+        return promise_words(self.plan, self.roles)
 
     @property
     def verdict_words(self) -> str:
@@ -437,6 +432,16 @@ class Evidence:
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
+
+
+def promise_words(plan: Plan, roles: Roles) -> str:
+    """What a plan promises, and to whom."""
+    blocks, who = plan.blocks, unit_words(roles.unit)
+    if len(blocks) == 1:
+        what = _shared(blocks[0], 12)
+        return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
+    what = "; ".join(f"{_shared(b, 6)} by at least {b.k:,}" for b in blocks)
+    return f"In the released file, these are shared by {who}: {what}."
 
 
 def _shared(block: Block, most: int) -> str:

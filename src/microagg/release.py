@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg.cautions import (
     about_columns,
+    about_dominance,
     about_groups,
     about_known,
     about_plan,
@@ -121,7 +122,7 @@ class Release:
         found += about_columns(both, known, self._told_apart(roles.confidential), roles.unit)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
-        return found
+        return [*found, *about_secrets(self.risk)]
 
     @property
     def evidence(self) -> Evidence:
@@ -368,7 +369,7 @@ class Release:
             alone=risk,
             with_known=self.with_known,
             harms=self._harms,
-            cautions=[*self.cautions, *about_secrets(risk)],
+            cautions=[*self.cautions, *about_dominance(risk)],
             counted=self._written[-1] if self._written else None,
             _pair=self._pair,
         )

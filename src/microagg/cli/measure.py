@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.cautions import about_known, about_secrets
+from microagg.cautions import about_dominance, about_known, about_secrets
 from microagg.cli.protect import say_analyses, say_caution, say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
@@ -127,7 +127,7 @@ def measure_files(
         harms = rank(both, known, ask.k)
         for caution in about_known(ask.k, both, known, with_known.below_k, harms):
             say_caution(speaker, caution)
-    for caution in about_secrets(alone):
+    for caution in [*about_secrets(alone), *about_dominance(alone)]:
         say_caution(speaker, caution)
     gates = _gates(utility.information_loss, with_known.linkage.high, alone, accept, min_distinct)
     for words, passed in gates:
@@ -239,7 +239,13 @@ def verify_file(
             raise InputError(
                 "Give the promise by --promise, or by --k, --columns and --unit; not both."
             )
-        found = _promised(file, _read_promise(promise), csv)
+        plan = _read_promise(promise)
+        if plan.unit is not None and plan.unit in plan.drop:
+            speaker.warn(
+                f"The promise is about {unit_words(plan.unit)}, which the plan drops from the file: only "
+                "records can be counted in it."
+            )
+        found = _promised(file, plan, csv)
     for one in found:
         _say_count(speaker, file, one)
     least = min(found, key=lambda one: (one.holds, one.smallest))

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from microagg.evidence import Evidence
-from microagg.groups import Floats, group_sizes
-from microagg.measure.classes import classes, combine
+from microagg.evidence import Evidence, promise_words
+from microagg.groups import Floats, Labels, group_sizes
+from microagg.measure.classes import classes, combine, share_below
 from microagg.measure.known import known_columns
 from microagg.measure.pictured import bin_cuts, class_sizes, ends
 from microagg.plan import Accept, Plan, Roles
@@ -25,7 +25,7 @@ from microagg.report.bands import band
 from microagg.report.provenance import versions
 from microagg.tables.frames import Frame
 from microagg.tables.matrix import columns_matrix
-from microagg.words import few_digits, names
+from microagg.words import among_fewer, few_digits, names, plural, share
 
 __all__ = ["Bands", "public_model"]
 
@@ -74,6 +74,9 @@ def public_model(
     return {
         "kind": "public",
         "public": True,
+        "verdict": _verdict(plan, alone, with_known),
+        "promise": promise_words(plan, roles),
+        "counted": _counted(plan.k, roles, sizes, all_sizes),
         "records": len(released),
         "k": plan.k,
         "unit": None if roles.unit is None else str(roles.unit),
@@ -114,6 +117,27 @@ def public_model(
         },
         "versions": versions(),
     }
+
+
+def _verdict(plan: Plan, alone: Labels, with_known: Labels) -> str:
+    """Green only if every k of the plan holds for all protected columns together, and with known ones."""
+    k = max(block.k or 1 for block in plan.blocks)
+    return (
+        "green" if k > 1 and not (share_below(alone, k) or share_below(with_known, k)) else "amber"
+    )
+
+
+def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels) -> str:
+    """Say what was counted in the released table, in records."""
+    least = plural(int(alone.min()), "record")
+    words = f"each combination of all protected values is shared by {least} or more"
+    if not roles.known:
+        return words
+    rare = float(with_known[with_known < k].sum() / with_known.sum())
+    together = f"{words}; together with the columns released as they are,"
+    if not rare:
+        return f"{together} by {plural(int(with_known.min()), 'record')} or more"
+    return f"{together} {share(rare)} of the records are {among_fewer(k)}"
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
