@@ -100,7 +100,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         table, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
     )
     with clock.time("measure"):
-        if job.report is not None:
+        if job.report is not None and not job.public:  # no bound is shown in public
             hears.stage("bounding")
             release = _with_bound(release, hears)
         hears.stage("measuring")
