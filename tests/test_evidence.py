@@ -13,6 +13,7 @@ import microagg
 from microagg import InputError, Plan
 from microagg.evidence import Counted
 from microagg.plan import Block
+from microagg.words import percent
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -198,3 +199,16 @@ def test_groups_that_agree_in_a_confidential_column_are_warned_of():
         )
     assert release.cautions == release.evidence.cautions
     assert release.evidence_with(dominance=["a"]).cautions[:1] == release.cautions[:1]
+
+
+def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=[*"abc"])
+    release = microagg.protect(frame, k=4, columns=[*"abc"], method="mdav", max_loss=90)
+    model = release.report_model()
+    loss = release.utility.information_loss
+    assert loss > 10
+    assert loss != model["information_loss"]
+    card = percent(model["information_loss"])
+    assert model["words"]["loss"].startswith(f"{card} of the information")
+    assert model["thresholds"][0]["found"] == card

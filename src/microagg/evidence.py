@@ -170,7 +170,7 @@ class Evidence:
                 Threshold(
                     "information loss",
                     f"at most {accept.loss:g} %",
-                    percent(loss),
+                    _percent(loss),
                     loss <= accept.loss,
                 )
             )
@@ -235,8 +235,8 @@ class Evidence:
         by = self.utility.by_column
         worst = max(by, key=lambda name: by[name])
         return (
-            f"{percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
-            f"{names([worst])}, {percent(by[worst])}"
+            f"{_percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
+            f"{names([worst])}, {_percent(by[worst])}"
         )
 
     @property
@@ -287,9 +287,9 @@ class Evidence:
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
         if found.gap is not None:
-            least = percent(found.information_loss * (1 - found.gap))
+            least = _percent(found.information_loss * (1 - found.gap))
             return (
-                f"by at most {percent(100 * found.gap)}",
+                f"by at most {_percent(100 * found.gap)}",
                 f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
             )
         if merged:
@@ -412,6 +412,11 @@ class Evidence:
         least = max(self.k, 3)  # a mean of two and its interval can be solved for both
         found["analyses"] = [analysis.safe(least) for analysis in self.utility.analyses]
         return found
+
+
+def _percent(value: float) -> str:
+    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
+    return percent(few_digits(value, _DIGITS))
 
 
 def promise_words(plan: Plan, roles: Roles) -> str:
