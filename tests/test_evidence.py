@@ -212,3 +212,17 @@ def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():
     card = percent(model["information_loss"])
     assert model["words"]["loss"].startswith(f"{card} of the information")
     assert model["thresholds"][0]["found"] == card
+
+
+def test_every_threshold_that_is_missed_is_named():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 2)), columns=[*"ab"])
+    for limits, words in (
+        ({"max_loss": 0.1}, "The information loss is beyond"),
+        (
+            {"max_loss": 0.1, "max_linkage": 0.0},
+            "The information loss and the record linkage with what an attacker knows are beyond",
+        ),
+    ):
+        found = microagg.protect(frame, k=4, columns=["a", "b"], method="mdav", **limits).evidence
+        assert found.verdict == "red"
+        assert found.verdict_words == f"{words} what the plan accepts."

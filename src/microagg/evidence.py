@@ -39,7 +39,7 @@ from microagg.words import (
 
 __all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words", "promise_words"]
 
-Severity = Literal["note", "warning", "amber", "red"]
+Severity = Literal["note", "warning", "amber"]
 Verdict = Literal["green", "amber", "red"]
 
 # Digits of figures about originals: enough for a board, too few to solve for a record.
@@ -61,7 +61,7 @@ class Caution:
 
     severity: Severity
     """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
-    not hold against what an attacker may have. "red": a promise is broken, or a threshold missed."""
+    not hold against what an attacker may have."""
     columns: tuple[Any, ...]
     words: str
     """The fact, with figures."""
@@ -154,7 +154,7 @@ class Evidence:
         """Green only if k holds for the protected columns alone and with all that is known."""
         severities = {caution.severity for caution in self.cautions}
         broken = self.counted is not None and not self.counted.holds
-        if broken or "red" in severities or not all(t.passed for t in self.thresholds):
+        if broken or not all(t.passed for t in self.thresholds):
             return "red"
         holds = not (self.alone.below_k or self.with_known.below_k)
         return "green" if holds and "amber" not in severities else "amber"
@@ -178,7 +178,7 @@ class Evidence:
             linkage = self.with_known.linkage
             found.append(
                 Threshold(
-                    "record linkage, with what an attacker knows",
+                    "record linkage with what an attacker knows",
                     f"at most {share(accept.linkage)}",
                     share(linkage.share)
                     + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
@@ -208,9 +208,8 @@ class Evidence:
             missed = [t.what for t in self.thresholds if not t.passed]
             if self.counted is not None and not self.counted.holds:
                 return f"k = {k:,} does not hold in the written file."
-            if missed:
-                return f"The {' and the '.join(missed)} is beyond what the plan accepts."
-            return next(c.words for c in self.cautions if c.severity == "red")
+            are = "is" if len(missed) == 1 else "are"
+            return f"The {' and the '.join(missed)} {are} beyond what the plan accepts."
         if self.verdict == "green":
             also = ", also for an attacker who knows every column left as it is" if known else ""
             return f"k = {k:,} holds {where}{also}."

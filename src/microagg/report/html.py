@@ -22,7 +22,7 @@ __all__ = ["check_report_target", "notebook_view", "render", "report_texts", "wr
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_NAMES = 100  # in a line of text
-_WORST_FIRST = ("red", "amber", "warning", "note")
+_WORST_FIRST = ("amber", "warning", "note")
 
 
 def check_report_target(path: Path, *others: Path) -> None:
