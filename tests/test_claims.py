@@ -13,6 +13,7 @@ import microagg
 from microagg import InputError, Plan
 from microagg.evidence import Counted
 from microagg.plan import Block
+from microagg.words import percent
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -192,11 +193,36 @@ def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_toget
 
 
 def test_groups_that_agree_in_a_confidential_column_are_warned_of():
-    with pytest.warns(
-        microagg.DisclosureRiskWarning, match="agree in a confidential column: region"
-    ):
+    with pytest.warns(microagg.DisclosureRiskWarning, match="agree in a confidential column: region"):
         release = microagg.protect(
             households(), k=2, columns=["a"], confidential=["region"], drop=["sex", "household"]
         )
     assert release.cautions == release.evidence.cautions
     assert release.evidence_with(dominance=["a"]).cautions[:1] == release.cautions[:1]
+
+
+def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=[*"abc"])
+    release = microagg.protect(frame, k=4, columns=[*"abc"], method="mdav", max_loss=90)
+    model = release.report_model()
+    loss = release.utility.information_loss
+    assert loss > 10
+    assert loss != model["information_loss"]
+    card = percent(model["information_loss"])
+    assert model["words"]["loss"].startswith(f"{card} of the information")
+    assert model["thresholds"][0]["found"] == card
+
+
+def test_every_threshold_that_is_missed_is_named():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 2)), columns=[*"ab"])
+    for limits, words in (
+        ({"max_loss": 0.1}, "The information loss is beyond"),
+        (
+            {"max_loss": 0.1, "max_linkage": 0.0},
+            "The information loss and the record linkage with what an attacker knows are beyond",
+        ),
+    ):
+        found = microagg.protect(frame, k=4, columns=["a", "b"], method="mdav", **limits).evidence
+        assert found.verdict == "red"
+        assert found.verdict_words == f"{words} what the plan accepts."

@@ -40,7 +40,7 @@ from microagg.words import (
 
 __all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words", "promise_words"]
 
-Severity = Literal["note", "warning", "amber", "red"]
+Severity = Literal["note", "warning", "amber"]
 Verdict = Literal["green", "amber", "red"]
 
 # Digits of figures about originals: enough for a board, too few to solve for a record.
@@ -72,7 +72,7 @@ class Caution:
 
     severity: Severity
     """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
-    not hold against what an attacker may have. "red": a promise is broken, or a threshold missed."""
+    not hold against what an attacker may have."""
     columns: tuple[Any, ...]
     words: str
     """The fact, with figures."""
@@ -165,7 +165,7 @@ class Evidence:
         """Green only if k holds for the protected columns alone and with all that is known."""
         severities = {caution.severity for caution in self.cautions}
         broken = self.counted is not None and not self.counted.holds
-        if broken or "red" in severities or not all(t.passed for t in self.thresholds):
+        if broken or not all(t.passed for t in self.thresholds):
             return "red"
         holds = not (self.alone.below_k or self.with_known.below_k)
         return "green" if holds and "amber" not in severities else "amber"
@@ -181,7 +181,7 @@ class Evidence:
                 Threshold(
                     "information loss",
                     f"at most {accept.loss:g} %",
-                    percent(loss),
+                    _percent(loss),
                     loss <= accept.loss,
                 )
             )
@@ -189,7 +189,7 @@ class Evidence:
             linkage = self.with_known.linkage
             found.append(
                 Threshold(
-                    "record linkage, with what an attacker knows",
+                    "record linkage with what an attacker knows",
                     f"at most {share(accept.linkage)}",
                     share(linkage.share)
                     + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
@@ -219,10 +219,8 @@ class Evidence:
             missed = [t.what for t in self.thresholds if not t.passed]
             if self.counted is not None and not self.counted.holds:
                 return f"k = {k:,} does not hold in the written file."
-            if missed:
-                verb = "is" if len(missed) == 1 else "are"
-                return f"The {' and the '.join(missed)} {verb} beyond what the plan accepts."
-            return next(c.words for c in self.cautions if c.severity == "red")
+            are = "is" if len(missed) == 1 else "are"
+            return f"The {' and the '.join(missed)} {are} beyond what the plan accepts."
         if self.verdict == "green":
             also = ", also for an attacker who knows every column left as it is" if known else ""
             return f"k = {k:,} holds {where}{also}."
@@ -247,8 +245,8 @@ class Evidence:
         by = self.utility.by_column
         worst = max(by, key=lambda name: by[name])
         return (
-            f"{percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
-            f"{names([worst])}, {percent(by[worst])}"
+            f"{_percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
+            f"{names([worst])}, {_percent(by[worst])}"
         )
 
     @property
@@ -299,9 +297,9 @@ class Evidence:
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
         if found.gap is not None:
-            least = percent(found.information_loss * (1 - found.gap))
+            least = _percent(found.information_loss * (1 - found.gap))
             return (
-                f"by at most {percent(100 * found.gap)}",
+                f"by at most {_percent(100 * found.gap)}",
                 f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
             )
         if merged:
@@ -432,6 +430,11 @@ class Evidence:
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
+
+
+def _percent(value: float) -> str:
+    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
+    return percent(few_digits(value, _DIGITS))
 
 
 def promise_words(plan: Plan, roles: Roles) -> str:

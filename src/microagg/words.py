@@ -127,11 +127,11 @@ def among_fewer(k: int, unit: Any = None) -> str:
     >>> among_fewer(5)
     'among fewer than 5 that look alike'
     >>> among_fewer(5, "household")
-    'among records that look alike with fewer than 5 different values of household'
+    'among those of fewer than 5 different values of household that look alike'
     """
     if unit is None:
         return f"among fewer than {k:,} that look alike"
-    return f"among records that look alike with fewer than {k:,} {unit_words(unit)}"
+    return f"among those of fewer than {k:,} {unit_words(unit)} that look alike"
 
 
 def _is_plain(name: Any) -> bool:

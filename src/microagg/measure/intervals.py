@@ -1,8 +1,8 @@
 """Interval disclosure: whose true values lie near the protected ones, in every column.
 
 A record counts if in **all** columns its true value lies in a narrow interval around its protected
-value: so many percent of a standard deviation wide (SDID, Mateo-Sanz, Sebé & Domingo-Ferrer 2004)
-or so many percent of the records in rank.
+value: p percent of a standard deviation wide (SDID, Mateo-Sanz, Sebé & Domingo-Ferrer 2004)
+or p percent of the records in rank.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ __all__ = ["check_report_target", "notebook_view", "render", "report_texts", "wr
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
-_WORST_FIRST = ("red", "amber", "warning", "note")
+_WORST_FIRST = ("amber", "warning", "note")
 
 
 def check_report_target(path: Path, *others: Path) -> None:

@@ -36,9 +36,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "among": among_fewer(evidence.k, evidence.roles.unit),
             "parts": [evidence.part_words(part) for part in evidence.parts],
         },
-        "next": [
-            c.advice for c in evidence.cautions if c.severity in ("amber", "red") and c.advice
-        ],
+        "next": [c.advice for c in evidence.cautions if c.severity == "amber" and c.advice],
         "trade_off": TRADE_OFF,
         "plan_text": plan.to_toml() if in_words else None,
         "pictures": evidence.pictures(),
