@@ -161,7 +161,7 @@ def test_every_number_of_the_page_is_in_the_twin(frame, tmp_path):
             for inner in value:
                 gather(inner)
         elif isinstance(value, int | float):
-            for number in (value, 100 * value):
+            for number in (abs(value), 100 * abs(value)):
                 known.update(
                     {
                         f"{float(f'{number:.3g}'):,.0f}",
