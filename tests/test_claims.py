@@ -193,7 +193,9 @@ def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_toget
 
 
 def test_groups_that_agree_in_a_confidential_column_are_warned_of():
-    with pytest.warns(microagg.DisclosureRiskWarning, match="agree in the confidential region"):
+    with pytest.warns(
+        microagg.DisclosureRiskWarning, match="agree in a confidential column: region"
+    ):
         release = microagg.protect(
             households(), k=2, columns=["a"], confidential=["region"], drop=["sex", "household"]
         )

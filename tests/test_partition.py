@@ -29,7 +29,7 @@ GOOD = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
         ([1.0, None, 2.0], r"missing values; column 0 has 1"),
         (np.ma.array([1.0, 2.0, 3.0], mask=[0, 0, 1]), r"column 0 has 1, the first in row 3"),
         ([10**400, 1, 2], r"must be numbers"),
-        ([["1", "2"], ["3", "4"]], r"must be numbers; row 1 .* holds a value of type str_"),
+        ([["1", "2"], ["3", "4"]], r"must be numbers; row 1 .* holds a value of type str"),
         ([1.0, "x", 2.0], r"must be numbers; row \d"),
         (
             np.array([1, 2, "3"], dtype=object),

@@ -231,16 +231,9 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
 def about_secrets(risk: Risk) -> list[Caution]:
     """Groups whose records agree in a confidential column."""
     found = []
-    for name, column in risk.diversity.items():
-        if column.homogeneous:
-            found.append(
-                Caution(
-                    "warning",
-                    (name,),
-                    agreement_words(name, column),
-                    "Raise k, or protect that column too.",
-                )
-            )
+    if words := agreement_words(risk.diversity):
+        columns = tuple(name for name, column in risk.diversity.items() if column.homogeneous)
+        found.append(Caution("warning", columns, words, "Raise k, or protect such a column too."))
     return found
 
 

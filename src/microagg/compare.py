@@ -46,6 +46,8 @@ __all__ = ["BUDGET", "FAST", "Comparison", "compare", "prepare", "suggest", "try
 FAST = ("auto", "mdav", "mst", "kmeans-merge", "v-mdav")
 BUDGET = 60.0  # seconds
 
+_MOST_PUBLIC = 15  # choices in a public report: five methods with three k
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -148,8 +150,19 @@ class Comparison:
         command : the words to repeat it with; by default the call of :func:`compare`
         """
         targets = self._targets(max_loss, max_linkage)
+        if public:
+            check_public(len(self.cells))
         model = _public_model(self) if public else _model(self, targets, source, command)
         write_report(model, Path(path))
+
+
+def check_public(choices: int) -> None:
+    """Refuse a public report of many choices: each band cuts down what an unknown record may be."""
+    if choices > _MOST_PUBLIC:
+        raise InputError(
+            f"A public comparison tells of at most {_MOST_PUBLIC} choices, since each tells a little about "
+            f"the records; here are {choices}. Name fewer methods and k, and no target, which tries more."
+        )
 
 
 def compare(

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from microagg.groups import Labels
+from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage
@@ -44,6 +45,16 @@ Verdict = Literal["green", "amber", "red"]
 
 # Digits of figures about originals: enough for a board, too few to solve for a record.
 _DIGITS = 3
+# Digits alone do not do for what is small: a variance that changed by 0.00123 is known to five.
+_DECIMALS_BY_COLUMN = {
+    "by_column": 2,  # in percent
+    "il1s_by_column": 3,
+    "mean_deviation": 3,
+    "variance_deviation": 3,
+    "total_variation": 3,
+}
+# Mean and interval of a few whole numbers can be solved for each of them.
+_LEAST_IN_AN_ANALYSIS = 10
 _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 
 
@@ -203,7 +214,7 @@ class Evidence:
     def verdict_words(self) -> str:
         """The verdict in one sentence."""
         k, known = self.k, self.roles.known
-        where = "in the written file" if self.counted else "in the table in memory"
+        where = "in the written file" if self.counted else "in the table (not yet written)"
         if self.verdict == "red":
             missed = [t.what for t in self.thresholds if not t.passed]
             if self.counted is not None and not self.counted.holds:
@@ -408,10 +419,18 @@ class Evidence:
         return self.with_known.as_dict()
 
     def _utility(self) -> dict[str, Any]:
-        """All measures of loss; of the user's analyses, no group that is too small, nor one that follows."""
-        found = self.utility.as_dict()
-        least = max(self.k, 3)  # a mean of two and its interval can be solved for both
-        found["analyses"] = [analysis.safe(least) for analysis in self.utility.analyses]
+        """All measures of loss but those that give a record away.
+
+        Deviations of a column's quantiles stay out: with its variance and the file they give original
+        values, and three digits are enough for that where values are whole numbers. The user's analyses are
+        without groups that are too small, and without those from which these would follow.
+        """
+        found: dict[str, Any] = dict(self.utility.as_dict())
+        del found["quantile_deviations"]
+        for name, decimals in _DECIMALS_BY_COLUMN.items():
+            found[name] = {column: round(v, decimals) for column, v in found[name].items()}
+        least = max(self.k, _LEAST_IN_AN_ANALYSIS)
+        found["analyses"] = safe_together(self.utility.analyses, least)
         return found
 
 
@@ -435,7 +454,8 @@ def _shared(block: Block, most: int) -> str:
     columns = names(block.columns or (), most)
     if block.per_column and len(block.columns or ()) > 1:
         return f"each value of {columns}, every column by itself,"
-    return f"each combination of {columns}"
+    one = len(block.columns or ()) == 1
+    return f"each {'value' if one else 'combination'} of {columns}"
 
 
 def linked_words(linkage: Linkage) -> str:

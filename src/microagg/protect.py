@@ -290,7 +290,8 @@ def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Fl
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.round(released, decimals)
-    return np.where(np.isfinite(found), found, released)
+    # Adding 0 makes 0 of −0, which would tell that a mean is just below.
+    return np.where(np.isfinite(found), found + 0.0, released)
 
 
 class Clock:

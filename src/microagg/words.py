@@ -30,15 +30,17 @@ TRADE_OFF = (
 
 
 def percent(value: float | None) -> str:
-    """A percentage with two decimals, or one digit of what would show as nothing.
+    """A percentage with three digits but at most two decimals, or one digit of what would show as nothing.
 
-    >>> [percent(value) for value in (5.897, 0.0, 0.0004, None)]
-    ['5.90 %', '0 %', '0.0004 %', '–']
+    >>> [percent(value) for value in (53.14, 5.897, 100.0, 0.0, 0.0004, None)]
+    ['53.1 %', '5.90 %', '100 %', '0 %', '0.0004 %', '–']
     """
     if value is None:
         return "–"
     if value == 0:
         return "0 %"
+    if abs(value) >= 9.995:
+        return f"{value:.1f} %" if abs(value) < 99.95 else f"{value:,.0f} %"
     return f"{value:.2f} %" if abs(value) >= 0.01 else f"{value:.1g} %"
 
 

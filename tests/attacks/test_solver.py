@@ -117,13 +117,28 @@ def test_the_solver_finds_the_value_where_three_digits_are_told():
     assert sum(by_told <= 2 for _, by_told in left) >= 3
 
 
+def test_replaying_the_published_plan_over_candidates_finds_no_more():
+    """The plan in the public JSON is enough to run it again; of its output only the file speaks."""
+    plan = Plan.of(k=3, columns=["income"], aggregate="median", drop="age", random_state=4)
+    original = table(7)
+    published = json.loads(public(released(Case(plan, original))))["plan"]
+    replayed = Case(Plan.from_dict(published), original)
+    assert replayed.plan.seed == 0  # the seed is not told
+    row = member_that_does_not_show(replayed, "income")
+    value = original["income"][row].as_py()
+    grid = around(value, 0.5 * value, 25)
+    by_file, by_told, by_bands = consistent(replayed, [("income", row)], [grid], public)
+    assert by_file > 3
+    assert by_told == by_bands > 1
+
+
 @pytest.mark.long
 def test_one_hundred_solvers():
     one = [one_unknown(seed, public, 79) for seed in range(100, 170)]
     two = [two_unknown(seed, public, 13) for seed in range(100, 130)]
     for by_file, by_told, by_bands in one + two:
         assert by_told == by_bands
-        assert by_file == 1 or by_told > 1
+        assert by_file == 1 or by_told > max(1, by_file / 10)
     cut = sum(by_told < by_file for by_file, by_told, _ in one + two)
     control = [one_unknown(seed, three_digits, 79)[:2] for seed in range(100, 120)]
     alone = sum(by_told == 1 for _, by_told in control)
@@ -187,18 +202,29 @@ def outlier_range_by_bands(release: Release, k: int) -> tuple[float, float]:
     return tuple(middle + np.sqrt(s * (k - 1) / k) for s in sse)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_bands_tell_an_outlier_no_better_than_the_file(seed):
+@pytest.mark.parametrize("outlier", [6_000.0, 15_000.0, 60_000.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_bands_tell_an_outlier_no_better_than_the_file_or_a_twelfth(seed, outlier):
     rng = np.random.default_rng(seed)
     k = 3
-    income = np.append(rng.lognormal(7, 0.5, 199), 60_000.0)
-    release = released(
-        Case(Plan.of(k=k, columns=["income"], method="mdav"), pa.table({"income": income}))
-    )
+    income = np.append(rng.lognormal(7, 0.4, 999), outlier)
+    plan = Plan.of(k=k, columns=["income"], method="mdav")
+    release = released(Case(plan, pa.table({"income": income})))
     after = np.sort(release.data["income"].to_numpy())
-    by_file = (
-        k * after[-1] - (k - 1) * after[-k - 1]
-    )  # its fellows are about as large as the next group
-    error = abs(by_file / 60_000 - 1)
+    # Its fellows are about as large as the next group.
+    error = abs((k * after[-1] - (k - 1) * after[-k - 1]) / outlier - 1)
     low, high = outlier_range_by_bands(release, k)
-    assert (high - low) / 60_000 > 2 * error
+    # Where the file tells little, as of outliers that are not far out, a band tells a twelfth at best.
+    assert (high - low) / outlier > min(error, 1 / 12)
+
+
+def test_three_digits_of_the_loss_tell_an_outlier_better_than_the_file():
+    """The attack works where it can: what the public report once told gives a tenth of a percent."""
+    rng = np.random.default_rng(0)
+    income = np.append(rng.lognormal(7, 0.5, 199), 60_000.0)
+    plan = Plan.of(k=3, columns=["income"], method="mdav")
+    release = released(Case(plan, pa.table({"income": income})))
+    after = release.data["income"].to_numpy()
+    share = float(f"{release.utility.information_loss:.3g}") / 100
+    lost = share / (1 - share) * np.square(after - after.mean()).sum()
+    assert after.max() + np.sqrt(lost * 2 / 3) == pytest.approx(60_000, rel=0.002)

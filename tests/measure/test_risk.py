@@ -167,7 +167,7 @@ def test_a_group_that_agrees_is_told_without_its_value():
     frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "secret": ["x", "y", "SECRET", "SECRET"]})
     with pytest.warns(
         DisclosureRiskWarning,
-        match=r"In 1 group with 2 records all agree in the confidential secret",
+        match=r"confidential column: secret \(1 group with 2 records\)",
     ) as seen:
         r = microagg.risk(frame, frame, confidential=["secret"])
     assert "SECRET" not in str(seen[0].message)

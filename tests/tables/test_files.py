@@ -21,6 +21,9 @@ from microagg.tables.csv import CsvFormat
 from microagg.tables.files import FileFormat, kind_of, read_file, write_file
 from microagg.tables.layouts import ArrowLayout
 
+# What is left in a table beside the protected columns is warned of; here it is what is looked at.
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
 N = 6
 AGE = [30, 31, 34, 61, 65, 66]
 ZONED = dt.datetime(2024, 7, 1, 12, 30, tzinfo=dt.UTC)
@@ -245,7 +248,7 @@ def test_csv_to_csv_changes_the_protected_column_only(tmp_path):
     read = read_file(source, csv=CsvFormat(encoding="latin-1", decimal=","))
     table = read.to_the_letter(read.table, ["age"])
     microagg.protect(table, k=3, columns=["age"]).write(target, read.format)
-    means = ["31,666666666666668"] * 3 + ["64"] * 3
+    means = ["31,66667"] * 3 + ["64"] * 3
     expected = "zip;age;note;paid\r\n" + "".join(
         rows.format(i % 2, mean) for i, mean in enumerate(means)
     )

@@ -20,6 +20,9 @@ from microagg import InputError, TableError
 from microagg.tables.files import read_file
 from microagg.tables.frames import Frame, OddCells, is_frame
 
+# What is left in a table beside the protected columns is warned of; here it is what is looked at.
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
 AGE = [30, 61, 31, 66, 34, 65]
 MEANS = [95 / 3, 64.0] * 3
 ROUNDED = [32, 64] * 3
@@ -201,6 +204,7 @@ PANDAS_TYPES = {
     "uint64[pyarrow]": "double[pyarrow]",
     "float[pyarrow]": "float[pyarrow]",
     "double[pyarrow]": "double[pyarrow]",
+    pd.ArrowDtype(pa.decimal128(21, 2)): pd.ArrowDtype(pa.decimal128(21, 2)),
     "Sparse[int64]": "float64",
     "Sparse[float32]": "float32",
     "category": "float64",
@@ -274,7 +278,8 @@ def test_means_keep_the_width_of_floats_and_make_doubles_of_integers(make, kind,
 )
 def test_rounding_keeps_the_type_of_integers(make, kind):
     safe = protect(make(kind), round=True)
-    assert type_of(safe) == type_of(make(kind))
+    dense = "int64" if kind == "Sparse[int64]" else kind  # few of the values are zero by then
+    assert type_of(safe) == type_of(make(dense))
     assert Frame(safe).values("age").tolist() == ROUNDED
 
 

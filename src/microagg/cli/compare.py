@@ -7,7 +7,7 @@ from typing import Any
 
 from microagg.choices import Targets
 from microagg.cli.show import Speaker
-from microagg.compare import Comparison, prepare, try_prepared
+from microagg.compare import Comparison, check_public, prepare, try_prepared
 from microagg.errors import InputError, StopSearch
 from microagg.report.html import check_report_target
 from microagg.tables.files import CsvFormat, read_file
@@ -39,6 +39,12 @@ def compare_file(
     table = read_file(source, columns, form).table
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     trials = prepare(table, columns=columns, max_loss=max_loss, max_linkage=max_linkage, **settings)
+    if public:
+        if trials.targets.given:
+            raise InputError(
+                "A search for a target tries many k; a public comparison takes no target."
+            )
+        check_public(len(trials.methods) * len(trials.sizes))
     speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
     with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
 

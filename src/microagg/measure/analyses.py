@@ -12,18 +12,19 @@ J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from microagg.errors import InputError, listed, shown
-from microagg.groups import Floats
+from microagg.groups import Floats, Labels, group_sizes
+from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
 from microagg.tables.frames import Frame
 
-__all__ = ["Analysis", "Estimate", "analyse", "columns_of"]
+__all__ = ["Analysis", "Estimate", "analyse", "columns_of", "safe_together"]
 
 _LEVEL = 0.975
 
@@ -51,6 +52,10 @@ class Analysis:
     estimates: list[Estimate]
     left_out: int
     """Groups with fewer than two records, which have no interval."""
+    response: str = ""
+    """The column that is explained."""
+    _groups: Labels | None = field(default=None, repr=False, compare=False)
+    """Of means: the place of each original record's group among the estimates; −1: left out."""
 
     @property
     def overlap(self) -> float:
@@ -62,16 +67,19 @@ class Analysis:
         """Least overlap."""
         return float(min(estimate.overlap for estimate in self.estimates))
 
-    def safe(self, least: int) -> dict[str, Any]:
-        """Plain data without estimates of groups of fewer than ``least`` records.
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, complete: for whoever holds the originals."""
+        return {
+            "formula": self.formula,
+            "kind": self.kind,
+            "estimates": [asdict(estimate) for estimate in self.estimates],
+            "left_out": self.left_out,
+            "overlap": self.overlap,
+            "worst": self.worst,
+        }
 
-        Where one group is left out, the next smallest is left out with it: the mean of all records
-        would give the only one back by subtraction.
-        """
-        small = [e for e in self.estimates if e.records < least]
-        shown = [e for e in self.estimates if e.records >= least]
-        if self.kind == "means" and self.left_out + len(small) == 1 and shown:
-            shown.remove(min(shown, key=lambda e: e.records))
+    def _told(self, keep: Collection[int], least: int) -> dict[str, Any]:
+        shown = [estimate for i, estimate in enumerate(self.estimates) if i in keep]
         return {
             "formula": self.formula,
             "kind": self.kind,
@@ -79,8 +87,50 @@ class Analysis:
             "worst": min((e.overlap for e in shown), default=None),
             "left_out": self.left_out + len(self.estimates) - len(shown),
             "least": least,
-            "estimates": [dict(vars(e)) for e in shown],
+            "estimates": [asdict(estimate) for estimate in shown],
         }
+
+
+def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, Any]]:
+    """Plain data of analyses, from which nothing about fewer than ``least`` records follows.
+
+    Groups with fewer records are not told. Their total would follow from the mean of all records, so that
+    further groups are left out, the smallest first, until ``least`` records are in none that is told.
+    Means of one column by several others could be subtracted from each other: those that, together with
+    the ones told before, would set fewer than ``least`` records apart are not told.
+
+    >>> few = [Estimate(name, 1, 0.0, (0, 0), 0.0, (0, 0), 1.0) for name in "ab"]
+    >>> safe_together([Analysis("x by y", "means", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
+    2
+    """
+    found = []
+    apart: dict[str, Labels] = {}  # the sets of records that what was told of a column tells apart
+    for analysis in analyses:
+        groups = analysis._groups
+        if groups is None:
+            keep = {i for i, e in enumerate(analysis.estimates) if e.records >= least}
+        else:
+            keep = _tellable(analysis.estimates, groups, least)
+            told = np.where(np.isin(groups, list(keep)), groups, -1)
+            before = apart.get(analysis.response, np.zeros_like(told))
+            together = combine([before, told])
+            if group_sizes(together).min() < least:
+                keep = set()
+            else:
+                apart[analysis.response] = together
+        found.append(analysis._told(keep, least))
+    return found
+
+
+def _tellable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:
+    """Places of the groups to tell, such that none or at least ``least`` records are left over."""
+    sizes = np.bincount(groups[groups >= 0], minlength=len(estimates))
+    by_size = sorted(range(len(estimates)), key=lambda i: (sizes[i], i))
+    keep = [i for i in by_size if min(sizes[i], estimates[i].records) >= least]
+    left_over = len(groups) - int(sizes[keep].sum())
+    while keep and 0 < left_over < least:
+        left_over += int(sizes[keep.pop(0)])
+    return set(keep)
 
 
 Wanted = str | Sequence[Any]
@@ -137,11 +187,11 @@ def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
 
 def _means(before: Frame, after: Frame, response: Any, group: Any) -> Analysis:
     """Mean of a column in each group of another, with t intervals."""
-    tables = []
-    for frame in (before, after):
-        labels, levels = frame.levels(group)
-        tables.append(dict(zip(levels, _group_means(frame.values(response), labels), strict=True)))
-    first, second = tables
+    labels, levels = before.levels(group)
+    first = dict(zip(levels, _group_means(before.values(response), labels), strict=True))
+    later_labels, later_levels = after.levels(group)
+    later = _group_means(after.values(response), later_labels)
+    second = dict(zip(later_levels, later, strict=True))
     shared = [level for level in first if level in second]
     usable = [level for level in shared if min(first[level][0], second[level][0]) > 1]
     if not usable:
@@ -152,8 +202,15 @@ def _means(before: Frame, after: Frame, response: Any, group: Any) -> Analysis:
     estimates = [
         _estimate(_level_name(level), first[level], second[level], (0, 0)) for level in usable
     ]
-    formula = f"{_plain(response)} by {_plain(group)}"
-    return Analysis(formula, "means", estimates, len({*first, *second}) - len(usable))
+    place = {level: i for i, level in enumerate(usable)}
+    return Analysis(
+        formula=f"{_plain(response)} by {_plain(group)}",
+        kind="means",
+        estimates=estimates,
+        left_out=len({*first, *second}) - len(usable),
+        response=_plain(response),
+        _groups=np.array([place.get(level, -1) for level in levels])[labels],
+    )
 
 
 def _group_means(values: Floats, labels: Any) -> list[tuple[int, float, float]]:
@@ -176,7 +233,7 @@ def _regression(before: Frame, after: Frame, response: Any, others: list[Any]) -
         for name, first, second in zip(names, *tables, strict=True)
     ]
     formula = f"{_plain(response)} ~ {' + '.join(names[1:])}"
-    return Analysis(formula, "regression", estimates, 0)
+    return Analysis(formula, "regression", estimates, 0, _plain(response))
 
 
 def _fit(frame: Frame, response: Any, others: list[Any]) -> list[tuple[int, float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,9 @@ from microagg.measure.pairs import Pair, pair
 from microagg.settings import check_k
 from microagg.words import names, plural
 
-__all__ = ["Ask", "Risk", "risk"]
+__all__ = ["Ask", "Risk", "agreement_words", "risk"]
+
+_NAMED = 6  # columns that a sentence names
 
 
 @dataclass(frozen=True)
@@ -205,9 +207,8 @@ def risk(
         random_state=random_state,
     )
     found = risk_of(pair(original, protected, columns, leave_out=ask.confidential), ask)
-    for name, column in found.diversity.items():
-        if column.homogeneous:
-            warnings.warn(agreement_words(name, column), DisclosureRiskWarning, stacklevel=2)
+    if words := agreement_words(found.diversity):
+        warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
     return found
 
 
@@ -260,12 +261,23 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
     return found
 
 
-def agreement_words(name: Any, found: Diversity) -> str:
-    """Say that the records of some groups agree in a confidential column; no value is named."""
+def agreement_words(diversity: Mapping[Any, Diversity]) -> str:
+    """Say in which confidential columns the records of whole groups agree; empty if in none.
+
+    No value is named.
+    """
+    agreeing = {name: found for name, found in diversity.items() if found.homogeneous}
+    if not agreeing:
+        return ""
+    told = ", ".join(
+        f"{names([name])} ({plural(len(found.homogeneous), 'group')} with "
+        f"{plural(found.records_disclosed, 'record')})"
+        for name, found in list(agreeing.items())[:_NAMED]
+    )
+    more = f" and {len(agreeing) - _NAMED} more columns" if len(agreeing) > _NAMED else ""
     return (
-        f"In {plural(len(found.homogeneous), 'group')} with {plural(found.records_disclosed, 'record')} all "
-        f"agree in the confidential {names([name])}: whoever knows that a person is among them knows the "
-        "value."
+        f"In some groups all records agree in a confidential column: {told}{more}. Whoever knows that a "
+        "person is among them knows the value."
     )
 
 

@@ -155,10 +155,7 @@ class Utility:
             "quantile_deviations": quantiles,
             "total_variation": named(self.total_variation),
             "propensity": asdict(self.propensity),
-            "analyses": [
-                {**asdict(found), "overlap": found.overlap, "worst": found.worst}
-                for found in self.analyses
-            ],
+            "analyses": [found.as_dict() for found in self.analyses],
         }
 
 

@@ -22,6 +22,7 @@ __all__ = ["check_report_target", "notebook_view", "render", "report_texts", "wr
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_NAMES = 100  # in a line of text
+_MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
 _WORST_FIRST = ("amber", "warning", "note")
 
 
@@ -88,6 +89,7 @@ def _environment() -> Environment:
         breakable=_breakable,
         names=_names,
         text=_text,
+        brief=_brief,
         sentence=_sentence,
         decimals=_decimals,
         worst_first=_worst_first,
@@ -105,6 +107,13 @@ def _unbroken(put: Callable[[Any], str]) -> Callable[[Any], str]:
 def _text(text: str) -> str:
     """Words of the evidence; no line breaks between a number and its sign."""
     return re.sub(r"(?<=\d) (?=%)", _BLANK, words.visible(text))
+
+
+def _brief(text: str) -> str:
+    """Cut a text that names thousands of columns."""
+    return (
+        text if len(text) <= _MOST_SIGNS else text[:_MOST_SIGNS] + "…\nThe JSON file has all of it."
+    )
 
 
 def _sentence(text: str) -> str:

@@ -46,7 +46,7 @@ _STYLE: Any = {
     "axes.titlelocation": "left",
 }
 _LONGEST_NAME = 24
-_MARGINS = {"left": 0.16, "right": 0.96, "bottom": 0.13, "top": 0.96}  # of a distribution
+_MARGINS = {"left": 0.16, "right": 0.91, "bottom": 0.13, "top": 0.96}  # of a distribution
 
 
 # matplotlib's settings belong to the whole process: one picture at a time.
@@ -111,9 +111,9 @@ def _amount(value: float, _: int = 0) -> str:
     ['0', '250,000', '25 M', '−0.25', '1e+15']
     """
     size = abs(value)
-    if 1e7 <= size < 1e12:
+    if 1e6 <= size < 1e12:
         text = f"{value / 1e6:,.10g} M"
-    elif 1000 <= size < 1e7:
+    elif 1000 <= size < 1e6:
         text = f"{value:,.10g}"
     else:
         text = f"{value:.6g}"
@@ -167,7 +167,15 @@ def correlation(name: str, names: list[str], matrix: list[list[float]]) -> str:
     with _drawing(name, side, side) as (_, axes, out):
         axes.imshow(matrix, cmap="PuOr", vmin=-1, vmax=1)
         size = 8 if d <= 12 else max(3.0, 8 * 12 / d)
-        axes.set_xticks(range(d), _stand_ins(labels), rotation=90, fontsize=size)
+        axes.set_xticks(
+            range(d),
+            _stand_ins(labels),
+            fontsize=size,
+            rotation=90,
+            rotation_mode="anchor",
+            ha="right",
+            va="center",
+        )
         axes.set_yticks(range(d), _stand_ins(labels), fontsize=size)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.groups import Floats, Labels
-from microagg.tables.libraries import library_of, pandas_notes
+from microagg.tables.libraries import library_of, pandas_notes, plain_arrow
 
 __all__ = ["MISSING_WORDS", "Frame", "OddCells", "check_finite", "is_frame", "reads_as_number"]
 
@@ -186,12 +186,19 @@ class Frame:
         Numbers are in ascending order, other values by first appearance; missing is a value, None,
         and comes last.
         """
+        if self.is_integer(name):  # as doubles, long ids would be fewer than they are
+            values = plain_arrow(self.arrow_column(name)).to_pylist()
+            ascending = sorted({value for value in values if value is not None})
+            rank = {value: i for i, value in enumerate([*ascending, *([None] * (None in values))])}
+            return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
         if self.is_numeric(name):
             numbers = self._library.doubles(self._column(name))
             found, codes = np.unique(numbers, return_inverse=True)
             levels = [None if np.isnan(value) else value for value in found.tolist()]
             return codes.reshape(-1).astype(np.int64), levels
-        values = self._series(name).to_list()
+        series = self._series(name)
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        values = [None if null else value for value, null in pairs]  # NaN and NA of pandas too
         if any(isinstance(value, list | dict) for value in values):
             values = [None if value is None else repr(value) for value in values]
         number = {value: i for i, value in enumerate(dict.fromkeys(values))}
@@ -235,12 +242,13 @@ class Frame:
     def odd_numbers(self, name: Any) -> OddCells | None:
         """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
-        Such a column was probably meant as numbers. Codes, digits of one common length, were not.
+        Such a column was probably meant as numbers. Codes, several digits of one length, were not.
         """
         odd = self._odd_cells(name)
         if odd is not None and odd.row is None:
             head = _texts(self._series(name).head(1000))
-            if all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1:
+            lengths = {len(text) for text in head}
+            if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
                 return None
         return odd
 

@@ -1,0 +1,216 @@
+"""The board's report may land elsewhere: with the file it must not give original values back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import microagg
+from microagg.errors import InputError
+from microagg.plan import Plan
+from microagg.protect import protect_table
+from microagg.release import Release
+from microagg.tables.frames import Frame
+from microagg.words import few_digits
+
+
+def release_of(table: pa.Table, **settings: Any) -> Release:
+    return protect_table(Frame(table), Plan.of(**settings))
+
+
+def board(release: Release, **measures: Any) -> dict[str, Any]:
+    """What the board's JSON holds, as text and back: nothing but what is written counts."""
+    found: dict[str, Any] = json.loads(json.dumps(release.evidence_with(**measures).as_dict()))
+    return found
+
+
+# Quantiles: q = q' ± deviation·s, and s from the change of the variance.
+
+
+def whole_numbers(seed: int, n: int = 101) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns = {f"c{j}": rng.lognormal(5, 0.6, n).round().astype(np.int64) for j in range(8)}
+    return pa.table(columns)
+
+
+def quantiles_given_back(
+    utility: dict[str, Any], original: pa.Table, released: pa.Table
+) -> tuple[int, int]:
+    """Try to compute quantiles of the original from the file and the measures; count exact ones."""
+    hits = tries = 0
+    for name in original.column_names:
+        y = released[name].to_numpy()
+        s = y.std(ddof=1) / np.sqrt(1 + utility["variance_deviation"][name])
+        for q, deviation in utility.get("quantile_deviations", {}).get(name, {}).items():
+            truth = np.quantile(original[name].to_numpy(), float(q))
+            middle = np.quantile(y, float(q))
+            tries += 1
+            hits += any(abs(middle + sign * deviation * s - truth) < 0.5 for sign in (-1, 1))
+    return hits, tries
+
+
+def test_quantiles_of_the_original_do_not_come_back():
+    table = whole_numbers(0)
+    release = release_of(table, k=5, method="mdav", columns=table.column_names)
+    full = release.utility.as_dict()
+    assert quantiles_given_back(full, table, release.data) == (56, 56)  # the attack works
+    three, tries = quantiles_given_back(few_digits(full, 3), table, release.data)
+    assert three > tries / 4  # and three digits do not stop it
+    told = board(release)["utility"]
+    assert quantiles_given_back(told, table, release.data) == (0, 0)
+    assert "quantile_deviation" in told  # the mean over all of them stays
+
+
+@pytest.mark.parametrize("name", ["by_column", "variance_deviation", "il1s_by_column"])
+def test_small_changes_are_not_told_to_many_digits(name):
+    """One record of 200 differs from its group: digits of so small a loss would be its distance."""
+    values = np.repeat(np.arange(40) * 1000, 5)
+    values[7] += 3
+    release = release_of(pa.table({"a": values}), k=5, columns=["a"], method="mdav")
+    exact = release.utility.as_dict()[name]["a"]
+    assert exact != 0
+    assert board(release)["utility"][name]["a"] == 0
+
+
+def test_six_whole_numbers_are_not_determined_by_the_variance_and_the_file():
+    """Even of the smallest table several originals fit what is told of a column's spread."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        x = np.sort(rng.integers(0, 40, 6))
+        release = release_of(pa.table({"a": x}), k=3, columns=["a"], method="simple", digits=4)
+        told = board(release)
+        sums = [round(3 * v) for v in sorted(set(release.data["a"].to_pylist()))]
+        if len(sums) == 1:
+            continue
+        fit = 0
+        for one, other in itertools.product(triples(sums[0]), triples(sums[1])):
+            if max(one) > min(other):
+                continue
+            y = np.array([*one, *other], dtype=float)
+            after = np.repeat([sum(one) / 3, sum(other) / 3], 3)
+            change = np.round(float(f"{after.var() / y.var() - 1:.3g}"), 3) if y.var() else 0.0
+            il1s = np.abs(y - after).mean() / (np.sqrt(2) * y.std(ddof=1)) if y.var() else 0.0
+            fit += (
+                abs(change - told["utility"]["variance_deviation"]["a"]) < 1e-9
+                and abs(il1s - told["utility"]["il1s_by_column"]["a"]) < 0.0006
+            )
+        assert fit > 1
+
+
+def triples(total: int) -> list[tuple[int, int, int]]:
+    return [
+        (a, b, total - a - b)
+        for a in range(total // 3 + 1)
+        for b in range(a, (total - a) // 2 + 1)
+        if total - a - b <= 40
+    ]
+
+
+# Groups left out of an analysis
+
+
+def survey(seed: int, sizes: list[int]) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    group = np.repeat([f"g{i}" for i in range(len(sizes))], sizes)
+    n = len(group)
+    return pa.table(
+        {"income": rng.lognormal(8, 1, n).round(2), "age": rng.integers(18, 90, n), "group": group}
+    )
+
+
+def told_groups(table: pa.Table, *analyses: str, k: int = 5) -> list[dict[str, set[str]]]:
+    release = release_of(table, k=k, columns=["income", "age"], method="mdav")
+    found = board(release, analyses=analyses)["utility"]["analyses"]
+    return [{e["name"] for e in one["estimates"]} for one in found]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ([30, 20, 4, 15], {"g0", "g1"}),  # a second with the first
+        ([30, 20, 1, 15], {"g0", "g1"}),  # also if it has no interval
+        ([30, 20, 1, 1, 15], {"g0", "g1"}),  # two of one record are still two records
+        ([30, 20, 6, 7, 15], {"g0", "g1", "g4"}),
+        ([30, 20, 15], {"g0", "g1", "g2"}),
+        ([30, 4], set()),
+        ([4, 4, 4, 4], set()),
+    ],
+)
+def test_no_group_left_out_comes_back_by_subtraction(sizes, told):
+    table = survey(1, sizes)
+    assert told_groups(table, "income by group") == [told]
+    # What is left over is a mean of ten records or more, or nothing.
+    left = sum(size for i, size in enumerate(sizes) if f"g{i}" not in told)
+    assert left == 0 or left >= 10 or not told
+    assert told_groups(table, "income by group", "age by group") == [told, told]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_subtraction_itself(seed):
+    """Total minus the groups that are told: without the rule the single record is found."""
+    table = survey(seed, [30, 20, 1, 15])
+    income = table["income"].to_numpy()
+    release = release_of(table, k=5, columns=["income", "age"], method="mdav")
+    secret = income[50]
+    total = income.sum()
+
+    def rest(estimates: list[dict[str, Any]]) -> tuple[float, int]:
+        shown = sum(e["original"] * e["records"] for e in estimates)
+        return total - shown, len(income) - sum(e["records"] for e in estimates)
+
+    full = release.measure(analyses=["income by group"])[0].analyses[0].as_dict()["estimates"]
+    assert rest(full) == (pytest.approx(secret), 1)  # the attack works on what the owner sees
+    left, records = rest(
+        board(release, analyses=["income by group"])["utility"]["analyses"][0]["estimates"]
+    )
+    assert records >= 10
+    assert abs(left - secret) > 0.01 * secret
+
+
+def test_groupings_of_one_column_cannot_be_subtracted_from_each_other():
+    """Two groupings that differ in one record: the second one is not told."""
+    table = survey(2, [30, 20, 15])
+    other = table["group"].to_pylist()
+    other[0] = "g1"
+    nearly = table.append_column("nearly", pa.array(other))
+    release = release_of(nearly, k=5, columns=["income", "age"], method="mdav")
+    told = board(release, analyses=["income by group", "income by nearly", "age by nearly"])
+    first, second, third = told["utility"]["analyses"]
+    assert len(first["estimates"]) == 3
+    assert second["estimates"] == []
+    assert second["left_out"] == 3
+    assert len(third["estimates"]) == 3  # of another column nothing was told before
+
+
+def test_districts_do_not_come_back_from_their_region():
+    sizes = [12, 12, 3, 12, 12, 4]
+    table = survey(3, sizes)
+    region = np.repeat(["west", "west", "west", "east", "east", "east"], sizes)
+    table = table.append_column("region", pa.array(region))
+    release = release_of(table, k=3, columns=["income"], method="mdav")
+    told = board(release, analyses=["income by region", "income by group"])["utility"]["analyses"]
+    assert len(told[0]["estimates"]) == 2
+    assert told[1]["estimates"] == []
+
+
+def test_mean_and_interval_of_a_few_whole_numbers_are_not_told():
+    """Three ages follow from their mean and their interval, so that k = 3 is no limit here."""
+    assert told_groups(survey(4, [3, 30, 31]), "age by group", k=3) == [{"g2"}]
+
+
+def test_an_analysis_by_a_dropped_column_is_refused():
+    table = survey(5, [30, 30])
+    release = release_of(table, k=5, columns=["income"], drop="group")
+    with pytest.raises(InputError, match="'group' is dropped or renumbered"):
+        release.evidence_with(analyses=["income by group"])
+
+
+def test_the_owner_still_sees_everything():
+    table = survey(6, [30, 20, 4])
+    found = microagg.utility(table, table, ["income"], analyses=["income by group"])
+    assert len(found.as_dict()["analyses"][0]["estimates"]) == 3

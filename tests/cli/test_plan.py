@@ -1,0 +1,165 @@
+"""microagg plan, and protect by a plan: what is written down is what is done; flags override it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pytest
+
+import microagg
+from command import here, said
+from microagg import Plan
+
+
+@pytest.fixture
+def survey(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "id": [f"{i:05d}" for i in range(60)],
+            "income": rng.lognormal(8, 1, 60).round(2),
+            "age": rng.integers(18, 90, 60),
+            "region": rng.choice(["north", "south"], 60),
+        }
+    )
+    path = tmp_path / "survey.csv"
+    pacsv.write_csv(table, path)
+    return path
+
+
+def test_a_plan_goes_to_stdout_with_a_reason_for_each_column(survey):
+    done = here("plan", survey, "--k", 7)
+    assert done.returncode == 0, done.stderr
+    plan = Plan.from_toml_text(done.stdout)
+    assert plan == Plan.of(k=7, columns=["income", "age"])
+    lines = done.stdout.splitlines()
+    (income,) = (line for line in lines if '"income"' in line)
+    assert "# A quantity: numbers with decimals, 60 distinct in 60 records." in income
+    known = lines[lines.index("# Left as they are, and taken as known to an attacker:") + 1 :]
+    assert [line.split(":")[0] for line in known] == ["#   id", "#   region"]
+    assert "drop or renumber it" in known[0]
+    values = survey.read_text().splitlines()[1].replace('"', "").split(",")
+    assert not any(value in done.stdout for value in values[:2])  # a plan holds no data
+
+
+def test_a_plan_says_k_though_none_was_given(survey):
+    assert Plan.from_toml_text(here("plan", survey).stdout).k == 5
+
+
+def test_flags_settle_what_is_known(survey):
+    done = here(
+        *("plan", survey, "--k", 3, "--drop", "id", "--confidential", "age"),
+        *("--method", "mdav", "--max-loss", 20, "--seed", 4),
+    )
+    plan = Plan.from_toml_text(done.stdout)
+    assert plan.blocks[0].columns == ("income",)  # age has another role now
+    assert (plan.drop, plan.confidential) == (("id",), ("age",))
+    assert (plan.blocks[0].method, plan.accept.loss, plan.seed) == ("mdav", 20, 4)
+
+
+def test_named_columns_are_kept(survey):
+    plan = Plan.from_toml_text(here("plan", survey, "-c", "age", "-k", 4).stdout)
+    assert plan == Plan.of(k=4, columns=["age"])
+
+
+def test_a_plan_as_json(survey):
+    done = here("plan", survey, "--k", 3, "--json")
+    given = json.loads(done.stdout)
+    assert Plan.from_dict(given["plan"]) == Plan.of(k=3, columns=["income", "age"])
+    assert set(given["notes"]) == {"id", "income", "age", "region"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--drop", "idd"], "There is no column 'idd'"),
+        (["--drop", "idd"], "Did you mean 'id'?"),
+        (["--method", "mdaw"], "method='mdaw' is not known"),
+        (["--plan", "absent.toml"], "Cannot read the plan"),
+    ],
+)
+def test_a_plan_that_cannot_be(survey, arguments, message):
+    done = here("plan", survey, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in said(done)
+
+
+def test_protect_does_what_the_plan_says(survey, tmp_path):
+    plan, out = tmp_path / "plan.toml", tmp_path / "safe.csv"
+    plan.write_text(here("plan", survey, "--k", 4, "--drop", "id", "-m", "mdav").stdout)
+    done = here("protect", survey, out, "--plan", plan, "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    given = json.loads(done.stdout)
+    assert Plan.from_dict(given["plan"]) == Plan.from_toml(plan)
+    assert given["columns"]["dropped"] == ["id"]
+    assert given["drafted"] is None  # nobody had to guess
+    by_flags = tmp_path / "flags.csv"
+    here("protect", survey, by_flags, "-k", 4, "-c", "income,age", "--drop", "id", "-m", "mdav")
+    assert out.read_bytes() == by_flags.read_bytes()
+
+
+def test_flags_override_the_plan(survey, tmp_path):
+    plan, out = tmp_path / "plan.toml", tmp_path / "safe.csv"
+    plan.write_text(Plan.of(k=4, columns=["income", "age"], method="mdav", drop=["id"]).to_toml())
+    done = here(
+        *("protect", survey, out, "--plan", plan, "-k", 6, "--drop", "region", "--json", "-q"),
+    )
+    given = json.loads(done.stdout)
+    assert Plan.from_dict(given["plan"]) == Plan.from_toml(plan).override(k=6, drop=["region"])
+    assert given["verified"]["smallest"] >= 6
+    assert pacsv.read_csv(out).column_names == ["id", "income", "age"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k = 5", "A plan begins with the version of its format"),
+        ("microagg = 1\ncolums = []", "did you mean columns?"),
+        ("microagg = 1\n[[block]]\nk = 0\ncolumns = ['age']", "whole number of at least 1"),
+        ("microagg = 1\n[[block]]\ncolumns = ['age']", "k, the least number"),
+        ("microagg = 1\n[[block]]\nk = 3\ncolumns = ['wage']", "There is no column 'wage'"),
+        ("microagg = [", "not a TOML file"),
+    ],
+)
+def test_a_wrong_plan_is_refused(survey, tmp_path, text, message):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(text)
+    done = here("protect", survey, tmp_path / "safe.csv", "--plan", plan)
+    assert done.returncode == 2
+    assert message in said(done)
+    assert not (tmp_path / "safe.csv").exists()
+
+
+def test_the_command_that_a_plan_writes_down_makes_the_same_file(survey, tmp_path):
+    given = microagg.protect(
+        pacsv.read_csv(survey),
+        k=4,
+        columns=["income", "age"],
+        method="v-mdav",
+        gamma=0.5,
+        drop=["id", "region"],
+        digits=2,
+        aggregate="median",
+    )
+    words = given.plan.as_command(str(survey), str(tmp_path / "a.csv"))
+    assert here(*words[1:]).returncode == 0
+    given.write(tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_the_report_holds_the_plan_and_the_command(survey, tmp_path):
+    out, report = tmp_path / "safe.csv", tmp_path / "report.html"
+    here("protect", survey, out, "-k", 5, "-c", "age", "--drop", "id", "--report", report, "-q")
+    twin = json.loads((tmp_path / "report.json").read_text())
+    assert Plan.from_dict(twin["plan"]) == Plan.of(k=5, columns=["age"], drop=["id"])
+    assert tomllib.loads(twin["plan_text"]) == twin["plan"]
+    first = out.read_bytes()
+    words = twin["repeat"]["words"]
+    assert words[:4] == ["microagg", "protect", str(survey), str(out)]
+    out.unlink()
+    assert here(*words[1:]).returncode == 0
+    assert out.read_bytes() == first

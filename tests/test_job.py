@@ -1,0 +1,307 @@
+"""A job: from file to file; what it says on the way, and that nothing half is left."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import microagg
+from microagg import InputError, Plan, StopSearch, TableError
+from microagg.job import Job, Observer, run
+from microagg.tables.atomic import sha256
+
+N = 60
+RNG = np.random.default_rng(2)
+ROWS = [
+    [
+        f"{i:05d}",
+        f"h{i // 3}",
+        f"{RNG.lognormal(8, 1):.2f}",
+        str(RNG.integers(18, 90)),
+        f"{i % 4}.50",
+    ]
+    for i in range(N)
+]
+HEADER = ["id", "household", "income", "age", "paid"]
+PLAN = Plan.of(k=3, columns=["income", "age"], method="mdav")
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADER, *ROWS])
+    return path
+
+
+def read(path):
+    with Path(path).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+class Diary(Observer):
+    """Notes all that it hears."""
+
+    def __init__(self):
+        self.stages, self.done, self.cautions, self.words = [], [], [], []
+
+    def stage(self, name, words=""):
+        self.stages.append(name)
+        self.words.append(words)
+
+    def progress(self, stage, done, total):
+        self.done.append((stage, int(done), total))
+
+    def caution(self, caution):
+        self.cautions.append(caution)
+
+
+def test_from_file_to_file(source, tmp_path):
+    target, report = tmp_path / "safe.csv", tmp_path / "report.html"
+    before = source.read_bytes()
+    outcome = run(Job(source, target, PLAN, report=report))
+    assert source.read_bytes() == before
+    assert outcome.files == [target, report, tmp_path / "report.json"]
+    assert names(tmp_path) == ["in.csv", "report.html", "report.json", "safe.csv"]
+    assert microagg.verify(target, 3, ["income", "age"]).holds
+    evidence = outcome.evidence
+    assert evidence.counted.sha256 == sha256(target)
+    assert evidence.source == {"path": str(source), "sha256": sha256(source)}
+    assert evidence.verdict == "amber"
+    twin = json.loads((tmp_path / "report.json").read_text())
+    assert twin["verdict"] == "amber"
+    assert twin["verified"]["sha256"] == sha256(target)
+    assert twin["files"]["input"]["sha256"] == sha256(source)
+    assert outcome.guesses is None
+    assert set(outcome.seconds) >= {"read", "check", "partition", "measure", "write", "report"}
+
+
+def test_the_library_does_the_same(source, tmp_path):
+    run(Job(source, tmp_path / "safe.csv", PLAN))
+    table = pa.table({"income": [float(r[2]) for r in ROWS], "age": [int(r[3]) for r in ROWS]})
+    release = microagg.protect(table, plan=PLAN)
+    written = read(tmp_path / "safe.csv")[1:]
+    assert [float(row[2]) for row in written] == release.data["income"].to_pylist()
+
+
+def test_without_named_columns_the_draft_is_told(source, tmp_path):
+    outcome = run(Job(source, tmp_path / "safe.csv", PLAN.override(columns=None)))
+    assert outcome.guesses["income"].role == "protect"
+    assert outcome.guesses["id"].role == "known"
+    assert "income" in outcome.evidence.roles.protected
+    assert outcome.evidence.plan.blocks[0].columns == tuple(outcome.evidence.roles.protected)
+
+
+def test_an_observer_hears_stages_progress_and_cautions(source, tmp_path):
+    diary = Diary()
+    job = Job(source, tmp_path / "safe.csv", PLAN, report=tmp_path / "r.html")
+    outcome = run(job, diary)
+    assert diary.stages == ["reading", "grouping", "bounding", "measuring", "writing", "reporting"]
+    assert diary.words[1] == "60 records, 5 columns"
+    assert diary.cautions == list(outcome.evidence.cautions)
+    assert any("id" in caution.columns for caution in diary.cautions)
+    assert diary.done[-1][2] == N
+    assert {stage for stage, *_ in diary.done} <= {"grouping", "bounding"}
+    assert all(done <= total for _, done, total in diary.done)
+    diary = Diary()
+    run(Job(source, tmp_path / "safe.csv", PLAN), diary)
+    assert diary.stages == ["reading", "grouping", "measuring", "writing"]
+
+
+def test_who_does_not_wait_for_the_proof_has_the_groups(source, tmp_path):
+    class Impatient(Observer):
+        def progress(self, stage, done, total):
+            if stage == "bounding":
+                raise StopSearch
+
+    outcome = run(Job(source, tmp_path / "safe.csv", PLAN, report=tmp_path / "r.html"), Impatient())
+    assert outcome.evidence.counted.holds
+    assert names(tmp_path) == ["in.csv", "r.html", "r.json", "safe.csv"]
+
+
+def test_a_job_warns_of_nothing_by_itself(source, tmp_path, recwarn):
+    outcome = run(Job(source, tmp_path / "safe.csv", PLAN))
+    assert len(outcome.evidence.cautions) > 1
+    assert len(recwarn) == 0
+
+
+def test_two_jobs_in_two_threads_do_not_mix(tmp_path):
+    """Each has cautions of its own, and hears no others."""
+    diaries, failures = {}, []
+
+    def work(number):
+        try:
+            path = tmp_path / f"in{number}.csv"
+            rows = [[f"{i}x{number}", f"{i * (number + 3) % 97}.5"] for i in range(N)]
+            with path.open("w", newline="") as file:
+                csv.writer(file).writerows([[f"id{number}", f"pay{number}"], *rows])
+            plan = Plan.of(k=3, columns=[f"pay{number}"], method="mdav")
+            for _ in range(5):
+                diary = Diary()
+                outcome = run(Job(path, tmp_path / f"out{number}.csv", plan), diary)
+                assert outcome.evidence.counted.holds
+                assert outcome.evidence.roles.known == [f"id{number}"]
+                diaries.setdefault(number, []).append(diary)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for number in range(2):
+        for diary in diaries[number]:
+            named = {name for caution in diary.cautions for name in caution.columns}
+            assert named == {f"id{number}"}
+            words = " ".join(caution.sentence for caution in diary.cautions)
+            assert f"id{1 - number}" not in words
+
+
+# Nothing half
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_report_that_cannot_be_made_leaves_no_table(source, tmp_path, monkeypatch, old):
+    target = tmp_path / "safe.csv"
+    if old:
+        target.write_text(old)
+    before = names(tmp_path)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("microagg.job.report_texts", fail)
+    with pytest.raises(TableError, match=r"No space left.*Nothing was released"):
+        run(Job(source, target, PLAN, report=tmp_path / "report.html"))
+    assert names(tmp_path) == before
+    assert old is None or target.read_text() == old
+
+
+def test_an_interrupt_while_the_report_is_made_leaves_nothing(source, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("microagg.job.report_texts", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(Job(source, tmp_path / "safe.csv", PLAN, report=tmp_path / "report.html"))
+    assert names(tmp_path) == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"target": "safe.xlsx"}, "has none that is known"),
+        ({"target": "no/safe.csv"}, "there is no folder"),
+        ({"report": "report.pdf"}, "does not end in .html"),
+        ({"report": "no/report.html"}, "there is no folder"),
+        ({"target": "r.csv", "public": True}, "say where to write it with --report"),
+        ({"plan": Plan.of(columns=["income"])}, "k, the least number"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_read(tmp_path, monkeypatch, job, message):
+    monkeypatch.setattr("microagg.job.read_file", None)
+    settings = {"target": "safe.csv", "plan": PLAN, "report": None, **job}
+    for key in ("target", "report"):
+        if settings[key] is not None:
+            settings[key] = tmp_path / settings[key]
+    with pytest.raises((InputError, TableError), match=message):
+        run(Job(tmp_path / "absent.csv", **settings))
+    assert names(tmp_path) == []
+
+
+def test_a_report_may_not_replace_a_file_of_the_run(source, tmp_path):
+    twin = tmp_path / "safe.json"
+    twin.write_text("{}")
+    link = tmp_path / "out.csv"
+    link.symlink_to(twin)
+    with pytest.raises(InputError, match="a file of this very run"):
+        run(Job(source, link, PLAN, report=tmp_path / "safe.html"))
+    assert twin.read_text() == "{}"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_output_may_be_the_input_and_its_hash_is_told(source, tmp_path, ending):
+    path = source
+    if ending == "parquet":
+        path = tmp_path / "in.parquet"
+        rows = {name: [row[j] for row in ROWS] for j, name in enumerate(HEADER)}
+        rows |= {"income": [float(r[2]) for r in ROWS], "age": [int(r[3]) for r in ROWS]}
+        pq.write_table(pa.table(rows), path)
+    before = sha256(path)
+    outcome = run(Job(path, path, PLAN, report=tmp_path / "report.html"))
+    twin = json.loads((tmp_path / "report.json").read_text())
+    assert sha256(path) != before
+    for files in (twin["files"], outcome.evidence.as_dict()["files"]):
+        assert files["input"]["sha256"] == before
+        assert files["output"]["sha256"] == sha256(path)
+    assert microagg.verify(path, 3, ["income", "age"]).holds
+
+
+# To the letter
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_untouched_columns_of_a_csv_file_come_out_to_the_letter(source, tmp_path, shuffle):
+    plan = PLAN.override(drop=["id"], renumber=["household"], shuffle=shuffle)
+    run(Job(source, tmp_path / "safe.csv", plan))
+    header, *rows = read(tmp_path / "safe.csv")
+    assert header == ["household", "income", "age", "paid"]
+    assert {row[3] for row in rows} == {"0.50", "1.50", "2.50", "3.50"}  # not 0.5
+    assert sorted(row[3] for row in rows) == sorted(row[4] for row in ROWS)
+    in_order = [row[3] for row in rows] == [row[4] for row in ROWS]
+    assert in_order is not shuffle
+    # Whoever was in one household still is, under another name, whatever the order of the rows.
+    sizes = {}
+    for row in rows:
+        sizes[row[0]] = sizes.get(row[0], 0) + 1
+    assert sorted(sizes, key=int) == [str(i) for i in range(1, N // 3 + 1)]
+    assert set(sizes.values()) == {3}
+
+
+def test_rows_stay_together_when_shuffled(source, tmp_path):
+    plan = PLAN.override(shuffle=True)
+    run(Job(source, tmp_path / "safe.csv", plan))
+    run(Job(source, tmp_path / "plain.csv", PLAN))
+    shuffled, plain = read(tmp_path / "safe.csv")[1:], read(tmp_path / "plain.csv")[1:]
+    assert shuffled != plain
+    assert sorted(shuffled) == sorted(plain)
+
+
+def test_units_are_counted_in_the_written_file(source, tmp_path):
+    plan = PLAN.override(unit="household", renumber=["household"], drop=["id"], k=4)
+    outcome = run(Job(source, tmp_path / "safe.csv", plan))
+    (found,) = outcome.evidence.counted.parts
+    assert (found.unit, found.holds) == ("household", True)
+    groups = {}
+    for row in read(tmp_path / "safe.csv")[1:]:
+        groups.setdefault((row[1], row[2]), set()).add(row[0])
+    assert min(map(len, groups.values())) == found.smallest >= 4
+
+
+def test_a_confidential_number_of_a_csv_file_is_a_number(tmp_path):
+    path = tmp_path / "in.csv"
+    rows = "".join(f"{i * 7 % 60}.5,{'' if i == 3 else i * 11 % 60}\n" for i in range(60))
+    path.write_text("pay,cost\n" + rows)
+    plan = Plan.of(k=3, columns=["pay"], confidential=["cost"], method="mdav")
+    outcome = run(Job(path, tmp_path / "safe.csv", plan))
+    typed = pa.table(
+        {
+            "pay": [i * 7 % 60 + 0.5 for i in range(60)],
+            "cost": [None if i == 3 else i * 11 % 60 for i in range(60)],
+        }
+    )
+    expected = microagg.protect(typed, plan=plan).risk.diversity["cost"]
+    assert outcome.evidence.alone.diversity["cost"].t == expected.t < 0.9
