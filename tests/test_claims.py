@@ -184,7 +184,7 @@ def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_toget
     each = public(frame, k=3, columns=["a", "b"], per_column=True)
     assert each["verdict"] == "amber"
     assert "every column by itself" in each["promise"]
-    assert "shared by 1 record or more" in each["counted"]
+    assert "some are shared by 1 record only" in each["counted"]
     known = public(frame.assign(s=[*"xyz"] * 10), k=3, columns=["a", "b"])
     assert known["verdict"] == "amber"
     assert "together with the columns released as they are, " in known["counted"]

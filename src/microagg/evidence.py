@@ -287,7 +287,9 @@ class Evidence:
         used = find(found.method).guarantee_for(len(part.columns))
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
         if block.released != "mean":
-            return "not known", f"Groups release their {block.released}; proofs are about means."
+            return "not known", (
+                f"Groups release their {block.released}, and proofs are about means: others may lose less."
+            )
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
         )

@@ -131,6 +131,8 @@ def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels) -> str:
     """Say what was counted in the released table, in records."""
     least = plural(int(alone.min()), "record")
     words = f"each combination of all protected values is shared by {least} or more"
+    if alone.min() < k:
+        words = f"combinations of columns need not be: some are shared by {least} only"
     if not roles.known:
         return words
     rare = float(with_known[with_known < k].sum() / with_known.sum())
