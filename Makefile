@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test lint types bench papers clean
+.PHONY: demo test test-all lint types bench papers clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,10 @@ demo: $(VENV)/installed
 
 test: lint types
 	$(PY) -m pytest --numprocesses auto
+
+# Also the sweeps of which make test runs a sample.
+test-all: lint types
+	$(PY) -m pytest --numprocesses auto -m "long or not long"
 
 lint: $(VENV)/installed
 	$(PY) -m ruff check .
