@@ -260,7 +260,8 @@ class Evidence:
         """What an attacker gains from the protected columns."""
         return (
             f"who knows a person's true values in the protected columns finds the right record for "
-            f"{linked_words(self.alone.linkage)} of the people; a blind guess, {share(self.alone.blind_guess)}"
+            f"{linked_words(self.alone.linkage)} of the people; a blind guess, "
+            f"{share(self.alone.blind_guess)}"
         )
 
     @property
