@@ -36,7 +36,11 @@ def test_demo_prints_what_the_readme_shows(tmp_path):
         text=True,
         check=True,
     )
-    assert done.stderr.splitlines()[1:] == promised.group(1).splitlines()
+    printed, shown = "\n".join(done.stderr.splitlines()[1:]) + "\n", promised.group(1)
+    # How far the proof comes in ten seconds depends on the machine.
+    proof = re.compile(r"could do better by at most .*")
+    assert proof.search(shown)
+    assert proof.sub("proof", printed) == proof.sub("proof", shown)
 
 
 def test_every_command_line_in_the_readme_is_one_that_exists():
