@@ -426,6 +426,6 @@ def test_the_public_files_of_tables_within_the_same_bands_are_equal_byte_for_byt
 def test_a_public_report_of_many_choices_is_refused(tmp_path):
     rng = np.random.default_rng(0)
     found = microagg.compare(rng.normal(size=(60, 2)), k=range(2, 18), methods=["mdav"])
-    with pytest.raises(InputError, match="at most 15 choices.* here are 16"):
+    with pytest.raises(InputError, match=r"at most 15 choices.* here are 16"):
         found.report(tmp_path / "p.html", public=True)
     assert not list(tmp_path.iterdir())
