@@ -88,7 +88,7 @@ def test_first_screen_and_twin(frame, tmp_path):
     for words in (
         "Protected by microaggregation, k = 5",
         "each combination of income, age is shared by at least 5 records",
-        "Red. The record linkage, with what an attacker knows is beyond what the plan accepts.",
+        "Red. The record linkage with what an attacker knows is beyond what the plan accepts.",
         "Read back and counted: 120 records, 24 combinations",
         "information loss at most 50 %",
         "What to do next",
@@ -324,7 +324,7 @@ def test_public_counts_what_everybody_can_count_in_the_file(frame, tmp_path):
         assert twin["classes"][part]["unique"] == pytest.approx((sizes == 1).sum() / 120, rel=5e-3)
     drawn = twin["pictures"]["class_sizes"]
     assert sum(row["classes"] for row in drawn) == twin["classes"]["alone"]["classes"]
-    assert "combinations of columns need not be" in page
+    assert "Combinations of columns need not be" in page
 
 
 @pytest.mark.parametrize("seed", range(6))
