@@ -242,12 +242,7 @@ class Evidence:
     @property
     def loss_words(self) -> str:
         """What was lost."""
-        by = self.utility.by_column
-        worst = max(by, key=lambda name: by[name])
-        return (
-            f"{_percent(self.utility.information_loss)} of the information (100·SSE/SST); most in "
-            f"{names([worst])}, {_percent(by[worst])}"
-        )
+        return loss_words(self.utility)
 
     @property
     def hidden_words(self) -> str:
@@ -263,11 +258,7 @@ class Evidence:
     @property
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
-        return (
-            "an attacker who knows a person's true values in the protected columns finds the right "
-            f"record for {linked_words(self.alone.linkage)} of the people; a blind guess, "
-            f"{share(self.alone.blind_guess)}"
-        )
+        return attacker_words(self.alone)
 
     @property
     def known_words(self) -> str:
@@ -456,6 +447,24 @@ def _shared(block: Block, most: int) -> str:
         return f"each value of {columns}, every column by itself,"
     one = len(block.columns or ()) == 1
     return f"each {'value' if one else 'combination'} of {columns}"
+
+
+def loss_words(utility: Utility) -> str:
+    """What was lost, and in which column most."""
+    by = utility.by_column
+    worst = max(by, key=lambda name: by[name])
+    return (
+        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
+        f"{names([worst])}, {percent(by[worst])}"
+    )
+
+
+def attacker_words(alone: Risk) -> str:
+    """What an attacker gains from the protected columns alone."""
+    return (
+        "an attacker who knows a person's true values in the protected columns finds the right record "
+        f"for {linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}"
+    )
 
 
 def linked_words(linkage: Linkage) -> str:

@@ -81,7 +81,7 @@ def test_first_screen_and_twin(frame, tmp_path):
     page, twin = written(
         release,
         tmp_path / "report.html",
-        source=facts(source),
+        source=source,
         analyses=["income ~ age", "income by region"],
     )
     seen = Texts(page).text

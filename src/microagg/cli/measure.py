@@ -13,7 +13,7 @@ from microagg.cautions import about_dominance, about_known, about_secrets
 from microagg.cli.protect import say_analyses, say_caution, say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
-from microagg.evidence import linked_words
+from microagg.evidence import attacker_words, linked_words, loss_words
 from microagg.measure.analyses import columns_of
 from microagg.measure.harm import rank
 from microagg.measure.known import known_columns, known_risk
@@ -77,13 +77,7 @@ def measure_files(
     with clock.time("loss"):
         utility = utility_of(both, analyses)
         lost = utility.as_dict()
-    by = utility.by_column
-    worst = max(by, key=lambda name: by[name])
-    speaker.say(
-        "lost",
-        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in {names([worst])}, "
-        f"{percent(by[worst])}",
-    )
+    speaker.say("lost", loss_words(utility))
     say_analyses(speaker, utility)
     if unmeasured:
         speaker.say(
@@ -111,11 +105,7 @@ def measure_files(
         f"the smallest set of records with equal values has {alone.smallest_class:,}; unique before, after: "
         f"{share(alone.unique_before)}, {share(alone.unique_after)}",
     )
-    speaker.say(
-        "attacker",
-        "an attacker who knows a person's true values finds the right record for "
-        f"{linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}",
-    )
+    speaker.say("attacker", attacker_words(alone))
     if known:
         speaker.say(
             "",

@@ -62,9 +62,10 @@ def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
     _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone
         speaker.give(_as_dict(job, outcome))
-    if evidence.verdict == "amber" and strict:
-        speaker.say("strict", "amber does not do: exit 1", style="bold red")
-    return evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+    holds = evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+    if not holds and speaker.quiet:  # who is told nothing else is told why the exit code is 1
+        speaker.warn(evidence.verdict_words)
+    return holds
 
 
 def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
