@@ -47,7 +47,7 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
 def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
     # Groups that stay the same are not gone through anew, and searches begin with what they last found.
     monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
-    monkeypatch.setattr(rep_ord_mic, "_FEW", 20)
+    monkeypatch.setattr(rep_ord_mic, "_SCANNED_RECORDS", 20)
     monkeypatch.setattr(rep_ord_mic, "_SEARCHES", 4)
     X = np.round(np.random.default_rng(k).normal(size=(240, 2)), 1)
     room = room_for(X)
@@ -64,7 +64,7 @@ def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
 def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monkeypatch):
     # A record knows few of its neighbours, which often are seen before: a list, then trees are asked.
     monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
-    monkeypatch.setattr(rep_ord_mic, "_FEW", 40)
+    monkeypatch.setattr(rep_ord_mic, "_SCANNED_RECORDS", 40)
     X = np.random.default_rng(0).normal(size=(900, 2))
     labels = canonical_labels(np.random.default_rng(1).integers(0, n_groups, 900))
     searches = []

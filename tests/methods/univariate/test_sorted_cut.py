@@ -32,7 +32,8 @@ def test_labels_in_the_order_of_the_rows(function):
     for cost in COSTS:
         x = rng.integers(0, 50, 300).astype(float)
         before = x.copy()
-        labels, lost = function(x[:, None], 4, cost=cost)
+        labels, bound, lost = function(x[:, None], 4, cost=cost)
+        assert bound is None
         groups = [x[labels == g] for g in range(labels.max() + 1)]
         within = sum(np.square(group - group.mean()).sum() for group in groups)
         assert lost == pytest.approx(within / np.square(x - x.mean()).sum())
