@@ -150,9 +150,11 @@ def _write(
     hears: Observer,
 ) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
-    targets = [job.target]  # the largest last, since what others replaced may have to be put back
-    if job.report is not None:
-        targets = [job.report, job.report.with_suffix(".json"), job.target]
+    reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
+    targets = [
+        *reports,
+        job.target,
+    ]  # the largest last: what others replaced may have to be put back
     same_format = job.source.suffix.lower() == job.target.suffix.lower()
     form = source.format if same_format else source.format.for_another(job.csv)
     parts = Parts()
@@ -170,5 +172,5 @@ def _write(
                         part.write_text(text, encoding="utf-8", errors="backslashreplace")
     finally:
         if parts.named:  # also if an interrupt comes right after
-            hears.written(targets[::-1])
-    return counted, targets[::-1]
+            hears.written([job.target, *reports])
+    return counted, [job.target, *reports]

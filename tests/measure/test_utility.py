@@ -181,6 +181,7 @@ def survey():
     return pd.DataFrame({"age": age, "rent": rent, "income": income, "region": region})
 
 
+@pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 def test_regression_and_means_against_the_textbook(survey):
     numbers = ["age", "rent", "income"]
     safe = microagg.protect(survey, k=5, columns=numbers, confidential=["region"]).data

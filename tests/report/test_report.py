@@ -60,11 +60,6 @@ def written(release, path, **settings):
     return path.read_text(encoding="utf-8"), json.loads(path.with_suffix(".json").read_text())
 
 
-def facts(path):
-    """Name and hash of a file, as a report is told them."""
-    return {"path": str(path), "sha256": sha256(path)}
-
-
 def test_first_screen_and_twin(frame, tmp_path):
     source = tmp_path / "in.csv"
     frame.to_csv(source, index=False)
@@ -265,7 +260,7 @@ def _numbers(value):
 
 PUBLIC = {
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
-    *("pictures", "files", "versions"),
+    *("pictures", "files", "versions", "promise", "verdict", "counted"),
 }
 
 
@@ -284,7 +279,7 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
     )
     release.write(tmp_path / "safe.csv")
     settings = {
-        "source": facts(source),
+        "source": source,
         "analyses": ["income by region"],
         "dominance": ["income"],
         "dominance_percent": 50,
