@@ -118,6 +118,9 @@ class Block:
             check_effort(self.refine)
         if self.bound is not None and not isinstance(self.bound, bool):
             check_effort(self.bound)
+        # An option of None is one that was left out.
+        given = {name: value for name, value in self.options.items() if value is not None}
+        object.__setattr__(self, "options", given)
         self._check_options()
 
     def _check_options(self) -> None:

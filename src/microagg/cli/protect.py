@@ -63,6 +63,8 @@ def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
     if speaker.as_json:  # some measures are computed for this alone
         speaker.give(_as_dict(job, outcome))
     holds = evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+    if not holds and strict and evidence.verdict == "amber":
+        speaker.say("strict", "amber does not do: exit 1", style="bold red")
     if not holds and speaker.quiet:  # who is told nothing else is told why the exit code is 1
         speaker.warn(evidence.verdict_words)
     return holds
