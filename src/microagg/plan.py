@@ -335,9 +335,10 @@ class Plan:
     def roles(self, names: Collection[Any]) -> Roles:
         """Give every column of a table its role; refuse names that the table does not have."""
         protected = [name for block in self.blocks for name in block.columns or ()]
+        there = set(names)
         named = [*protected, *self.drop, *self.renumber, *self.confidential, *self.columns]
         for name in [*named, *(() if self.unit is None else (self.unit,))]:
-            if name not in names:
+            if name not in there:
                 raise no_column(name, names)
         rest = {*protected, *self.drop, *self.renumber, *self.confidential}
         return Roles(

@@ -188,7 +188,7 @@ def say_caution(speaker: Speaker, caution: Caution) -> None:
 
 def _say_draft(speaker: Speaker, guesses: Mapping[Any, Guess]) -> None:
     chosen = [name for name, found in guesses.items() if found.role == "protect"]
-    left = [name for name in guesses if name not in chosen]
+    left = [name for name, found in guesses.items() if found.role != "protect"]
     speaker.say("drafted", "nobody named the columns to protect, so what looks like a quantity is:")
     for name in chosen[:_REASONS]:
         speaker.say("", f"{names([name])}: {guesses[name].reason}")
