@@ -51,9 +51,6 @@ STAGES = [
 # The public names, and the command as a module: they may import anything.
 ABOVE_ALL = {"", "__main__"}
 
-# registry binds the empty package for its name, before its own function methods() takes it.
-FOR_THEIR_NAME = {("registry", "methods")}
-
 
 def name_of(path: Path) -> str:
     """Dotted name within microagg; a package has that of its folder, microagg itself none."""
@@ -98,7 +95,7 @@ def later_imports(module: str, source: str) -> set[str]:
     for other in imports(source):
         # The public names are for the last stage, the command, to use.
         stage = len(STAGES) - 1 if other in ABOVE_ALL else stage_of(other)
-        if stage is not None and stage > own and (module, other) not in FOR_THEIR_NAME:
+        if stage is not None and stage > own:
             later.add(other)
     return later
 
@@ -143,7 +140,6 @@ def test_the_check_sees_a_wrong_import():
     assert later_imports("bounds.prices", "from microagg.methods.auto import auto") == {
         "methods.auto"
     }
-    assert later_imports("registry", "import microagg.methods") == set()
     assert later_imports("registry", "from microagg.methods.auto import auto") == {"methods.auto"}
     assert later_imports("groups", "from microagg.kernels.labels import renumber") == set()
     assert later_imports("groups", "from microagg.kernels.heap import put") == {"kernels.heap"}

@@ -271,7 +271,11 @@ def test_a_quantity_with_missing_values_is_left_and_told():
     frame.loc[0, "rent"] = np.nan
     release, warned = told(frame, k=3)
     assert release.columns == ["income"]
-    assert any("left as they are by what they look like: rent (quantity)" in w for w in warned)
+    assert any(
+        "left as they are by what they look like: rent (quantity with missing or infinite values)"
+        in w
+        for w in warned
+    )
     with pytest.raises(InputError, match=r"column 'rent' has 1, the first in row 1"):
         microagg.protect(frame, k=3, columns=["income", "rent"])
 

@@ -227,7 +227,9 @@ def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> 
     """Say which columns were left by what they look like, and where numbers are text, why."""
     told, hints = [], set()
     for name in left[:_TOLD]:
-        looks = guesses[name].looks_like
+        looks: str = guesses[name].looks_like
+        if looks == "quantity":
+            looks = "quantity with missing or infinite values"
         cells = table.odd_numbers(name) if looks == "number stored as text" else None
         told.append(f"{listed_names([name])} ({looks if cells is None else cells.in_words()})")
         hints.add("" if cells is None else cells.hint)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-# Bound before the function methods(), which the package of that name would hide otherwise.
-import microagg.methods  # noqa: F401
 from microagg.errors import InputError, listed, shown
 
 __all__ = ["METHODS", "Method", "Option", "find", "methods"]
