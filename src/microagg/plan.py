@@ -47,7 +47,7 @@ Name = Hashable
 Names = tuple[Name, ...]
 
 FORMAT = 1  # version of the plan file
-KINDS = ("number", "integer")
+KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
 ROUNDINGS = ("no", "nearest")
 _FRESH = "fresh"  # a seed of None, which TOML has no word for
 _MOST_DIGITS = 15
@@ -71,6 +71,13 @@ class Column:
     """"number", "integer", or None: what the table says."""
     round: str | None = None
     """"no", "nearest" (whole numbers stay whole), or None: as the plan says."""
+    levels: tuple[Any, ...] | None = None
+    importance: float = 1.0
+    transform: str | None = None
+    release: str | None = None
+    spike: float | None = None
+    prefixes: tuple[int, ...] | None = None
+    parents: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.kind is not None:

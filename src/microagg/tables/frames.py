@@ -163,10 +163,70 @@ class Frame:
     def values(self, name: Any) -> Floats:
         """Values of a numeric column as doubles; anything but finite numbers is refused."""
         if not self.is_numeric(name):
-            raise self._not_numbers(name)
+            raise self.not_numbers(name)
         values = self._library.doubles(self._column(name))
         check_finite(values, name)
         return values
+
+    def doubles(self, name: Any) -> Floats:
+        """Values of a numeric column as doubles; NaN where one is missing."""
+        return self._library.doubles(self._column(name))
+
+    def is_ordered(self, name: Any) -> bool:
+        """Whether a column holds categories whose type says that they have an order."""
+        kind = self.arrow_column(name).type
+        return bool(getattr(kind, "ordered", False))
+
+    def trimmed_texts(self, name: Any) -> list[str | None] | None:
+        """Cells of a text column without outer blanks, None where missing; None for other columns."""
+        import narwhals as nw
+
+        series = self._series(name)
+        if series.dtype not in (nw.String, nw.Object):
+            return None
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        texts = [None if null else str(value).strip() for value, null in pairs]
+        return [None if text in MISSING_WORDS else text for text in texts]
+
+    def categories(self, name: Any) -> tuple[Labels, list[Any]]:
+        """Number the distinct values of a column: the number of each record, −1 if missing; the values.
+
+        Values are in the order that their type gives them, else ascending.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = plain_arrow(self.arrow_column(name))
+        ordered = bool(getattr(column.type, "ordered", False))
+        if isinstance(column, pa.Array):
+            column = pa.chunked_array([column])
+        declared = None
+        if pa.types.is_dictionary(column.type):
+            if ordered:
+                declared = (
+                    column.unify_dictionaries().chunk(0).dictionary if column.num_chunks else None
+                )
+            column = column.cast(column.type.value_type)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(
+                pc.is_nan(column), pa.scalar(None, column.type), pc.add(column, 0.0)
+            )
+        if pa.types.is_nested(column.type):
+            raise self.not_numbers(name)
+        encoded = column.combine_chunks().dictionary_encode()
+        values = encoded.dictionary
+        codes = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
+        if pa.types.is_boolean(values.type):
+            order = np.argsort(np.asarray(values.cast(pa.int8())))
+        elif declared is not None:
+            order = np.argsort(np.asarray(pc.index_in(values, value_set=declared)))
+        else:
+            order = np.asarray(pc.array_sort_indices(values))
+        place = np.full(len(values) + 1, -1)
+        place[order] = np.arange(len(order))
+        return place[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
 
     def arrow_column(self, name: Any) -> Any:
         """Return a column of any type as an Arrow array with exactly the values it has."""
@@ -225,7 +285,7 @@ class Frame:
         native = self._column(name)
         return f"values of type {getattr(native, 'dtype', None) or native.type}"
 
-    def _not_numbers(self, name: Any) -> InputError:
+    def not_numbers(self, name: Any) -> InputError:
         """Explain why a column that is not numeric cannot be averaged."""
         kind, odd = self.kind_in_words(name), self._odd_cells(name)
         way_out = "Leave it out of the columns to protect, or turn it into numbers first."
@@ -300,11 +360,25 @@ class Frame:
         or as categories come out as plain columns.
         """
         kept = frozenset(whole)
-        new = {
-            self._position[name]: self._library.like(values, self._column(name), name in kept)
-            for name, values in columns.items()
-        }
+        new = {name: self.numbers_like(name, v, name in kept) for name, v in columns.items()}
+        return self.with_columns(new)
+
+    def with_columns(self, columns: Mapping[Any, Any]) -> Any:
+        """Return a native frame with some columns replaced by native ones, all else as it was."""
+        new = {self._position[name]: column for name, column in columns.items()}
         return self._library.replace(self.native, new)
+
+    def numbers_like(self, name: Any, values: Floats, whole: bool = False) -> Any:
+        """Make a native column of new numbers in the type of a column, see :meth:`replace`."""
+        return self._library.like(values, self._column(name), whole)
+
+    def taken(self, name: Any, rows: Labels) -> Any:
+        """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
+        return self._library.taken(self._library.stored(self.native, self._position[name]), rows)
+
+    def arrow_like(self, name: Any, values: Any) -> Any:
+        """Make a native column of an Arrow array, as near to the type of a column as its library allows."""
+        return self._library.of_arrow(values, self._column(name))
 
     def _misfit(self) -> str:
         """Name the first column that no file takes."""

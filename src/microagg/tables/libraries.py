@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from microagg.errors import InputError, TableError
-from microagg.groups import Floats
+from microagg.groups import Floats, Labels
 
 __all__ = ["Library", "NumberKind", "library_of", "pandas_notes", "plain_arrow"]
 
@@ -41,6 +41,15 @@ class Library(Protocol):
         Floats keep their width, decimals their scale; integers become doubles unless the values are
         ``whole``.
         """
+
+    def stored(self, frame: Any, position: int) -> Any:
+        """One column of a frame as it is stored, encodings included."""
+
+    def taken(self, column: Any, rows: Labels) -> Any:
+        """The values of a column in some rows, in its type; −1: missing."""
+
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        """An Arrow array as a column of this library, beside which it will stand in a frame."""
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         """A frame with new columns at some positions, all else as it was."""
@@ -126,6 +135,19 @@ class _Arrow:
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
         return _arrow_like(values, column.type, whole)
+
+    def stored(self, frame: Any, position: int) -> Any:
+        return frame.column(position)
+
+    def taken(self, column: Any, rows: Labels) -> Any:
+        import pyarrow as pa
+
+        return plain_arrow(column).take(pa.array(rows, mask=rows < 0))
+
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        import pyarrow as pa
+
+        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         import pyarrow as pa
@@ -216,6 +238,22 @@ class _Polars:
             new = pl.Series(values, nan_to_null=True).cast(column.dtype if kept else pl.Float64)
         return new.alias(column.name)
 
+    def stored(self, frame: Any, position: int) -> Any:
+        return frame.to_series(position)
+
+    def taken(self, column: Any, rows: Labels) -> Any:
+        import polars as pl
+
+        wanted = pl.Series(rows)
+        return column.gather(pl.select(pl.when(wanted >= 0).then(wanted)).to_series())
+
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        import polars as pl
+
+        new = pl.Series(column.name, values)
+        same = column.dtype.is_temporal() and new.dtype != column.dtype
+        return new.cast(column.dtype) if same else new
+
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         return frame.with_columns(new.values())
 
@@ -278,6 +316,30 @@ class _Pandas:
         if kind.kind != "f" and not whole:
             kind = np.dtype("float64") if isinstance(kind, np.dtype) else pd.Float64Dtype()
         return pd.Series(values, index=index).astype(kind)
+
+    def stored(self, frame: Any, position: int) -> Any:
+        return frame.iloc[:, position]
+
+    def taken(self, column: Any, rows: Labels) -> Any:
+        import pandas as pd
+
+        if (rows >= 0).all():
+            return pd.Series(column.array.take(rows), index=column.index)
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
+            column = column.convert_dtypes()  # plain truth values and integers know no missing ones
+        values = column.array.take(rows, allow_fill=True)
+        return pd.Series(values, index=column.index)
+
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        import pandas as pd
+
+        if isinstance(column.dtype, pd.ArrowDtype):
+            return _pandas_of_arrow(values, column.index)
+        if column.dtype == object:
+            return pd.Series(values.to_pylist(), index=column.index, dtype=object)
+        new = values.to_pandas()
+        new.index = column.index
+        return new if isinstance(column.dtype, pd.CategoricalDtype) else new.astype(column.dtype)
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         # One frame of all columns at once: setting one after the other would take time

@@ -1,0 +1,85 @@
+"""What all kinds share: groups of the values that are there, and coordinates of a total inertia of n − 1.
+
+The inertia of a column's coordinates is their sum of squares about the mean. With the same inertia for every
+column no unit of measurement decides the groups, and the SSE of a group is a sum over columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from microagg.groups import Floats, Labels, group_means
+
+__all__ = ["Corners", "Encoder", "by_present", "corners", "present_means"]
+
+
+class Encoder(Protocol):
+    """Takes the values of a column to coordinates, fitted to the column as it was given."""
+
+    def apply(self, values: Floats) -> Floats:
+        """Coordinates of values, original or released ones, shape (n, c); all 0 where one is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corners:
+    """Each level of a category is a point."""
+
+    points: Floats  # (levels, c)
+
+    def apply(self, values: Floats) -> Floats:
+        """Look the points up."""
+        missing = np.isnan(values)
+        found = self.points[np.where(missing, 0, values).astype(np.int64)]
+        found[missing] = 0.0
+        return found
+
+
+def corners(points: Floats, levels: Labels, weights: Floats | None = None) -> Corners:
+    """Centre the points of levels and scale them together, so that the records have an inertia of m − 1.
+
+    ``levels`` are those of the records, −1 where missing; m are not. Weights have a mean of 1.
+
+    >>> corners(np.array([[0.0], [1.0]]), np.array([0, 0, 1, -1])).apply(np.array([0.0, 1.0])).round(3).tolist()
+    [[-0.577], [1.155]]
+    """
+    there = levels >= 0
+    w = None if weights is None else weights[there]
+    often = np.bincount(levels[there], weights=w, minlength=len(points))
+    moved = points - often @ points / often.sum() if often.sum() else points
+    total = float(often @ np.square(moved).sum(axis=1))
+    scale = np.sqrt((there.sum() - 1) / total) if total > 0 else 0.0
+    return Corners(moved * scale)
+
+
+def by_present(
+    values: Floats, labels: Labels, g: int, function: Callable[[Floats, Labels, Labels], Floats]
+) -> Floats:
+    """Apply a function to the values that are there, group by group; NaN for groups without any.
+
+    The function gets the values, their groups numbered 0, 1, … and their rows.
+    """
+    rows = np.flatnonzero(~np.isnan(values))
+    found = np.full(g, np.nan)
+    if len(rows):
+        groups, dense = np.unique(labels[rows], return_inverse=True)
+        found[groups] = function(values[rows], dense.reshape(-1), rows)
+    return found
+
+
+def present_means(values: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+    """Mean of the values that are there in each group.
+
+    >>> present_means(np.array([1.0, np.nan, 3.0, np.nan]), np.array([0, 0, 0, 1]), 2).tolist()
+    [2.0, nan]
+    """
+
+    def means(there: Floats, groups: Labels, rows: Labels) -> Floats:
+        if weights is None:
+            return group_means(there, groups)
+        return group_means(there, groups, weights[rows])
+
+    return by_present(values, labels, g, means)

@@ -1,0 +1,73 @@
+"""Categories with an order: one coordinate, the number of the level; released is the level nearest to the mean.
+
+Levels are as far apart as their places in the order. Only levels that some record has are released.
+With ``release = "median"`` it is the level in the middle of the group, of two different middles the
+lower one: never a level between them, and never nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.encode.inertia import Encoder, by_present, corners, present_means
+from microagg.groups import Floats, Labels
+from microagg.tables.variable import Variable
+
+__all__ = ["encoder", "release"]
+
+
+def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
+    """One coordinate: the place of the level in the order."""
+    places = np.arange(max(len(variable.levels), 1), dtype=np.float64)
+    return corners(places.reshape(-1, 1), variable.level_numbers, weights)
+
+
+def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+    """Level nearest to the mean of each group; ties by overall frequency, then by order.
+
+    >>> size = Variable("size", "ordinal", np.array([0.0, 1.0, 2.0, 2.0]), levels=("S", "M", "L"),
+    ...                 rows=np.array([0, 1, 2]))
+    >>> release(size, np.array([0, 0, 1, 1]), 2).tolist()
+    [0.0, 2.0]
+    """
+    if variable.setting.release == "median":
+        return _medians(variable, labels, g, weights)
+    means = present_means(variable.values, labels, g, weights)
+    occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+    found = np.full(g, np.nan)
+    there = ~np.isnan(means)
+    if not there.any():
+        return found
+    wanted = means[there]
+    after = np.clip(np.searchsorted(occurring, wanted), 1, max(len(occurring) - 1, 1))
+    low = occurring[after - 1]
+    high = occurring[np.minimum(after, len(occurring) - 1)]
+    below, above = np.abs(wanted - low), np.abs(high - wanted)
+    tie = np.isclose(below, above, rtol=1e-12, atol=1e-12)
+    w = None if weights is None else weights[~variable.missing]
+    often = np.bincount(
+        variable.values[~variable.missing].astype(np.int64),
+        weights=w,
+        minlength=len(variable.levels),
+    )
+    upper = np.where(tie, often[high.astype(np.int64)] > often[low.astype(np.int64)], above < below)
+    found[there] = np.where(upper, high, low)
+    return found
+
+
+def _medians(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+    """Lower weighted median of each group."""
+
+    def medians(values: Floats, groups: Labels, rows: Labels) -> Floats:
+        w = np.ones(len(values)) if weights is None else weights[rows]
+        order = np.lexsort((values, groups))
+        groups, values, w = groups[order], values[order], w[order]
+        upto = np.cumsum(w)
+        totals = np.bincount(groups, weights=w)
+        before = np.concatenate([[0.0], np.cumsum(totals)[:-1]])
+        reached = (upto - before[groups]) >= totals[groups] / 2 * (1 - 1e-12)
+        first = np.full(len(totals), len(values))
+        np.minimum.at(first, groups[reached], np.flatnonzero(reached))
+        return values[first]
+
+    return by_present(variable.values, labels, g, medians)

@@ -1,0 +1,135 @@
+"""The space in which records are near or far: every column becomes a few coordinates.
+
+A column has an inertia of importance·(n − 1), whatever its kind: numbers and dates are one coordinate, the
+value over its spread; categories are corners of a simplex; see the file of each kind. Squared distances
+add up over columns, and so do the SSE and every bound on it, so that all methods work on the matrix as
+they do on numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from microagg.encode import hierarchy, nominal, number, ordinal, spiked
+from microagg.encode.inertia import Encoder
+from microagg.encode.scale import fit_scale
+from microagg.groups import Floats, Labels
+from microagg.tables.variable import Variable
+
+__all__ = ["Space", "encoder_of", "names_of_levels", "released_values", "space_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Coordinates of the records."""
+
+    matrix: Floats
+    """What a method is given, C-contiguous (n, c): coordinates, or plain numbers that it scales itself."""
+    scale: str
+    """How a method has to scale the matrix; "none" for coordinates."""
+    encoded: bool = True
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """The coordinates."""
+        return (
+            self.matrix if self.encoded else fit_scale(self.matrix, self.scale).apply(self.matrix)
+        )
+
+
+def space_of(
+    variables: Sequence[Variable],
+    scale: str = "zscore",
+    weights: Floats | None = None,
+    states: bool = False,
+) -> Space:
+    """Encode variables.
+
+    Parameters
+    ----------
+    variables : of one table
+    scale : how numbers are scaled; categories always have the inertia of a z-score
+    weights : with a mean of 1
+    states : whether missing or not is a coordinate of its own, for policies that let both share a group
+
+    >>> age = Variable("age", "number", np.array([30.0, 40.0, 50.0]))
+    >>> space_of([age]).scaled.tolist()
+    [[-1.0], [0.0], [1.0]]
+    """
+    if _plain(variables) and weights is None:
+        return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
+    coordinates = []
+    for variable in variables:
+        importance = np.sqrt(variable.setting.importance)
+        found = encoder_of(variable, scale, weights).apply(variable.values)
+        coordinates.append(found * importance)
+        if states and variable.missing.any():
+            levels = range(int(variable.states.max()) + 1)
+            state = Variable(
+                variable.name, "nominal", variable.states.astype(np.float64), levels=tuple(levels)
+            )
+            coordinates.append(nominal.encoder(state, weights).apply(state.values) * importance)
+    return Space(np.ascontiguousarray(np.hstack(coordinates)), "none")
+
+
+def _plain(variables: Sequence[Variable]) -> bool:
+    """Whether all are complete numbers that count alike, as tables of numbers have them."""
+    return all(
+        variable.kind in ("number", "integer")
+        and variable.setting.transform is None
+        and variable.setting.importance == 1
+        and not variable.missing.any()
+        for variable in variables
+    )
+
+
+def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Encoder:
+    """Fit what takes the values of a column, original or released, to coordinates."""
+    kind = variable.kind
+    if kind in ("number", "integer", "date"):
+        return number.encoder(variable, scale, weights)
+    if kind == "spiked":
+        return spiked.encoder(variable, weights)
+    if kind == "ordinal":
+        return ordinal.encoder(variable, weights)
+    if kind == "hierarchy":
+        return hierarchy.encoder(variable, weights)
+    return nominal.encoder(variable, weights)
+
+
+def released_values(
+    variable: Variable,
+    labels: Labels,
+    g: int,
+    aggregate: str = "mean",
+    weights: Floats | None = None,
+) -> Floats:
+    """Value that each group releases: the admissible one nearest to its centroid, shape (g,); NaN: none.
+
+    ``aggregate`` is for numbers and dates. Values are not yet rounded.
+    """
+    kind = variable.kind
+    if kind in ("number", "integer", "date"):
+        return number.release(variable, labels, g, aggregate, weights)
+    if kind == "spiked":
+        return spiked.release(variable, labels, g, weights)
+    if kind == "ordinal":
+        return ordinal.release(variable, labels, g, weights)
+    if kind == "hierarchy":
+        if variable.setting.release == "node":
+            return hierarchy.nodes(variable, labels, g)
+        return hierarchy.release(variable, labels, g, weights)
+    return nominal.release(variable, labels, g, weights)
+
+
+def names_of_levels(variable: Variable) -> list[Any]:
+    """Names of all values that a category may release."""
+    found = list(variable.levels)
+    if variable.kind == "hierarchy" and variable.setting.release == "node":
+        found += hierarchy.inner_nodes(variable)
+    return found

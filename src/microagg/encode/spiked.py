@@ -1,0 +1,98 @@
+"""Spiked numbers: many records at one value, as incomes of a sort that few people have, others spread out.
+
+Two coordinates split the number without loss: whether it is off the spike, at the distance of the mean of
+those off it; and how far it is from that mean, 0 at the spike. Their inertia together is that of the
+number itself. Unlike the number they keep a small amount apart from none at all, so that groups are
+rarely mixed and a released mean is rarely an amount that nobody has.
+
+Released is the mean, which keeps totals. With ``release = "spike"`` a group of both sorts releases
+whichever is nearer to its centroid: the spike, or the mean of those off it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from microagg.encode import number
+from microagg.encode.inertia import Encoder, present_means
+from microagg.encode.number import Transform, fit_transform
+from microagg.groups import Floats, Labels
+from microagg.tables.variable import Variable
+
+__all__ = ["Split", "encoder", "release", "spike_of"]
+
+
+def spike_of(variable: Variable) -> float:
+    """The value of the spike: what the plan says, else 0."""
+    return 0.0 if variable.setting.spike is None else float(variable.setting.spike)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Two coordinates: off the spike or not, and how far from the mean of those off it."""
+
+    spike: float
+    transform: Transform
+    mean: float
+    step: float
+    """Distance of the spike from the mean of the others, once transformed."""
+    centre: Floats  # (2,)
+    scale: float
+
+    def raw(self, values: Floats) -> Floats:
+        """Coordinates before they are centred and scaled."""
+        off = ~np.isnan(values) & (values != self.spike)
+        C = np.zeros((len(values), 2))
+        C[off, 0] = self.step
+        C[off, 1] = self.transform.apply(values[off]) - self.mean
+        return C
+
+    def apply(self, values: Floats) -> Floats:
+        """Coordinates of values; missing ones are 0."""
+        found = (self.raw(values) - self.centre) * self.scale
+        found[np.isnan(values)] = 0.0
+        return found
+
+
+def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
+    """Fit the two coordinates to an inertia of m − 1, m the values that are there.
+
+    >>> spiked = Variable("x", "spiked", np.array([0.0, 0.0, 2.0, 4.0]))
+    >>> encoder(spiked).apply(spiked.values).round(2).tolist()
+    [[-0.78, 0.0], [-0.78, 0.0], [0.78, -0.52], [0.78, 0.52]]
+    """
+    spike, values = spike_of(variable), variable.values
+    there = ~variable.missing
+    off = there & (values != spike)
+    if not off.any() or off[there].all():
+        return number.encoder(variable, "zscore", weights)
+    transform = fit_transform(values[off], variable.setting.transform)
+    outside = transform.apply(values[off])
+    mean = float(np.average(outside, weights=None if weights is None else weights[off]))
+    if variable.setting.transform is None:
+        step = mean - spike
+    else:
+        # The spike has no logarithm or rank among the others: it is half their range below them.
+        step = mean - float(outside.min()) + max(float(np.ptp(outside)), 1.0) / 2
+    raw = Split(spike, transform, mean, step, np.zeros(2), 1.0)
+    C = raw.raw(values)[there]
+    w = np.ones(len(C)) if weights is None else weights[there]
+    centre = np.average(C, axis=0, weights=w)
+    total = float(w @ np.square(C - centre).sum(axis=1))
+    scale = float(np.sqrt((len(C) - 1) / total)) if total > 0 else 0.0
+    return replace(raw, centre=centre, scale=scale)
+
+
+def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+    """Mean of each group; with ``release = "spike"``, the spike or the mean off it, whichever is nearer."""
+    means = present_means(variable.values, labels, g, weights)
+    if variable.setting.release != "spike":
+        return means
+    spike = spike_of(variable)
+    off = np.where(variable.missing, np.nan, (variable.values != spike).astype(np.float64))
+    outside = np.where(off == 1.0, variable.values, np.nan)
+    share_off = present_means(off, labels, g, weights)
+    mean_off = present_means(outside, labels, g, weights)
+    return np.where(np.isnan(means), np.nan, np.where(share_off > 0.5, mean_off, spike))

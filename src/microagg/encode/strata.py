@@ -1,0 +1,103 @@
+"""Strata: records of different ones never share a group.
+
+A stratum with fewer than k units is an error that names it. On request it is merged instead: with
+the stratum that agrees with it in most of the columns and is nearest by its mean. Groups that then hold
+records of several strata release the stratum that most of them have, so that it is shared like any other
+value; how many records that changes is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import InputError, shown
+from microagg.groups import Floats, Labels, canonical_labels
+from microagg.tables.frames import Frame
+from microagg.words import plural, unit_words
+
+__all__ = ["merge_small", "strata_of"]
+
+
+def strata_of(frame: Frame, columns: Sequence[Any]) -> tuple[Labels, Labels]:
+    """Number the strata by first appearance, and the value of each column; shapes (n,) and (n, columns)."""
+    values = []
+    for name in columns:
+        codes, _ = frame.categories(name)
+        if (codes < 0).any():
+            row = int(np.argmax(codes < 0)) + 1
+            raise InputError(
+                f"Every record belongs to a stratum; column {shown(name)} is missing in row {row} (the first "
+                'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those records.'
+            )
+        values.append(codes)
+    table = np.column_stack(values)
+    found = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    return canonical_labels(found), table
+
+
+def merge_small(
+    strata: Labels,
+    values: Labels,
+    k: int,
+    units: Labels | None,
+    scaled: Floats,
+    small: str,
+    frame: Frame,
+    columns: Sequence[Any],
+    unit: Any = None,
+) -> Labels:
+    """Refuse strata with fewer than k units, or merge them; return the strata in which groups may form.
+
+    Parameters
+    ----------
+    strata : (n,) stratum of each record
+    values : (n, columns) number of the value in each column
+    scaled : (n, c) coordinates of the records
+    small : "error" or "merge"
+    """
+    strata = strata.copy()
+    while True:
+        g = int(strata.max()) + 1
+        shared = _units_in(strata, units, g)
+        there = np.bincount(strata, minlength=g) > 0
+        short = np.flatnonzero(there & (shared < k))
+        if not len(short):
+            return canonical_labels(strata)
+        worst = int(short[np.argmin(shared[short])])
+        row = int(np.argmax(strata == worst))
+        if small != "merge" or there.sum() == 1:
+            raise _too_small(frame, columns, row, int(shared[worst]), len(short), k, unit)
+        members = strata == worst
+        others = np.flatnonzero(there & (np.arange(g) != worst))
+        first = np.array([int(np.argmax(strata == other)) for other in others])
+        agree = (values[first] == values[row]).sum(axis=1)
+        sizes = np.bincount(strata, minlength=g)[others]
+        means = np.column_stack([np.bincount(strata, x, minlength=g)[others] for x in scaled.T])
+        apart = np.square(means / sizes[:, None] - scaled[members].mean(axis=0)).sum(axis=1)
+        strata[members] = others[np.lexsort((others, apart, -agree))[0]]
+
+
+def _units_in(strata: Labels, units: Labels | None, g: int) -> Labels:
+    if units is None:
+        return np.bincount(strata, minlength=g)
+    pairs = np.unique(np.column_stack([strata, units]), axis=0)
+    return np.bincount(pairs[:, 0], minlength=g)
+
+
+def _too_small(
+    frame: Frame, columns: Sequence[Any], row: int, found: int, others: int, k: int, unit: Any
+) -> InputError:
+    told = []
+    for name in columns:
+        codes, levels = frame.categories(name)
+        told.append(f"{shown(name)} = {shown(levels[codes[row]])}")
+    more = f", and {plural(others - 1, 'more stratum', 'more strata')}" if others > 1 else ""
+    who = "records" if unit is None else unit_words(unit)
+    return InputError(
+        f"Groups never cross strata, so that each stratum needs at least k = {k} {who}; that of "
+        f"{', '.join(told)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
+        'small = "merge" in the plan, --small-strata merge.'
+    )

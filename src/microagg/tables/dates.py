@@ -1,0 +1,167 @@
+"""Dates and times as whole numbers of their own unit, and back in their own type.
+
+An instant is counted from the earliest of the column, so that nanoseconds of a few decades keep all the
+digits that a double has. Dates written as text are read in one of a few formats, the same for the
+whole column, and written back in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels
+
+__all__ = ["Instants", "dates_in_text", "instants", "to_arrow"]
+
+# Ways to write dates as text that are told from each other; a day in front needs a day beyond 12.
+_FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d %H:%M",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+)
+_DAY = 86_400
+
+
+@dataclass(frozen=True, eq=False)
+class Instants:
+    """A column of dates as numbers."""
+
+    values: Floats
+    """Units since the origin; NaN: missing."""
+    origin: int
+    format: str | None
+    coded: Labels | None = None
+    """Number of the code that stands in place of a date, −1: none."""
+
+
+def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
+    """Read an Arrow array of dates, times or texts that are dates; None if it is something else.
+
+    >>> import pyarrow as pa
+    >>> found = instants(pa.chunked_array([["2024-03-01", None, "2024-03-31"]]))
+    >>> found.values.tolist(), found.format
+    ([0.0, nan, 30.0], '%Y-%m-%d')
+    """
+    import pyarrow as pa
+
+    form, coded = None, None
+    if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return None
+        if codes:
+            column, coded = _without_codes(column, codes)
+        found = dates_in_text(column)
+        if found is None:
+            return None
+        column, form = found
+    numbers = column.cast(_whole_type(column.type))
+    missing = np.asarray(numbers.is_null())
+    whole = np.asarray(numbers.fill_null(0)).astype(np.int64)
+    if form is not None and _daily(form):
+        whole = whole // _DAY
+    origin = int(whole[~missing].min()) if not missing.all() else 0
+    values = (whole - origin).astype(np.float64)
+    values[missing] = np.nan
+    return Instants(values, origin, form, coded)
+
+
+def dates_in_text(column: Any) -> tuple[Any, str] | None:
+    """Read texts as dates if all that are there are written in one known way, else None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
+    texts = pc.utf8_trim_whitespace(column)
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+    first = next((text.as_py() for text in texts if text.is_valid), None)
+    if first is None or not first[:1].isdigit():
+        return None
+    found = [(seen, form) for form in _FORMATS if (seen := _read(texts, form)) is not None]
+    # Where day and month could be either, nobody can tell; nothing is guessed.
+    return found[0] if len(found) == 1 else None
+
+
+def _read(texts: Any, form: str) -> Any:
+    import pyarrow.compute as pc
+
+    if _shaped(next(text.as_py() for text in texts if text.is_valid), form):
+        seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
+        # What is written back must be what stood there: 2024-3-1 is not written in this way.
+        if seen.null_count == texts.null_count:
+            again = pc.strftime(seen, format=form)
+            if pc.all(pc.equal(again, texts)).as_py() is not False:
+                return seen
+    return None
+
+
+def _shaped(text: str, form: str) -> bool:
+    """Whether a text has the length and the signs of a format, before anything is parsed."""
+    sample = (
+        form.replace("%Y", "0000")
+        .replace("%m", "00")
+        .replace("%d", "00")
+        .replace("%H", "00")
+        .replace("%M", "00")
+        .replace("%S", "00")
+    )
+    return len(text) == len(sample) and all(
+        a == b or (a.isdigit() and b == "0") for a, b in zip(text, sample, strict=True)
+    )
+
+
+def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pc.utf8_trim_whitespace(column)
+    spelled = pa.array([str(code).strip() for code in codes], texts.type)
+    place = pc.index_in(texts, value_set=spelled)
+    coded = np.asarray(pc.fill_null(place, -1)).astype(np.int64)
+    return pc.if_else(pc.is_valid(place), pa.scalar(None, texts.type), texts), coded
+
+
+def _daily(form: str) -> bool:
+    return "%H" not in form
+
+
+def _whole_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    return pa.int32() if narrow else pa.int64()
+
+
+def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
+    """Turn instants back into an Arrow array of a type, rounded to its unit; NaN is null.
+
+    >>> import pyarrow as pa
+    >>> to_arrow(np.array([14.6, np.nan]), pa.string(), 19783, "%Y-%m-%d").to_pylist()
+    ['2024-03-16', None]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing = np.isnan(values)
+    step = 1
+    if pa.types.is_date64(kind):
+        step = 1000 * _DAY  # milliseconds, of whole days
+    whole = origin + (np.rint(np.where(missing, 0.0, values) / step) * step).astype(np.int64)
+    if form is None:
+        return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
+    seconds = whole * _DAY if _daily(form) else whole
+    stamps = pa.array(seconds, mask=missing).cast(pa.timestamp("s"))
+    return pc.strftime(stamps, format=form).cast(kind)

@@ -1,0 +1,310 @@
+"""A variable: one column of a table, typed, as numbers that can be encoded and released.
+
+Numbers stay numbers, dates become whole numbers of their own unit, categories the numbers of their levels.
+Where a value is missing it is NaN, with the tag of its code where the plan names codes such as −8 or
+"refused" as missing. What is released goes back by :meth:`Released.native`, in the column's own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.errors import InputError, listed, shown
+from microagg.groups import Floats, Labels
+from microagg.plan import Column
+from microagg.tables.dates import dates_in_text, instants
+from microagg.tables.frames import Frame, reads_as_number
+
+__all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
+
+CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
+QUANTITIES = ("number", "integer", "spiked")
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One typed column."""
+
+    name: Any
+    kind: str
+    """number, integer, spiked, date, boolean, nominal, ordinal or hierarchy."""
+    values: Floats
+    """Numbers, instants in the column's unit, or level numbers; NaN where missing."""
+    setting: Column = field(default_factory=Column)
+    """What the plan says of the column."""
+    levels: tuple[Any, ...] = ()
+    """Of categories: the values in their order; of a declared order, also those that do not occur."""
+    rows: Labels = field(default_factory=lambda: _NONE)
+    """A record that has each level; −1: none has it, so that it is not released."""
+    codes: tuple[Any, ...] = ()
+    """Values that mean missing, by the plan."""
+    tags: Labels | None = None
+    """Number of the code that a missing value has, −1: none; None where no code occurs."""
+    origin: int = 0
+    """Of dates: what an instant of 0 stands for."""
+    format: str | None = None
+    """Of dates written as text: how."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the values are level numbers."""
+        return self.kind in CATEGORIES
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where there is no value."""
+        return np.isnan(self.values)
+
+    @property
+    def states(self) -> Labels:
+        """0: there is a value; 1: it is missing; 2 and more: missing, with a code."""
+        found = self.missing.astype(np.int64)
+        return found if self.tags is None else np.where(self.tags >= 0, 2 + self.tags, found)
+
+    @property
+    def level_numbers(self) -> Labels:
+        """Level of each record; −1: missing."""
+        return np.where(self.missing, -1, np.nan_to_num(self.values)).astype(np.int64)
+
+    def taken(self, rows: Labels) -> Variable:
+        """Return the variable of some records only; levels stay the same."""
+        tags = None if self.tags is None else self.tags[rows]
+        return replace(self, values=self.values[rows], tags=tags)
+
+
+def variable_of(
+    frame: Frame, name: Any, setting: Column | None = None, codes: Sequence[Any] = ()
+) -> Variable:
+    """Read a column as what the plan says, or as what its type says.
+
+    Parameters
+    ----------
+    frame : the table
+    name : of the column
+    setting : its kind and levels; a kind of None is what the table says
+    codes : values that mean missing
+
+    >>> import pyarrow as pa
+    >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
+    >>> found.kind, found.levels, found.values.tolist()
+    ('nominal', ('L', 'S'), [1.0, nan, 0.0])
+    """
+    setting = setting or Column()
+    kind = setting.kind or _kind(frame, name, codes)
+    if kind in CATEGORIES:
+        return _categories(frame, name, kind, setting, codes)
+    if kind == "date":
+        return _dates(frame, name, setting, codes)
+    if frame.is_numeric(name):
+        values = frame.doubles(name)
+        tags = _tags(values, codes)
+    else:
+        values, tags = _numbers_in_text(frame, name, codes)
+    values = values if tags is None else np.where(tags >= 0, np.nan, values)
+    _check_numbers(values, name)
+    if kind == "integer":
+        _check_whole(values, name)
+    return Variable(name, kind, values, setting, codes=tuple(codes), tags=tags)
+
+
+def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
+    """What the type of a column says about its kind."""
+    if frame.is_numeric(name):
+        return "integer" if frame.is_integer(name) else "number"
+    words = frame.kind_in_words(name)
+    if words == "truth values":
+        return "boolean"
+    if words == "dates or times":
+        return "date"
+    if words == "categories":
+        return "ordinal" if frame.is_ordered(name) else "nominal"
+    if words == "text":
+        if frame.odd_numbers(name) is not None:
+            if codes and _numbers_in_text(frame, name, codes, check=False) is not None:
+                return "number"
+            raise frame.not_numbers(name)
+        return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
+    raise InputError(
+        "Columns to protect hold numbers, categories, truth values or dates; column "
+        f"{shown(name)} holds {words}. Leave it out, or turn it into one of these first."
+    )
+
+
+def _check_numbers(values: Floats, name: Any) -> None:
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InputError(
+            f"Columns to protect must hold finite numbers; column {shown(name)} has an infinite value, "
+            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or drop "
+            "the record."
+        )
+
+
+def _check_whole(values: Floats, name: Any) -> None:
+    broken = ~np.isnan(values) & (values != np.rint(values))
+    if broken.any():
+        raise InputError(
+            f"A column of kind integer holds whole numbers; column {shown(name)} has a fraction, the first "
+            f"in row {int(np.argmax(broken)) + 1} (the first record is row 1). Say kind number."
+        )
+
+
+def _tags(values: Floats, codes: Sequence[Any]) -> Labels | None:
+    """Which of the codes each number is; −1: none. None if no code occurs."""
+    found = np.full(len(values), -1)
+    for tag, code in enumerate(codes):
+        number = _as_number(code)
+        if number is not None:
+            found[values == number] = tag
+    return found if (found >= 0).any() else None
+
+
+def _as_number(code: Any) -> float | None:
+    if isinstance(code, bool):
+        return None
+    if isinstance(code, int | float):
+        return float(code)
+    text = str(code).strip()
+    return float(text) if reads_as_number(text) else None
+
+
+def _numbers_in_text(frame: Frame, name: Any, codes: Sequence[Any], check: bool = True) -> Any:
+    """Read numbers that stand as text beside codes for missing ones, such as "refused"."""
+    texts = frame.trimmed_texts(name)
+    if texts is None:
+        if check:
+            raise frame.not_numbers(name)
+        return None
+    spelled = {str(code).strip(): tag for tag, code in enumerate(codes)}
+    values, tags = np.full(len(texts), np.nan), np.full(len(texts), -1)
+    for row, text in enumerate(texts):
+        if text is None:
+            continue
+        if text in spelled:
+            tags[row] = spelled[text]
+        elif reads_as_number(text):
+            values[row] = float(text)
+        elif check:
+            raise frame.not_numbers(name)
+        else:
+            return None
+    by_number = _tags(values, codes)
+    if by_number is not None:
+        tags = np.where(tags < 0, by_number, tags)
+    return values, (tags if (tags >= 0).any() else None)
+
+
+def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Variable:
+    column = frame.arrow_column(name)
+    found = instants(column, codes)
+    if found is None:
+        raise InputError(
+            f"A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one way; "
+            f"column {shown(name)} holds {frame.kind_in_words(name)}"
+            f"{'' if frame.is_numeric(name) else ' of which some are no date'}. Say another kind."
+        )
+    tags = None
+    if codes and found.coded is not None:
+        tags = found.coded if (found.coded >= 0).any() else None
+    return Variable(
+        name,
+        "date",
+        found.values,
+        setting,
+        codes=tuple(codes),
+        tags=tags,
+        origin=found.origin,
+        format=found.format,
+    )
+
+
+def _categories(
+    frame: Frame, name: Any, kind: str, setting: Column, codes: Sequence[Any]
+) -> Variable:
+    numbers, found = frame.categories(name)
+    tags = None
+    if codes:
+        meant = [_matching(code, found) for code in codes]
+        number = np.full(len(found) + 1, -1)
+        for tag, level in enumerate(meant):
+            if level is not None:
+                number[level] = tag
+        tags = number[numbers]
+        numbers = np.where(tags >= 0, -1, numbers)
+        tags = tags if (tags >= 0).any() else None
+    occurs = np.bincount(numbers[numbers >= 0], minlength=len(found)) > 0
+    occurring = [level for level in range(len(found)) if occurs[level]]
+    place = np.full(len(found) + 1, -1)
+    place[occurring] = np.arange(len(occurring))
+    levels = tuple(found[level] for level in occurring)
+    if setting.levels is not None:
+        place, levels = _declared(name, found, occurring, setting.levels, numbers)
+    elif kind == "ordinal" and not (frame.is_ordered(name) or frame.is_numeric(name)):
+        raise InputError(
+            f"An ordinal column needs its order: column {shown(name)} is text. Give its levels from low to "
+            f'high, as in kinds={{{shown(name)}: ["low", "middle", "high"]}}, --kind or levels in the plan.'
+        )
+    if kind == "boolean" and len(occurring) > 2:
+        raise InputError(
+            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say nominal."
+        )
+    ranks = place[numbers]
+    values = np.where(numbers < 0, np.nan, ranks)
+    there = np.flatnonzero(numbers >= 0)[::-1]
+    rows = np.full(len(levels), -1)
+    rows[ranks[there]] = there  # the first record of each level is written last
+    return Variable(
+        name, kind, values, setting, levels=levels, rows=rows, codes=tuple(codes), tags=tags
+    )
+
+
+def _declared(
+    name: Any, found: Sequence[Any], occurring: list[int], levels: Sequence[Any], numbers: Labels
+) -> tuple[Labels, tuple[Any, ...]]:
+    """Number the values by their declared order; refuse one that was not declared."""
+    place = np.full(len(found) + 1, -1)
+    shown_as = list(levels)
+    for rank, level in enumerate(levels):
+        match = _matching(level, found)
+        if match is not None:
+            place[match] = rank
+            shown_as[rank] = found[match]
+    strange = [level for level in occurring if place[level] < 0]
+    if strange:
+        row = int(np.argmax(np.isin(numbers, strange))) + 1
+        raise InputError(
+            f"Every value of column {shown(name)} must be among its declared levels, "
+            f"{listed(levels, limit=12)}; {len(strange)} other{'s' if len(strange) > 1 else ''} "
+            f"occur{'' if len(strange) > 1 else 's'}, the first in row {row} (the first record is row 1). "
+            "Add them to the levels, or name them as codes for missing."
+        )
+    return place, tuple(shown_as)
+
+
+def _matching(level: Any, found: Sequence[Any]) -> int | None:
+    """Which of the values a level of the plan means: the same value, or the same text or number."""
+    for number, value in enumerate(found):
+        if type(value) is type(level) and value == level:
+            return number
+    wanted, number_wanted = str(level).strip(), _as_number(level)
+    for number, value in enumerate(found):
+        if str(value).strip() == wanted:
+            return number
+        if (
+            number_wanted is not None
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and float(value) == number_wanted
+        ):
+            return number
+    return None
