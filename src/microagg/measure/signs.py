@@ -231,21 +231,26 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
 def _determined_by(
     name: Any, column: Known, columns: Mapping[Any, Labels], ranks: Mapping[Any, Floats | None]
 ) -> Iterator[Determined]:
-    all_ranks = _ranks(column.codes) if (column.codes >= 0).all() else None
+    known = column.codes >= 0
+    known_codes = column.codes if known.all() else column.codes[known]
+    known_ranks = _ranks(known_codes)
     for protected, values in columns.items():
-        present = (column.codes >= 0) & (values >= 0)
-        records = int(present.sum())
+        missing = values < 0
+        codes, own = known_codes, known_ranks
+        there, others = values, ranks.get(protected)
+        if missing.any() or len(known_codes) < len(values):
+            there = values[known & ~missing]
+            others = _ranks(_numbered(there))
+        if missing.any():
+            codes = column.codes[known & ~missing]
+            own = _ranks(codes)
+        records = len(codes)
         if records < _FEWEST_RECORDS:
             continue
-        codes, there = column.codes, values
-        own, others = all_ranks, ranks.get(protected)
-        if records < len(values):
-            codes, there = codes[present], values[present]
-            own, others = _ranks(codes), _ranks(_numbered(there))
         correlation = None
-        if column.ordered and protected in ranks and own is not None and others is not None:
+        if column.ordered and protected in ranks and others is not None:
             correlation = float(np.clip(own @ others, -1, 1))
-        distinct = column.distinct if records == len(values) else len(np.unique(codes))
+        distinct = len(np.unique(codes)) if missing.any() else column.distinct
         function = _is_function(codes, distinct, there)
         if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
             yield Determined(name, protected, records, correlation, function)
