@@ -55,7 +55,7 @@ class Analysis:
     """"means" or "regression"."""
     estimates: list[Estimate]
     left_out: int
-    """Groups with fewer than two records, which have no interval."""
+    """Groups with fewer than two records, which have no interval, and records of no group as one."""
     response: str = ""
     """The column that is explained."""
     _groups: Labels | None = field(default=None, repr=False, compare=False)
@@ -208,7 +208,8 @@ def _means(
     """Mean of a column in each group of another, with t intervals."""
     values, labels, levels = _grouped(before, response, group)
     first = _group_means(values, labels, levels, weights)
-    second = _group_means(*_grouped(after, response, group), weights)
+    later = _grouped(after, response, group)
+    second = _group_means(*later, weights)
     shared = [level for level in first if level in second]
     usable = [level for level in shared if min(first[level][0], second[level][0]) > 1]
     if not usable:
@@ -225,7 +226,7 @@ def _means(
         formula=f"{_plain(response)} by {_plain(group)}",
         kind="means",
         estimates=estimates,
-        left_out=len({*first, *second}) - len(usable),
+        left_out=len({*levels, *later[2]}) - len(usable),
         response=_plain(response),
         _groups=own[~np.isnan(values)],
     )

@@ -1,8 +1,8 @@
 """How columns of any kind go together, before and after.
 
 Two numbers by their correlation. A number and a category by the correlation ratio η = √(SS between
-categories / SS total). Two categories by Cramér's V = √(χ²/(n·(min(r, c) − 1))) of their table with r rows and
-c columns that occur. Each over the records where both columns are there in both tables, by weight where
+categories / SS total). Two categories by Cramér's V = √(χ²/(n·(min(r, c) − 1))) of their table with r rows
+and c columns that occur. Each over the records where both columns are there in both tables, by weight where
 records have weights; 0 with a column that is constant there. What is ordinal is a category here.
 """
 
@@ -47,8 +47,8 @@ def level_deviations(both: Pair) -> dict[Any, float]:
     found = {}
     for j in _category_places(both):
         there, w = _rows(both, [j])
-        codes = [table[there, j].astype(np.int64) for table in (both.original, both.protected)]
-        found[both.names[j]] = _apart(*codes, w)
+        first, second = both.original[there, j], both.protected[there, j]
+        found[both.names[j]] = _apart(first.astype(np.int64), second.astype(np.int64), w)
     return found
 
 
@@ -58,11 +58,11 @@ def contingency_deviation(both: Pair) -> Contingency:
     for i, j in itertools.combinations(_category_places(both), 2):
         there, w = _rows(both, [i, j])
         width = _width(both.original[there, j], both.protected[there, j])
-        cells = [
+        first, second = (
             table[there, i].astype(np.int64) * width + table[there, j].astype(np.int64)
             for table in (both.original, both.protected)
-        ]
-        found.append(_apart(*cells, w))
+        )
+        found.append(_apart(first, second, w))
     return Contingency(float(np.mean(found)), max(found)) if found else Contingency(0.0, 0.0)
 
 
@@ -93,9 +93,7 @@ def associations(both: Pair) -> tuple[Floats, Floats]:
     return before, after
 
 
-def _association(
-    both: Pair, columns: tuple[int, int], x: Floats, y: Floats, w: Floats
-) -> float:
+def _association(both: Pair, columns: tuple[int, int], x: Floats, y: Floats, w: Floats) -> float:
     if len(w) < 2:
         return 0.0
     i, j = columns
@@ -144,11 +142,11 @@ def _apart(first: Labels, second: Labels, w: Floats) -> float:
 def _counted(codes: Labels, w: Floats) -> tuple[Labels, Floats]:
     """Codes that occur, and the sum of the weights of each."""
     if codes.max(initial=0) <= _CELLS_FOR_A_RECORD * len(codes):
-        mass = np.bincount(codes, weights=w)
-        occurs = np.flatnonzero(np.bincount(codes))
+        mass = np.bincount(codes, weights=w).astype(np.float64)
+        occurs: Labels = np.flatnonzero(np.bincount(codes))
         return occurs, mass[occurs]
     occurs, place = np.unique(codes, return_inverse=True)
-    return occurs, np.bincount(place.reshape(-1), weights=w)
+    return occurs, np.bincount(place.reshape(-1), weights=w).astype(np.float64)
 
 
 def _category_places(both: Pair) -> list[int]:
@@ -168,6 +166,8 @@ def _width(x: Floats, y: Floats) -> int:
 
 def _rows(both: Pair, columns: list[int]) -> tuple[NDArray[np.bool_] | slice, Floats]:
     """Records that have values in some columns before and after, and their weights."""
-    there = slice(None) if both.is_complete else both.both_there[:, columns].all(axis=1)
     w = np.ones(len(both)) if both.weights is None else both.weights
+    if both.is_complete:
+        return slice(None), w
+    there = np.asarray(both.both_there[:, columns].all(axis=1))
     return there, w[there]

@@ -1,7 +1,7 @@
 """Coordinates of both tables for an attacker who looks for the nearest record, whatever the kinds.
 
-A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and not
-weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
+A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
+not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
 missingness itself is seen, a column with missing values in either table has further coordinates: the
 corners of a simplex, one for each state: there, missing, missing with a certain code.
 """
@@ -80,9 +80,7 @@ def _released(encoder: Encoder, variable: Variable, values: Floats) -> Floats:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def _states(
-    variable: Variable, released: Floats, states: Labels | None
-) -> tuple[Floats, Floats]:
+def _states(variable: Variable, released: Floats, states: Labels | None) -> tuple[Floats, Floats]:
     """Coordinates of the states before and after; none where every value is there."""
     n = len(variable)
     if states is None:
@@ -93,5 +91,4 @@ def _states(
     if not together.any():
         return np.zeros((n, 0)), np.zeros((n, 0))
     points = corners(simplex(int(together.max()) + 1), together).apply(together.astype(np.float64))
-    points /= np.sqrt(2)  # both tables were counted: their inertia is that of one column
     return points[:n], points[n:]

@@ -127,7 +127,7 @@ def absolute_moves(both: Pair) -> Floats:
 
 def quantiles(both: Pair) -> Floats:
     """|q'−q|/s for each column and each of QUANTILES, interpolated linearly; shape (d, 7)."""
-    if not both.is_plain:
+    if not both.is_plain or not both.names:
         return partial.quantiles(both, np.array(QUANTILES))
     before, after = both.sorted
     return np.abs(_quantiles(after) - _quantiles(before))
@@ -145,7 +145,7 @@ def total_variation(both: Pair) -> Floats:
 
     Deciles that coincide, as in a column that is mostly 0, are one cut.
     """
-    if not both.is_plain:
+    if not both.is_plain or not both.names:
         return partial.total_variation(both, BINS)
     before, after = both.sorted
     n = before.shape[1]

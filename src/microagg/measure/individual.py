@@ -83,13 +83,12 @@ def frequencies(keys: Labels, weights: Floats) -> Frequencies:
     if not (weights > 0).all():
         row = int(np.argmax(~(weights > 0))) + 1
         raise InputError(
-            f"Sampling weights are numbers above 0; that of row {row} (the first record is row 1) is not. Drop "
-            "such records."
+            f"Sampling weights are numbers above 0; that of row {row} (the first record is row 1) is not. "
+            "Drop such records."
         )
     labels = combine([keys] if keys.ndim == 1 else list(keys.T))
-    return Frequencies(
-        np.bincount(labels)[labels], np.bincount(labels, weights=weights)[labels]
-    )
+    population = np.bincount(labels, weights=weights).astype(np.float64)
+    return Frequencies(np.bincount(labels)[labels], population[labels])
 
 
 def risk_of_frequencies(sample: Labels, population: Floats, exact: bool = False) -> Floats:

@@ -91,7 +91,7 @@ def _worst(both: Pair, distances: Callable[[int], Floats]) -> Floats:
 
 
 def _moves(both: Pair, j: int, sd: str) -> Floats:
-    """|x−x'| in standard deviations of the original or of the protected column, as records are: unweighted."""
+    """|x−x'| in standard deviations of the original or of the protected column, whatever the weights."""
     there = both.both_there[:, j]
     x, y = both.original[there, j], both.protected[there, j]
     whose = both.original[:, j] if sd == "original" else both.protected[:, j]
@@ -111,7 +111,7 @@ def _between(both: Pair, j: int) -> Floats:
     ordered = np.sort(both.original[~np.isnan(both.original[:, j]), j])
     low, high = np.minimum(x, y), np.maximum(x, y)
     count = np.searchsorted(ordered, high) - np.searchsorted(ordered, low, "right")
-    return np.maximum(count, 0) / max(len(ordered), 1)
+    return np.asarray(np.maximum(count, 0) / max(len(ordered), 1))
 
 
 def _shares(worst: Floats, percents: Iterable[float]) -> dict[float, float]:

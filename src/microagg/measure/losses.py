@@ -55,10 +55,11 @@ class Losses(NamedTuple):
 def losses(both: Pair) -> Losses:
     """Measure every column.
 
+    >>> from dataclasses import replace
     >>> both = Pair(["a"], np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[1.0], [1.0], [3.0], [3.0]]))
     >>> losses(both).released.round(3).tolist()
     [0.4]
-    >>> losses(Pair(["a"], both.original, both.protected, labels=np.array([0, 0, 1, 1]))).within.round(3).tolist()
+    >>> losses(replace(both, labels=np.array([0, 0, 1, 1]))).within.round(3).tolist()
     [0.2]
     """
     found = np.zeros((3, len(both.names)))
@@ -142,7 +143,9 @@ def _numbers(
     released = float(weight @ np.square(C - R).sum(axis=1))
     if groups is None:
         return released / total, released / total
-    centroids = np.where(blanked[:, None], centre, _centroids(C, groups, np.where(blanked, 0.0, weight)))
+    centroids = np.where(
+        blanked[:, None], centre, _centroids(C, groups, np.where(blanked, 0.0, weight))
+    )
     within = float(weight @ np.square(C - centroids).sum(axis=1))
     return within / total, released / total
 
@@ -166,7 +169,9 @@ def _categories(
     """The same of level numbers, mean over the depths of a hierarchy that vary."""
     weight = np.ones(len(x)) if w is None else w
     level = x.astype(np.int64)
-    names = ancestors(variable) if variable.kind == "hierarchy" else [list(map(str, variable.levels))]
+    names = (
+        ancestors(variable) if variable.kind == "hierarchy" else [list(map(str, variable.levels))]
+    )
     depths = [_numbered(of_depth) for of_depth in names[:-1]] + [np.arange(len(variable.levels))]
     above = _codes_above(names) if variable.kind == "hierarchy" else []
     found = [
@@ -217,7 +222,7 @@ def _depth(
 
 
 def _codes_above(names: list[list[str]]) -> list[Labels]:
-    """Levels below each node above the codes, in the order of :func:`microagg.encode.hierarchy.inner_nodes`."""
+    """Levels below each node above the codes, in the order of ``inner_nodes`` in encode/hierarchy.py."""
     found = [np.arange(len(names[-1]))]
     for of_depth in map(np.array, names[:-1]):
         found += [np.flatnonzero(of_depth == node) for node in sorted(set(of_depth.tolist()))]

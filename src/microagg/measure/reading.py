@@ -100,11 +100,11 @@ def _levels(variable: Variable, after: Frame) -> Floats:
         place.setdefault(str(level).strip(), number)
     numbers = []
     for value in found:
-        number = place.get(value, place.get(str(value).strip()))
-        if number is None:
-            number = len(known)
+        at = place.get(value, place.get(str(value).strip()))
+        if at is None:
+            at = len(known)
             known.append(value)
-        numbers.append(float(number))
+        numbers.append(float(at))
     return np.array([*numbers, np.nan])[codes]  # −1, missing, is the last
 
 
