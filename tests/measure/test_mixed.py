@@ -189,7 +189,10 @@ def vectors(both):
             points = [[*point, g / s] for point, g in zip(points, gone, strict=True)]
         before.append(points[: len(x)])
         after.append(points[len(x) :])
-    return [[sum(row, []) for row in zip(*table, strict=True)] for table in (before, after)]
+    return [
+        [list(itertools.chain(*row)) for row in zip(*table, strict=True)]
+        for table in (before, after)
+    ]
 
 
 @given(both=mixed_pairs(kinds=("number", "date", "ordinal", "nominal", "boolean")))
