@@ -19,7 +19,7 @@ from microagg.encode.space import encoder_of
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["encoded"]
+__all__ = ["complete_numbers", "encoded"]
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -43,7 +43,7 @@ def encoded(
     >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
     (True, np.True_)
     """
-    if _complete_numbers(variables, protected):
+    if complete_numbers(variables, protected):
         original = np.column_stack([variable.values for variable in variables])
         scaling = fit_scale(original)
         with np.errstate(over="ignore"):
@@ -62,7 +62,8 @@ def encoded(
     return np.ascontiguousarray(np.hstack(first)), np.ascontiguousarray(np.hstack(second))
 
 
-def _complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
+def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
+    """Whether coordinates are the scaled values: numbers and dates, none missing, none transformed."""
     return not np.isnan(protected).any() and all(
         variable.kind in ("number", "integer", "date")
         and variable.setting.transform is None
