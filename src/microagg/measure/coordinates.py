@@ -52,7 +52,7 @@ def encoded(
     for j, variable in enumerate(variables):
         encoder = encoder_of(variable)
         first.append(encoder.apply(variable.values))
-        second.append(_released(encoder, variable, protected[:, j]))
+        second.append(_released(encoder, protected[:, j]))
         for coordinates, found in zip(
             (first, second),
             _states(variable, protected[:, j], None if states is None else states[:, j]),
@@ -72,9 +72,9 @@ def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
     )
 
 
-def _released(encoder: Encoder, variable: Variable, values: Floats) -> Floats:
+def _released(encoder: Encoder, values: Floats) -> Floats:
     """Coordinates of released values; what the column has no place for is at its mean."""
-    if isinstance(encoder, Corners) and variable.is_category:
+    if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         found = np.clip(encoder.apply(values), -_FAR, _FAR)
