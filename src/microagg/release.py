@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from microagg.cautions import (
     about_columns,
     about_dominance,
@@ -22,6 +24,7 @@ from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Caution, Counted, Evidence, Part
 from microagg.groups import Floats, Labels
 from microagg.improve import lower_bound
+from microagg.intake import Intake, broken_relation
 from microagg.measure.analyses import columns_of
 from microagg.measure.classes import combine, share_below
 from microagg.measure.harm import Harm, rank
@@ -33,6 +36,7 @@ from microagg.measure.utility import Utility, utility_of
 from microagg.plan import Plan, Roles
 from microagg.progress import Listener
 from microagg.registry import find
+from microagg.released import Cells
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
@@ -66,14 +70,29 @@ class Release:
     roles: Roles
     parts: list[Part] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
-    _given: Frame = field(repr=False)  # the table as it came
-    _original: Floats = field(repr=False)  # (n, protected columns)
-    _protected: Floats = field(repr=False)  # the same released, rows in the order given
-    _text: pa.Table | None = field(default=None, repr=False)  # the same as written in a CSV file
-    _units: Labels | None = field(default=None, repr=False)  # of each record; −1: missing
+    _intake: Intake = field(repr=False)  # the table as it came
+    _protected: Floats = field(repr=False)  # (n, protected columns) released, rows in the order given
+    _cells: Mapping[Any, Cells] = field(repr=False)  # missing, blanked and filled, by column
+    _recoded: int = 0  # records whose stratum changed
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
     _written: list[Counted] = field(default_factory=list, repr=False)
+
+    @property
+    def _given(self) -> Frame:
+        return self._intake.frame
+
+    @property
+    def _text(self) -> pa.Table | None:
+        return self._intake.text
+
+    @property
+    def _units(self) -> Labels | None:
+        return self._intake.units
+
+    @cached_property
+    def _original(self) -> Floats:
+        return np.column_stack([v.values for v in self._intake.variables.values()])
 
     @property
     def partition(self) -> Partition:
