@@ -13,7 +13,9 @@ from microagg.errors import InputError
 from microagg.relations import TOLERANCE, Relation
 
 NAMES = st.one_of(
-    st.sampled_from(["a", "net", "größe", "a.b", "_x", "a b", "a-b", "2a", "", "`", '"', "=", "e5"]),
+    st.sampled_from(
+        ["a", "net", "größe", "a.b", "_x", "a b", "a-b", "2a", "", "`", '"', "=", "e5"]
+    ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
 )
 FACTORS = st.one_of(st.integers(0, 50), st.sampled_from([0.5, 0.1, 2.25, 1e-3, 1e6]))

@@ -106,15 +106,10 @@ class Relation:
         ----------
         values : mapping of the columns' names to arrays of equal length
         """
-        found = np.float64(self.constant)
         with np.errstate(over="ignore", invalid="ignore"):
-            for term in self._each(values):
-                found = found + term
-        return np.asarray(found, dtype=np.float64)
+            return np.asarray(sum(self._each(values)) + self.constant, dtype=np.float64)
 
-    def broken(
-        self, values: Mapping[Any, ArrayLike], scale: ArrayLike = 0.0
-    ) -> NDArray[np.bool_]:
+    def broken(self, values: Mapping[Any, ArrayLike], scale: ArrayLike = 0.0) -> NDArray[np.bool_]:
         """Return the rows that do not keep it; those with a missing value are not judged.
 
         Parameters
@@ -131,12 +126,15 @@ class Relation:
             for term in self._each(values):
                 largest = np.maximum(largest, np.abs(term))
         allowed = TOLERANCE * largest
+        wrong: NDArray[np.bool_]
         # Comparisons with NaN are false: a row with a missing value is not broken.
         if self.comparison == "<=":
-            return residual > allowed
-        if self.comparison == ">=":
-            return residual < -allowed
-        return np.abs(residual) > allowed
+            wrong = residual > allowed
+        elif self.comparison == ">=":
+            wrong = residual < -allowed
+        else:
+            wrong = np.abs(residual) > allowed
+        return wrong
 
     def _each(self, values: Mapping[Any, ArrayLike]) -> list[NDArray[np.float64]]:
         return [
@@ -180,7 +178,7 @@ class _Reader:
 
     def _side(self, side: float) -> None:
         """Add one side to what was read: a sign may precede the first term and must precede others."""
-        sign = self._take("sign", "+", "-", "−") or "+"
+        sign: str | None = self._take("sign", "+", "-", "−") or "+"
         while sign is not None:
             self._term(side if sign == "+" else -side)
             sign = self._take("sign", "+", "-", "−")
