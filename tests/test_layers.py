@@ -21,7 +21,13 @@ STAGES = [
     ["registry"],
     ["settings"],
     ["plan_checks", "plan_text"],
-    ["plan"],
+    ["relations"],
+    ["plan_parts", "plan_blocks"],
+    [
+        "plan",
+        "plan_rules",
+        "plan_forms",
+    ],  # the rules and forms are methods of Plan, written beside it
     ["kernels"],
     ["tables"],
     ["draft"],

@@ -207,7 +207,7 @@ def draft_plan(speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None
     """Print the plan that a table and the flags give, with a reason for each column."""
     table = read_file(source, csv=csv).table
     drafted = draft(table, k=plan.blocks[0].k or 5)
-    named = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
+    named = plan.spoken_for
     whole = replace(plan, notes=drafted.notes)
     if plan.blocks[0].columns is None:
         columns = tuple(n for n in drafted.blocks[0].columns or () if n not in named)
