@@ -39,6 +39,8 @@ STAGES = [
     ["improve"],
     ["partition"],
     ["require"],
+    ["grouping", "intake"],
+    ["released"],
     ["counts"],
     ["measure"],
     ["verify"],

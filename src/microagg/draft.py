@@ -55,7 +55,7 @@ _TO_BE_TOLD = (
     "repeated identifier",
     "weight",
     "code",
-    "quantity",  # left for another reason, such as missing values
+    "quantity",  # left for another reason, such as infinite values
     "number stored as text",
 )
 
@@ -218,14 +218,6 @@ def _of_numbers(column: _Column) -> Guess:
             return found
     kind: Kind = "integer" if numbers.whole else "number"
     words = "whole numbers" if numbers.whole else "numbers with decimals"
-    if profile.missing:
-        return _left(
-            "quantity",
-            kind,
-            f"A quantity ({words}, {_distinct(profile)})",
-            "Columns with missing values cannot be protected yet: fill them or leave those records "
-            "out, and name it in columns.",
-        )
     if numbers.infinite:
         return _left(
             "quantity",

@@ -25,6 +25,7 @@ from microagg.measure.summaries import Summary, summaries
 from microagg.measure.utility import Utility
 from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
+from microagg.released import Cells
 from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import (
@@ -142,6 +143,12 @@ class Evidence:
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
     cautions: Sequence[Caution]
+    cells: Mapping[Any, Cells] = field(default_factory=dict)
+    """Missing, blanked and filled values of each protected column."""
+    dropped: int = 0
+    """Records that were left out for missing values."""
+    recoded: int = 0
+    """Records that are released in another stratum, since small ones were merged."""
     alternatives: Mapping[str, Any] | None = None
     """The same method with other k, see :func:`microagg.compare`."""
     counted: Counted | None = None
@@ -256,6 +263,33 @@ class Evidence:
         return f"{now}; before, {share(risk.unique_before)} of the records were unique"
 
     @property
+    def missing_words(self) -> str:
+        """What became of missing values; empty where there were none."""
+        missing, blanked, filled, lost = (
+            sum(getattr(column, what) for column in self.cells.values())
+            for what in ("missing", "blanked", "filled", "codes_lost")
+        )
+        told = []
+        if self.dropped:
+            told.append(f"{plural(self.dropped, 'record')} with missing values left out")
+        if missing:
+            columns = [name for name, column in self.cells.items() if column.missing]
+            kept = missing - filled
+            stay = (
+                f"{kept:,} stay missing, shared by whole groups" if kept else "none stays missing"
+            )
+            told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}: {stay}")
+            told.append(f"{filled:,} filled by their group's value" if filled else "none filled")
+        if missing or blanked:
+            every = self.records * max(len(self.cells), 1)
+            told.append(
+                f"{blanked:,} blanked ({share(blanked / every)})" if blanked else "none blanked"
+            )
+        if lost:
+            told.append(f"{plural(lost, 'code')} for missing released as plainly missing")
+        return ", ".join(told)
+
+    @property
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
         return attacker_words(self.alone)
@@ -285,8 +319,10 @@ class Evidence:
             "group_cost"
         )
         merged = self.roles.unit is not None  # so that groups hold k units
-        if used == "exact" and plain_cost and not merged:
-            return "no", "The method is exact: no groups with this k lose less."
+        weighted = self.plan.weight is not None
+        if used == "exact" and plain_cost and not merged and not weighted:
+            where = " that keep to strata and patterns of missing values" * self._in_cells
+            return "no", f"The method is exact: no groups with this k{where} lose less."
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
         if found.gap is not None:
@@ -294,6 +330,11 @@ class Evidence:
             return (
                 f"by at most {_percent(100 * found.gap)}",
                 f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
+            )
+        if weighted:
+            return (
+                "not known",
+                "Bounds are proved for records that count alike, and these have weights.",
             )
         if merged:
             return "not known", "Groups may be merged to hold k units, and no bound was computed."
@@ -304,6 +345,11 @@ class Evidence:
             )
         kind = "an approximation" if used == "approximation" else "a heuristic"
         return "not known", f"The method is {kind} and no bound was computed."
+
+    @property
+    def _in_cells(self) -> bool:
+        missing = any(column.missing for column in self.cells.values())
+        return bool(self.plan.strata.columns) or (missing and self.plan.missing.policy == "pattern")
 
     def part_words(self, part: Part) -> str:
         """How a part was grouped."""
@@ -351,6 +397,16 @@ class Evidence:
                 if isinstance(members, list)
             },
             "unit": None if self.roles.unit is None else str(self.roles.unit),
+            "weight": None if self.roles.weight is None else str(self.roles.weight),
+            "missing": {
+                "policy": self.plan.missing.policy,
+                "words": self.missing_words,
+                "dropped_records": self.dropped,
+                "columns": {
+                    str(name): asdict(c) for name, c in self.cells.items() if c.missing or c.blanked
+                },
+            },
+            "records_in_another_stratum": self.recoded,
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "information_loss": few_digits(self.utility.information_loss, _DIGITS),
@@ -433,11 +489,22 @@ def _percent(value: float) -> str:
 def promise_words(plan: Plan, roles: Roles) -> str:
     """What a plan promises, and to whom."""
     blocks, who = plan.blocks, unit_words(roles.unit)
+    beside = _shared_beside(plan)
     if len(blocks) == 1:
-        what = _shared(blocks[0], 12)
+        what = f"{_shared(blocks[0], 12)}{beside}"
         return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
-    what = "; ".join(f"{_shared(b, 6)} by at least {b.k:,}" for b in blocks)
+    what = "; ".join(f"{_shared(b, 6)}{beside} by at least {b.k:,}" for b in blocks)
     return f"In the released file, these are shared by {who}: {what}."
+
+
+def _shared_beside(plan: Plan) -> str:
+    """What is shared beside the values of a block."""
+    told = []
+    if plan.strata.columns:
+        told.append(f"the strata {names(plan.strata.columns, 6)}")
+    if plan.weight is not None and plan.weight.release == "mean":
+        told.append(f"the released weight {names([plan.weight.column])}")
+    return f" together with {' and '.join(told)}" if told else ""
 
 
 def _shared(block: Block, most: int) -> str:

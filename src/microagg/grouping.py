@@ -19,6 +19,7 @@ from microagg.encode.scale import total_squares
 from microagg.encode.space import Space
 from microagg.errors import StopSearch
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.improve import lower_bound
 from microagg.partition import partition
 from microagg.plan import Block
 from microagg.progress import Listener, Progress
@@ -27,7 +28,7 @@ from microagg.require.units import merge_for_units
 from microagg.results import Partition
 from microagg.settings import settings_of
 
-__all__ = ["group"]
+__all__ = ["bound_over_cells", "group"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
 
@@ -63,9 +64,7 @@ def group(
     [0, 0, 1, 1]
     """
 
-    def solve(
-        rows: Labels | None, options: dict[str, Any], watch: Listener | None
-    ) -> Partition:
+    def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         X = space.matrix if rows is None else np.ascontiguousarray(space.matrix[rows])
         heavy = {}
         if weights is not None:
@@ -176,7 +175,9 @@ def _combined(
         if found is None:
             labels[rows] = groups
             groups += 1
-            bound += _squares(space.scaled[rows], np.zeros(len(rows), dtype=np.int64), weights, rows)
+            bound += _squares(
+                space.scaled[rows], np.zeros(len(rows), dtype=np.int64), weights, rows
+            )
             continue
         labels[rows] = groups + found.labels
         groups += found.n_groups
@@ -231,3 +232,26 @@ def _with_units(
         top += int(merged.max()) + 1
     labels = canonical_labels(labels)
     return replace(found, labels=labels, sse=_squares(space.scaled, labels, weights))
+
+
+def bound_over_cells(
+    space: Space, cells: Labels, k: int, progress: Listener | None = None
+) -> float:
+    """Prove a lower bound on the SSE of all groups that do not cross cells: the sum of the cells' bounds."""
+    if not cells.any():
+        return lower_bound(space.matrix, k, scale=space.scale, effort="balanced", progress=progress)
+    order = np.argsort(cells, kind="stable")
+    total, before = 0.0, 0
+    for rows in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1):
+
+        def watch(done: Progress, before: int = before) -> None:
+            if progress is not None:
+                progress(Progress(before + int(done)))
+
+        X = np.ascontiguousarray(space.scaled[rows])
+        if len(rows) < 2 * k:
+            total += sum_of_squares(X, np.zeros(len(rows), dtype=np.int64))
+        else:
+            total += lower_bound(X, k, scale="none", effort="balanced", progress=watch)
+        before += len(rows)
+    return total

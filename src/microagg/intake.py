@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microagg.encode.missing import Joined, join_rare
-from microagg.encode.space import Space, space_of
+from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
@@ -57,12 +57,18 @@ class Intake:
         return len(self.frame)
 
     @property
+    def plain(self) -> bool:
+        """Whether all protected columns are complete numbers, and all records count alike."""
+        columns = list(self.variables.values())
+        return self.relative_weights is None and are_plain(columns)
+
+    @property
     def relative_weights(self) -> Floats | None:
         """Weights with a mean of 1; None where all are equal, which is the same as none."""
         w = self.weights
         if w is None or (w == w[0]).all():
             return None
-        return w / w.mean()
+        return np.asarray(w / w.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,10 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
     """Read the columns of a table as a plan says, and check all that can be wrong with them."""
     roles = plan.roles(table.names)
     if not len(table):
-        raise InputError("A table to protect has at least one record; this one has none.")
+        raise InputError(
+            "A table to protect has at least one record and one column; this one has 0 records. Check that "
+            "it was read whole."
+        )
     variables = _variables(table, plan, roles)
     dropped = 0
     if plan.missing.policy == "drop":
@@ -145,7 +154,9 @@ def _weights(table: Frame, name: Any) -> Floats:
     wrong = ~(np.isfinite(found) & (found > 0))
     if wrong.any():
         row = int(np.argmax(wrong))
-        what = "missing" if np.isnan(found[row]) else "not above 0" if found[row] <= 0 else "infinite"
+        what = (
+            "missing" if np.isnan(found[row]) else "not above 0" if found[row] <= 0 else "infinite"
+        )
         raise InputError(
             f"Weights are numbers above 0, one for each record; in column {shown(name)}, row {row + 1} (the "
             f"first record is row 1), it is {what}, and so in {int(wrong.sum()):,} in all. Correct them, or "
@@ -179,8 +190,8 @@ def _check_relations(found: Intake) -> None:
         if wrong.any():
             raise InputError(
                 f"A relation holds in every record before release; {shown(relation.text, 200)} does not in "
-                f"{plural(int(wrong.sum()), 'record')}, the first in row {int(np.argmax(wrong)) + 1} (the first "
-                "record is row 1). Correct those records, or leave the relation out."
+                f"{plural(int(wrong.sum()), 'record')}, the first in row {int(np.argmax(wrong)) + 1} (the "
+                "first record is row 1). Correct those records, or leave the relation out."
             )
 
 
@@ -249,9 +260,10 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
         f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
         f"{joined.blanked:,} of {cells:,} values blanked ({percent(100 * joined.blanked / cells)}). Other "
-        "policies: majority releases in each group what most of its records have, a value or none; fill puts "
-        f"the group's value in place of up to {missing:,} missing ones "
-        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out {incomplete:,} of "
-        f"{n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, allow more with "
-        f"most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns together."
+        "policies: majority releases in each group what most of its records have, a value or none; fill "
+        f"puts the group's value in place of up to {missing:,} missing ones "
+        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out {incomplete:,} "
+        f"of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, allow more with "
+        f"most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
+        "together."
     )

@@ -216,6 +216,8 @@ def protect_table(
         parts=parts,
         seconds=clock.seconds,
         _intake=intake,
+        _inputs=[given for _, given in wanted],
+        _after=Frame(intake.frame.with_columns({**columns, **beside})),
         _protected=np.hstack([one.values for one in released]),
         _cells={name: cells for one in released for name, cells in one.cells.items()},
         _recoded=recoded,
@@ -256,7 +258,7 @@ def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> 
     for name in left[:_TOLD]:
         looks: str = guesses[name].looks_like
         if looks == "quantity":
-            looks = "quantity with missing or infinite values"
+            looks = "quantity with infinite values"
         cells = table.odd_numbers(name) if looks == "number stored as text" else None
         told.append(f"{listed_names([name])} ({looks if cells is None else cells.in_words()})")
         hints.add("" if cells is None else cells.hint)

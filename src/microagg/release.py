@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microagg.cautions import (
+    about_changes,
     about_columns,
     about_dominance,
     about_groups,
@@ -22,9 +23,9 @@ from microagg.cautions import (
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Caution, Counted, Evidence, Part
+from microagg.grouping import bound_over_cells
 from microagg.groups import Floats, Labels
-from microagg.improve import lower_bound
-from microagg.intake import Intake, broken_relation
+from microagg.intake import Intake, PartInput, broken_relation
 from microagg.measure.analyses import columns_of
 from microagg.measure.classes import combine, share_below
 from microagg.measure.harm import Harm, rank
@@ -43,7 +44,7 @@ from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
-from microagg.tables.files import FileFormat, kind_of, write_file
+from microagg.tables.files import FileFormat, kind_of, read_file, write_file
 from microagg.tables.frames import Frame
 from microagg.verify import Verification, verify_all
 
@@ -71,7 +72,11 @@ class Release:
     parts: list[Part] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
     _intake: Intake = field(repr=False)  # the table as it came
-    _protected: Floats = field(repr=False)  # (n, protected columns) released, rows in the order given
+    _inputs: list[PartInput] = field(repr=False)  # the columns of each part, encoded
+    _after: Frame = field(repr=False)  # the table with released values, rows in the order given
+    _protected: Floats = field(
+        repr=False
+    )  # (n, protected columns) released, rows in the order given
     _cells: Mapping[Any, Cells] = field(repr=False)  # missing, blanked and filled, by column
     _recoded: int = 0  # records whose stratum changed
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
@@ -111,6 +116,13 @@ class Release:
         """The protected columns."""
         return self.roles.protected
 
+    @property
+    def shared_beside(self) -> list[Any]:
+        """Columns that the records of a group share beside the protected ones: strata and mean weight."""
+        weight = self.plan.weight
+        mean = [weight.column] if weight is not None and weight.release == "mean" else []
+        return [*self.plan.strata.columns, *mean]
+
     @cached_property
     def utility(self) -> Utility:
         """What was lost, see :func:`microagg.utility`."""
@@ -132,6 +144,7 @@ class Release:
         """What is to be weighed before the file leaves the house."""
         given, roles, both, known = self._given, self.roles, self._pair, self._known
         found = [*self._odd, *about_plan(self.plan, roles)]
+        found += about_changes(self._cells, self._recoded, len(both), roles.strata)
         row_labels = given.distinct_row_labels()
         if row_labels > 1:
             found.append(about_row_labels(row_labels))
@@ -194,13 +207,10 @@ class Release:
         exact = find(found.method).guarantee_for(len(part.columns)) == "exact"
         if (exact and self._units is None) or block.released != "mean":
             return self
-        least = lower_bound(
-            self._original,
-            found.k,
-            scale=found.scale,
-            effort="balanced",
-            progress=progress,
-        )
+        if self._intake.relative_weights is not None:  # bounds are for records that count alike
+            return self
+        (given,) = self._inputs
+        least = bound_over_cells(given.space, given.cells, found.k, progress)
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])
 
@@ -208,10 +218,13 @@ class Release:
     def alternatives(self) -> Mapping[str, Any] | None:
         """The same method with other k, for the risk–utility map; None where that takes long.
 
-        None also for several parts, and where k counts units, which a comparison does not.
+        None also for several parts, for other columns than complete numbers, and where k counts units or
+        there are strata, which a comparison does not know.
         """
         n, k = len(self._original), self.k
         if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1 or self._units is not None:
+            return None
+        if not self._intake.plain or self.plan.strata.columns:
             return None
         sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
         if len(sizes) < 2:
@@ -259,12 +272,19 @@ class Release:
         if self._text is not None and kind_of(target) == "csv":
             table = self._with_text(table, self._text)
         write_file(table, part, form)
-        csv = None if form is None else form.csv
-        promised = [[written[name] for name in part.columns] for part in self.parts]
+        source = read_file(part, csv=None if form is None else form.csv)
+        beside = [written[name] for name in self.shared_beside]
+        promised = [[*(written[name] for name in part.columns), *beside] for part in self.parts]
         unit = self.roles.unit
         units = self._units_as_released() if unit in self.roles.dropped else None
         sizes = [p.partition.k for p in self.parts]
-        found = verify_all(part, sizes, promised, written.get(unit, unit), csv, units)
+        found = verify_all(source, sizes, promised, written.get(unit, unit), units=units)
+        broken = broken_relation(self.plan, Frame(source.table))
+        if broken is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
+                "The file was removed."
+            )
         counted = Counted(str(target), tuple(found), sha256(part))
         least = counted.least
         if not counted.holds or least.records != len(self._original):
@@ -331,9 +351,27 @@ class Release:
 
     @cached_property
     def _pair(self) -> Pair:
-        before = self._given
-        after = Frame(before.replace(dict(zip(self.columns, self._protected.T, strict=True))))
-        return Pair(self.columns, self._original, self._protected, before, after)
+        """The protected columns before and after, records in the order given."""
+        return Pair(
+            self.columns,
+            self._original,
+            self._protected,
+            self._given,
+            self._after,
+            **self._beyond_numbers,
+        )
+
+    @property
+    def _beyond_numbers(self) -> dict[str, Any]:
+        """What measures need to know of columns that are not all complete numbers that count alike."""
+        if self._intake.plain:
+            return {}
+        one = self.parts[0].partition.labels if len(self.parts) == 1 else None
+        return {
+            "variables": list(self._intake.variables.values()),
+            "weights": self._intake.relative_weights,
+            "labels": one,
+        }
 
     @cached_property
     def _known(self) -> Mapping[Any, Known]:
@@ -389,13 +427,23 @@ class Release:
             with_known=self.with_known,
             harms=self._harms,
             cautions=[*self.cautions, *about_dominance(risk)],
+            cells=self._cells,
+            dropped=self._intake.dropped,
+            recoded=self._recoded,
             counted=self._written[-1] if self._written else None,
             _pair=self._pair,
         )
 
+    @property
+    def _recoded_columns(self) -> tuple[Any, ...]:
+        """Strata that are released otherwise than they came, since small ones were merged."""
+        return self.plan.strata.columns if self._recoded else ()
+
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
         """Put the untouched columns in as they stand in the file."""
         for name in self.roles.released:
+            if name in self._recoded_columns:
+                continue
             column = as_written[name]
             if self._order is not None:
                 column = column.take(self._order)

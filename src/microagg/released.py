@@ -161,9 +161,7 @@ def _to_digits(released: Floats, original: Floats, decimals: int | None, block: 
     return np.where(np.isfinite(found), found + 0.0, released)
 
 
-def _native(
-    frame: Frame, variable: Variable, values: Floats, state: Labels, plan: Plan
-) -> Any:
+def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, plan: Plan) -> Any:
     """Make the released column in the type that the column has."""
     name = variable.name
     coded = state >= 2
@@ -189,10 +187,10 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, state: La
 
     levels = np.where(np.isnan(values), -1, np.nan_to_num(values)).astype(np.int64)
     if levels.max(initial=-1) >= len(variable.levels):  # nodes, which no record has
-        if not frame.kind_in_words(variable.name) in ("text", "categories"):
+        if frame.kind_in_words(variable.name) not in ("text", "categories"):
             raise InputError(
-                f"Nodes of a hierarchy are text, which stands in a column of text; {shown(variable.name)} holds "
-                f"{frame.kind_in_words(variable.name)}. Turn it into text first, or release leaves."
+                f"Nodes of a hierarchy are text, which stands in a column of text; {shown(variable.name)} "
+                f"holds {frame.kind_in_words(variable.name)}. Turn it into text first, or release leaves."
             )
         names = [str(name) for name in names_of_levels(variable)]
         array = pa.array([None if level < 0 else names[level] for level in levels], pa.string())
@@ -211,7 +209,9 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, state: La
 def _texts_of_numbers(values: Floats, kind: Any) -> Any:
     import pyarrow as pa
 
-    texts = [None if np.isnan(v) else (str(int(v)) if v == int(v) else repr(v)) for v in values.tolist()]
+    texts = [
+        None if np.isnan(v) else (str(int(v)) if v == int(v) else repr(v)) for v in values.tolist()
+    ]
     return pa.array(texts, pa.string()).cast(kind)
 
 
@@ -232,13 +232,11 @@ def mean_weights(weights: Floats, labels: Labels) -> Floats:
     return group_means(weights, labels)[labels]
 
 
-def released_beside(
-    intake: Intake, given: PartInput, labels: Labels
-) -> tuple[dict[Any, Any], int]:
+def released_beside(intake: Intake, given: PartInput, labels: Labels) -> tuple[dict[Any, Any], int]:
     """Columns that change beside the protected ones, by name, and how many records change their stratum.
 
-    The weight becomes the group's mean. Where small strata were merged, a group releases the stratum that most
-    of its records have.
+    The weight becomes the group's mean. Where small strata were merged, a group releases the stratum that
+    most of its records have.
     """
     frame, plan = intake.frame, intake.plan
     found: dict[Any, Any] = {}

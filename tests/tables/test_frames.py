@@ -520,7 +520,7 @@ def test_what_is_no_number_is_refused_by_column_and_row(make, values, fact):
 
 def refused(frame, fact):
     with pytest.raises(InputError) as caught:
-        protect(frame, columns=["age", "odd"])
+        microagg.partition(frame, 2)
     message = str(caught.value)
     assert message.startswith("Columns to work on must h")
     assert "column 'odd'" in message

@@ -111,6 +111,15 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             speaker.say(label, names(columns, 40))
     if roles.unit is not None:
         speaker.say("unit", names([roles.unit]))
+    if roles.strata:
+        speaker.say("strata", f"{names(roles.strata, 40)}; no group holds records of two")
+    if roles.weight is not None and evidence.plan.weight is not None:
+        how = {
+            "mean": "released as the group's mean, so that weighted totals stay",
+            "keep": "left as it is, and so known",
+            "drop": "left out",
+        }[evidence.plan.weight.release]
+        speaker.say("weight", f"{names([roles.weight])}, {how}")
     known = names(roles.known, 40)
     speaker.say("known", f"{known}, left as they are" if known else "no column is left as it is")
     for part in evidence.parts:
@@ -119,6 +128,8 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         if part.partition.gap is not None:
             proof = sentence if word == "no" else f"could do better {word} {sentence}"
             speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
+    if evidence.missing_words:
+        speaker.say("missing", evidence.missing_words)
     speaker.say("lost", evidence.loss_words)
     say_analyses(speaker, evidence.utility)
     speaker.say("hidden", evidence.hidden_words)

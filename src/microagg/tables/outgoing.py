@@ -26,7 +26,8 @@ def outgoing(
 ) -> tuple[Any, Labels | None]:
     """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
 
-    ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same table as a CSV file holds it, in which long ids differ that are one double.
+    ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
+    table as a CSV file holds it, in which long ids differ that are one double.
 
     Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
     never from a seed: who knows the seed could undo them.

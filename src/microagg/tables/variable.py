@@ -145,8 +145,8 @@ def _check_numbers(values: Floats, name: Any) -> None:
     if infinite.any():
         raise InputError(
             f"Columns to protect must hold finite numbers; column {shown(name)} has an infinite value, "
-            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or drop "
-            "the record."
+            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or "
+            "drop the record."
         )
 
 
@@ -209,8 +209,8 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
     found = instants(column, codes)
     if found is None:
         raise InputError(
-            f"A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one way; "
-            f"column {shown(name)} holds {frame.kind_in_words(name)}"
+            "A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one "
+            f"way; column {shown(name)} holds {frame.kind_in_words(name)}"
             f"{'' if frame.is_numeric(name) else ' of which some are no date'}. Say another kind."
         )
     tags = None
@@ -256,7 +256,8 @@ def _categories(
         )
     if kind == "boolean" and len(occurring) > 2:
         raise InputError(
-            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say nominal."
+            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say "
+            "nominal."
         )
     ranks = place[numbers]
     values = np.where(numbers < 0, np.nan, ranks)
