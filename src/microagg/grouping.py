@@ -77,6 +77,7 @@ def group(
             random_state=seed,
             refine=block.refine,
             bound=block.bound or False,
+            whole=None if rows is None else len(cells),
             progress=watch,
             **heavy,
             **options,

@@ -262,8 +262,8 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
         f"{joined.blanked:,} of {cells:,} values blanked ({percent(100 * joined.blanked / cells)}). Other "
         "policies: majority releases in each group what most of its records have, a value or none; fill "
         f"puts the group's value in place of up to {missing:,} missing ones "
-        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out {incomplete:,} "
-        f"of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, allow more with "
+        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
+        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, allow more with "
         f"most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
         "together."
     )

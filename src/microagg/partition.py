@@ -31,6 +31,7 @@ def partition(
     random_state: int | None = 0,
     refine: bool | str = False,
     bound: bool | str = False,
+    whole: int | None = None,
     progress: Listener | None = None,
     **options: Any,
 ) -> Partition:
@@ -58,6 +59,9 @@ def partition(
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
         5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
+    whole : int, optional
+        Records of the table that these are a part of: a search that shares its steps out over a table
+        then takes those of the part alone.
     progress : callable, optional
         Called about ten times a second with the number of records done. From a search this number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -106,7 +110,9 @@ def partition(
     started = time.perf_counter()
     raw = chosen.takes_raw(n_columns, weighted)
     data = records.values if raw else records.scaled
-    extra = {"weights": records.weights} if weighted else {}
+    extra: dict[str, Any] = {"weights": records.weights} if weighted else {}
+    if whole is not None and "effort" in settings and not raw:
+        extra["whole"] = whole
 
     def work(state: State) -> Outcome:
         function = chosen.function(n_columns, weighted)
@@ -133,7 +139,12 @@ def partition(
         weighted=weighted,
     )
     if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
-        search = {"effort": effort, "time_limit": None, "random_state": random_state}
+        search = {
+            "effort": effort,
+            "time_limit": None,
+            "random_state": random_state,
+            "whole": whole,
+        }
         result = refined(result, data, search, progress, records.weights)
         result = replace(result, options={**settings, "refine": effort})
     if proof or chosen.proves:

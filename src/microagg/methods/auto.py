@@ -80,6 +80,7 @@ def auto(
     time_limit: float | None = None,
     random_state: int | None = 0,
     weights: Floats | None = None,
+    whole: int | None = None,
     state: State | None = None,
 ) -> Outcome:
     """Partition several columns, or one with weights: a start that suits their number, then refined.
@@ -116,6 +117,7 @@ def auto(
         effort=effort,
         time_limit=time_limit,
         random_state=random_state,
+        whole=whole,
         state=state,
     )
     return Outcome(better)

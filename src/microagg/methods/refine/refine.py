@@ -185,6 +185,7 @@ def refine(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
+    whole: int | None = None,
     state: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
@@ -198,6 +199,7 @@ def refine(
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best partition so far is returned
     random_state : seed; None draws a fresh one
+    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -213,6 +215,8 @@ def refine(
     state = new_state() if state is None else state
     seed = int(np.random.default_rng(random_state).integers(2**62))
     run, budget = Run(X, k, seed, state, weights), _BUDGETS[effort]
+    if whole is not None:
+        budget = budget._replace(table=budget.table * len(X) // whole)
     best = _without_oversized(X, weights, labels, k)
     least = run.loss(best)
     tell_best(state, least)
