@@ -70,7 +70,7 @@ def options(draw, method):
     return found
 
 
-def some(values, **limits):
+def some(values):
     """Tables of settings for some of the names."""
     return lambda names: (
         st.dictionaries(st.sampled_from(names), values, max_size=2) if names else st.just({})
