@@ -211,7 +211,7 @@ def test_kinds_in_all_their_forms():
         "age": Column(),
     }
     assert Plan.from_toml_text(plan.to_toml()) == plan  # also the empty [columns.age]
-    with pytest.raises(InputError, match=r"no key of kinds.x called 'knd'; did you mean kind\?"):
+    with pytest.raises(InputError, match=r"of column 'x', called 'knd'; did you mean kind\?"):
         Plan.of(kinds={"x": {"knd": "number"}})
     with pytest.raises(InputError, match="Column 'x': kind is one of"):
         Plan.of(kinds={"x": "text"})
@@ -284,3 +284,68 @@ def test_names_that_are_no_texts_are_for_keywords_alone():
             Plan.from_dict({"microagg": 1, part: 3})
     with pytest.raises(InputError, match="Names of columns in a plan file are text"):
         plan.to_toml()
+
+
+WHOLE = """
+microagg = 1
+drop = ["name"]
+confidential = ["diagnosis"]
+strata = { columns = ["region"], small = "merge" }
+weight = { column = "w", release = "mean" }
+unit = "household"
+missing = { policy = "pattern", most = 0.02, codes = { income = [-8, -9], "job title" = "?" } }
+
+[columns.education]
+kind = "ordinal"
+levels = ["low", "middle", "high"]
+[columns.income]
+kind = "spiked"
+transform = "log"
+round = "nearest"
+[columns.nace]
+kind = "hierarchy"
+prefixes = [1, 2, 4]
+[columns.isco]
+kind = "hierarchy"
+parents = { 21 = "2", 22 = "2" }
+release = "node"
+[columns.age]
+
+[[block]]
+columns = ["age", "education", "income", "nace", "isco"]
+k = 5
+[block.require]
+distinct = { diagnosis = 3 }
+n_k = { turnover = { n = 2, k = 85 } }
+population = 100
+
+[[relation]]
+holds = "gross = net + tax"
+[[relation]]
+holds = "`net wage` <= gross"
+"""
+
+
+def test_a_plan_file_as_people_write_it():
+    plan = Plan.from_toml_text(WHOLE)
+    assert plan == Plan.of(
+        k=5,
+        columns=["age", "education", "income", "nace", "isco"],
+        drop=["name"],
+        confidential=["diagnosis"],
+        strata={"columns": ["region"], "small": "merge"},
+        weight="w",
+        unit="household",
+        missing={"most": 0.02, "codes": {"income": [-8, -9], "job title": ["?"]}},
+        kinds={
+            "education": ["low", "middle", "high"],
+            "income": {"kind": "spiked", "transform": "log", "round": "nearest"},
+            "nace": {"kind": "hierarchy", "prefixes": [1, 2, 4]},
+            "isco": {"kind": "hierarchy", "parents": {"21": "2", "22": "2"}, "release": "node"},
+            "age": {},
+        },
+        require={"distinct": {"diagnosis": 3}, "n_k": {"turnover": (2, 85)}, "population": 100},
+        relations=["gross = net + tax", "`net wage` <= gross"],
+    )
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+    assert Plan.of(**plan.settings()) == plan
