@@ -149,7 +149,15 @@ class Plan:
         return cls().override(**settings)
 
     def override(self, **settings: Any) -> Plan:
-        """Return the plan with some settings changed, by their keywords; UNSET ones stay."""
+        """Return the plan with some settings changed, by their keywords; UNSET ones stay.
+
+        Lists of columns and relations are replaced. Of the other parts (kinds, strata, weight, unit, missing,
+        require) what is named changes and the rest stays; None takes a part away, save for kinds.
+
+        >>> plan = Plan.of(strata=["region"], weight={"column": "w", "release": "keep"})
+        >>> plan.override(weight="v", strata=None).weight
+        Weight(column='v', release='keep', grouping='weighted')
+        """
         given = {name: value for name, value in settings.items() if value is not UNSET}
         whole: dict[str, Any] = {}
         if "random_state" in given:

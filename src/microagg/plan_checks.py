@@ -134,7 +134,7 @@ def distinct_values(
     rule = f"a list of at least {least} different {'values' if least > 1 else 'value'}"
     if not isinstance(given, list | tuple | np.ndarray):
         raise InputError(f"{what} is {rule}; got {shown(given)}.")
-    found: list[str | float | bool] = []
+    found: dict[str | float | bool, None] = {}
     for entry in given:
         value = entry.item() if isinstance(entry, np.generic) else entry
         if not isinstance(value, str) and not (bools and isinstance(value, bool)):
@@ -144,7 +144,7 @@ def distinct_values(
             raise InputError(f"{what} is {rule}, {kinds}; got {shown(entry)} in it.")
         if value in found:
             raise InputError(f"{what} is {rule}; {shown(entry)} is in it twice. Name it once.")
-        found.append(value)
+        found[value] = None
     if len(found) < least:
         raise InputError(f"{what} is {rule}; got {len(found)}.")
     return tuple(found)

@@ -176,7 +176,7 @@ def fields_of_data(given: Any) -> dict[str, Any]:
     if "columns" in given:
         check_table("columns", given["columns"])
         for name, column in given["columns"].items():
-            check_table(f"columns.{name}", column)
+            check_table(f"What columns says of {shown(name)}", column)
         whole["columns"] = columns_with({}, "columns", given["columns"])
     blocks = given.get("block", [{}])
     if not isinstance(blocks, list):

@@ -212,7 +212,7 @@ def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[A
             setting = {"kind": "ordinal", "levels": setting}
         elif not isinstance(setting, Mapping):
             setting = {"kind": setting}
-        check_keys(f"{what}.{name}", setting, field_names(Column))
+        check_keys(f"{what}, of column {shown(name)},", setting, field_names(Column))
         try:
             kind = setting.get("kind", before.kind)
             if kind is not None:

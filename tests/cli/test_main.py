@@ -83,6 +83,7 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
         "renumbered": [],
         "confidential": [],
         "known": ["id", "region"],
+        "strata": [],
     }
     assert (result["records"], result["k"], result["verdict"]) == (60, 5, "amber")
     (part,) = result["parts"]

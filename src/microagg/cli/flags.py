@@ -303,12 +303,22 @@ def _requirements(words: list[str]) -> dict[str, Any]:
         if sign and "=" not in rule:
             name, value = split_pair("--require", rest, "distinct:diagnosis=3")
             numbers = [read_value(number) for number in value.split(",")]
-            found[rule] = found[rule] if isinstance(found.get(rule), dict) else {}
-            found[rule][name] = numbers[0] if len(numbers) == 1 else numbers
+            table = found.setdefault(rule, {})
+            if not isinstance(table, dict) or name in table:
+                raise _twice(rule)
+            table[name] = numbers[0] if len(numbers) == 1 else numbers
         else:
             rule, value = split_pair("--require", word, "distinct:diagnosis=3 or population=100")
+            if rule in found:
+                raise _twice(rule)
             found[rule] = read_value(value)
     return found
+
+
+def _twice(rule: str) -> InputError:
+    return InputError(
+        f"Each requirement of a column is given once; --require gives {shown(rule)} twice. Leave one out."
+    )
 
 
 def _values(word: str) -> list[Any]:
