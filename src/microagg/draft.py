@@ -193,8 +193,9 @@ def _guess(column: _Column) -> Guess:
     profile = column.profile
     if profile.present == 0:
         return _left("empty", None, "No value at all", "Drop it.")
-    if profile.distinct == 1 and not profile.missing:
-        return _left("constant", None, "The same value in all records", "It tells nothing apart.")
+    if profile.distinct == 1:
+        where = "wherever it is present" if profile.missing else "in all records"
+        return _left("constant", None, f"The same value {where}", "It tells nothing apart.")
     if profile.type == "number":
         return _of_numbers(column)
     if profile.type == "text":

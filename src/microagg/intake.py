@@ -263,7 +263,7 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
         "policies: majority releases in each group what most of its records have, a value or none; fill "
         f"puts the group's value in place of up to {missing:,} missing ones "
         f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
-        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, allow more with "
-        f"most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
+        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, "
+        f"allow more with most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
         "together."
     )
