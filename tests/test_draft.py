@@ -138,7 +138,7 @@ def test_the_draft_is_a_plan_with_a_reason_for_each_column():
         }
     )
     plan = draft(frame, k=4)
-    assert plan.blocks[0].columns == ("income",)
+    assert plan.blocks[0].columns == ("income", "debt")
     assert plan.k == 4
     assert (plan.drop, plan.renumber, plan.confidential) == ((), (), ())
     assert list(plan.notes) == list(frame)

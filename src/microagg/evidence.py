@@ -499,11 +499,10 @@ def promise_words(plan: Plan, roles: Roles) -> str:
 
 def _shared_beside(plan: Plan) -> str:
     """What is shared beside the values of a block."""
-    told = []
-    if plan.strata.columns:
-        told.append(f"the strata {names(plan.strata.columns, 6)}")
-    if plan.weight is not None and plan.weight.release == "mean":
-        told.append(f"the released weight {names([plan.weight.column])}")
+    strata, weight = plan.strata.columns, plan.weight
+    told = [f"the strata {names(strata, 6)}"] if strata else []
+    if weight is not None and weight.column in plan.shared_beside:
+        told.append(f"the released weight {names([weight.column])}")
     return f" together with {' and '.join(told)}" if told else ""
 
 

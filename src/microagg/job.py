@@ -23,6 +23,7 @@ from microagg.report.html import check_report_target, report_texts
 from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
 from microagg.tables.files import CsvFormat, Source, kind_of, read_file
 from microagg.tables.frames import Frame
+from microagg.tables.variable import CATEGORIES
 
 __all__ = ["Job", "Observer", "Outcome", "run"]
 
@@ -136,9 +137,13 @@ def _with_bound(release: Release, hears: Observer) -> Release:
 
 def _numbers(job: Job) -> list[Any]:
     """Columns that are numbers even if they look like codes, since they are named as such."""
-    named = [name for block in job.plan.blocks for name in block.columns or ()]
+    plan = job.plan
+    named = [name for block in plan.blocks for name in block.columns or ()]
+    named += [*plan.columns, *(() if plan.weight is None else (plan.weight.column,))]
+    others = [name for name in named if plan.column(name).kind in (*CATEGORIES, "date")]
     numeric = [name for analysis in job.analyses for name in columns_of(analysis)]
-    return [*named, *job.plan.columns, *job.dominance, *(n for n in numeric if n not in named)]
+    wanted = [*named, *job.dominance, *(n for n in numeric if n not in named)]
+    return [name for name in wanted if name not in others]
 
 
 def _write(

@@ -116,13 +116,6 @@ class Release:
         """The protected columns."""
         return self.roles.protected
 
-    @property
-    def shared_beside(self) -> list[Any]:
-        """Columns that the records of a group share beside the protected ones: strata and mean weight."""
-        weight = self.plan.weight
-        mean = [weight.column] if weight is not None and weight.release == "mean" else []
-        return [*self.plan.strata.columns, *mean]
-
     @cached_property
     def utility(self) -> Utility:
         """What was lost, see :func:`microagg.utility`."""
@@ -273,11 +266,11 @@ class Release:
             table = self._with_text(table, self._text)
         write_file(table, part, form)
         source = read_file(part, csv=None if form is None else form.csv)
-        beside = [written[name] for name in self.shared_beside]
-        promised = [[*(written[name] for name in part.columns), *beside] for part in self.parts]
+        promises = self.plan.promises()
+        promised = [[written[name] for name in columns] for _, columns in promises]
         unit = self.roles.unit
         units = self._units_as_released() if unit in self.roles.dropped else None
-        sizes = [p.partition.k for p in self.parts]
+        sizes = [k for k, _ in promises]
         found = verify_all(source, sizes, promised, written.get(unit, unit), units=units)
         broken = broken_relation(self.plan, Frame(source.table))
         if broken is not None:

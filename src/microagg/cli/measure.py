@@ -272,12 +272,8 @@ def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
         raise InputError(
             "The plan does not name the columns to protect; take that of the report, which does."
         )
-    sets, sizes = [], []
-    for block in plan.blocks:
-        chosen = [str(name) for name in block.columns or ()]
-        for part in [[name] for name in chosen] if block.per_column else [chosen]:
-            sets.append(part)
-            sizes.append(block.k or 1)
+    promises = plan.promises()
+    sizes, sets = [k for k, _ in promises], [[str(name) for name in part] for _, part in promises]
     unit = None if plan.unit is None or plan.unit in plan.drop else str(plan.unit)
     return verify_all(file, sizes, sets, unit=unit, csv=csv)
 
