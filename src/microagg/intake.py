@@ -20,7 +20,7 @@ from microagg.groups import Floats, Labels
 from microagg.plan import Block, Plan, Roles
 from microagg.require.units import check_units
 from microagg.tables.exact import codes_as_written
-from microagg.tables.frames import Frame
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.outgoing import reordered
 from microagg.tables.variable import Variable, variable_of
 from microagg.words import names as listed_names
@@ -90,7 +90,7 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             "A table to protect has at least one record and one column; this one has 0 records. Check that "
             "it was read whole."
         )
-    variables = _variables(table, plan, roles)
+    variables = _variables(table, plan, roles, text is not None)
     dropped = 0
     if plan.missing.policy == "drop":
         complete = ~np.any([v.missing for v in variables.values()], axis=0)
@@ -104,7 +104,7 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             )
         table = Frame(reordered(table.native, rows))
         text = None if text is None else text.take(rows)
-        variables = _variables(table, plan, roles)
+        variables = _variables(table, plan, roles, text is not None)
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
@@ -128,10 +128,11 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
     return replace(found, strata=strata, strata_values=values)
 
 
-def _variables(table: Frame, plan: Plan, roles: Roles) -> dict[Any, Variable]:
+def _variables(table: Frame, plan: Plan, roles: Roles, is_csv: bool) -> dict[Any, Variable]:
     codes = plan.missing.codes
+    words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
     return {
-        name: variable_of(table, name, plan.column(name), codes.get(name, ()))
+        name: variable_of(table, name, plan.column(name), codes.get(name, ()), words)
         for name in roles.protected
     }
 
