@@ -44,6 +44,7 @@ STAGES = [
     ["counts"],
     ["measure"],
     ["verify"],
+    ["findings"],
     ["evidence"],
     ["cautions"],
     ["report"],

@@ -14,7 +14,8 @@ from typing import Any
 
 from microagg.draft import Guess, guess
 from microagg.errors import InputError, StopSearch
-from microagg.evidence import Caution, Counted, Evidence
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
 from microagg.plan import Plan
 from microagg.protect import Clock, protect_table

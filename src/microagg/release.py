@@ -22,7 +22,8 @@ from microagg.cautions import (
 )
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
-from microagg.evidence import Caution, Counted, Evidence, Part
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Counted, Part
 from microagg.grouping import bound_over_cells
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation

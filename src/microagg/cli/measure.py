@@ -13,7 +13,7 @@ from microagg.cautions import about_dominance, about_known, about_secrets
 from microagg.cli.protect import say_analyses, say_caution, say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
-from microagg.evidence import attacker_words, linked_words, loss_words
+from microagg.findings import attacker_words, linked_words, loss_words
 from microagg.measure.analyses import columns_of
 from microagg.measure.harm import rank
 from microagg.measure.known import known_columns, known_risk

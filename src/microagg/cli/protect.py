@@ -11,7 +11,8 @@ from typing import Any
 from microagg.cli.show import Speaker
 from microagg.draft import Guess, draft
 from microagg.errors import StopSearch
-from microagg.evidence import Caution, Evidence
+from microagg.evidence import Evidence
+from microagg.findings import Caution
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.evidence import Evidence, promise_words
+from microagg.evidence import Evidence
+from microagg.findings import promise_words
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import classes, combine, share_below
 from microagg.measure.known import known_columns
