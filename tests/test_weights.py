@@ -179,13 +179,13 @@ def test_refine_is_never_worse(table, seed):
     assert p.weighted == (np.ptp(weights) > 0)
 
 
-@pytest.mark.parametrize("k", [3, 40])
-@pytest.mark.parametrize("effort", ["fast", "balanced", "best"])
-def test_the_weighted_search_is_better_than_one_without(k, effort):
-    if (k, effort) == (40, "best"):
-        pytest.skip("large groups are searched in the same way for every effort")
+@pytest.mark.parametrize(
+    ("n", "k", "effort"),
+    [(400, 3, "fast"), (400, 3, "balanced"), (90, 3, "best"), (800, 40, "balanced")],
+)
+def test_the_weighted_search_is_better_than_one_without(n, k, effort):
     rng = np.random.default_rng(k)
-    X, weights = rng.normal(size=(400, 2)), rng.lognormal(sigma=1, size=400)
+    X, weights = rng.normal(size=(n, 2)), rng.lognormal(sigma=1.5, size=n)
     weighted = microagg.partition(X, k, weights, effort=effort)
     plain = microagg.partition(X, k, effort=effort)
     again = microagg.refine(X, plain.labels, k, weights, effort="fast", time_limit=0)
