@@ -19,7 +19,14 @@ import pyarrow.compute as pc
 
 from microagg.errors import TableError, shown
 
-__all__ = ["ColumnFacts", "Labelled", "is_number_or_tag", "label_alone", "numbers_and_tags", "typed"]
+__all__ = [
+    "ColumnFacts",
+    "Labelled",
+    "is_number_or_tag",
+    "label_alone",
+    "numbers_and_tags",
+    "typed",
+]
 
 _PREFIX = b"microagg."
 _FILE = b"microagg.file"
@@ -178,13 +185,13 @@ class Labelled:
         if not isinstance(found, dict) or not set(found) <= set(plain):
             raise _bad_facts("the whole table")
         for name, value in found.items():
-            kind = {"str": str, "int": int}.get(str(plain[name]), list)
-            if not isinstance(value, kind):
+            if plain[name] in ("str", "int"):
+                good = type(value).__name__ == plain[name]
+            else:
+                good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                found[name] = tuple(value) if good else ()
+            if not good:
                 raise _bad_facts("the whole table")
-            if kind is list:
-                if not all(isinstance(item, str) for item in value):
-                    raise _bad_facts("the whole table")
-                found[name] = tuple(value)
         return cls(columns, **found)
 
     def on(self, schema: pa.Schema) -> pa.Schema:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from microagg.errors import TableError, shown
 from microagg.tables.labelled import ColumnFacts, Labelled
 
-__all__ = ["LONGEST_NAME", "INTEGER_LIMITS", "stata_release", "storage_of", "write_stata"]
+__all__ = ["INTEGER_LIMITS", "LONGEST_NAME", "stata_release", "storage_of", "write_stata"]
 
 LONGEST_NAME = 32  # signs
 
@@ -35,7 +35,13 @@ _NUMBERS = {
     "double": np.dtype("<f8"),
 }
 _FIRST_MISSING = {"int8": 101, "int16": 32_741, "int32": 2_147_483_621}
-_FORMATS = {"int8": "%8.0g", "int16": "%8.0g", "int32": "%12.0g", "float": "%9.0g", "double": "%10.0g"}
+_FORMATS = {
+    "int8": "%8.0g",
+    "int16": "%8.0g",
+    "int32": "%12.0g",
+    "float": "%9.0g",
+    "double": "%10.0g",
+}
 _LONGEST_STRING = {True: 2045, False: 244}  # in tagged formats, and in those before
 _STRL = "strL"
 
@@ -148,7 +154,10 @@ def write_stata(
         if storage == "string":
             lengths = [len(_encoded(text, layout, name, i)) for i, text in enumerate(values)]
             width = max([*lengths, facts[name].width or 1, 1])
-            if facts[name].storage == "string_ref" or max([*lengths, 0]) > _LONGEST_STRING[layout.tagged]:
+            if (
+                facts[name].storage == "string_ref"
+                or max([*lengths, 0]) > _LONGEST_STRING[layout.tagged]
+            ):
                 storage, width = _STRL, 8
             width = min(width, _LONGEST_STRING[layout.tagged])
             if storage == _STRL and not layout.tagged:
@@ -240,7 +249,7 @@ def _with_missing(values: Any, letters: Any, storage: str) -> Any:
     missing = np.isnan(values)
     which = np.zeros(len(values), dtype=np.int64)
     if letters is not None:
-        which[:] = [0 if letter is None else ord(letter.lower()) - ord("a") + 1 for letter in letters]
+        which[:] = [0 if letter is None else _number(letter) for letter in letters]
     if storage in _FIRST_MISSING:
         whole = np.where(missing, 0, values).astype(np.int64)
         return np.where(missing, _FIRST_MISSING[storage] + which, whole)
@@ -250,6 +259,11 @@ def _with_missing(values: Any, letters: Any, storage: str) -> Any:
             return np.where(missing, bits, values.astype("<f4"))
     bits = (0x7FE0000000000000 + which * (1 << 40)).astype("<u8").view("<f8")
     return np.where(missing, bits, values)
+
+
+def _number(letter: str) -> int:
+    """Which of Stata's missing values a letter is; the underscore of SAS is none, and only missing."""
+    return 0 if letter == "_" else ord(letter.lower()) - ord("a") + 1
 
 
 def _point_to(
@@ -284,13 +298,11 @@ def _value_label_table(pairs: tuple[tuple[Any, str], ...], layout: _Layout, name
 
 def _label_value(value: Any) -> int:
     if isinstance(value, str):  # the letter of a tagged missing value
-        return _FIRST_MISSING["int32"] + ord(value.lower()) - ord("a") + 1
+        return _FIRST_MISSING["int32"] + _number(value)
     return int(value)
 
 
-def _label_section(
-    sets: Mapping[str, tuple[tuple[Any, str], ...]], layout: _Layout
-) -> bytes:
+def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]], layout: _Layout) -> bytes:
     parts = []
     for name, pairs in sets.items():
         table = _value_label_table(pairs, layout, name)
@@ -326,7 +338,9 @@ def _write_tagged(
     layout: _Layout,
 ) -> None:
     records, long_texts = _records(columns, tags, stored, layout)
-    label = _encoded(facts.label, layout, "label of the file")[: 80 if layout.release == 117 else 320]
+    label = _encoded(facts.label, layout, "label of the file")[
+        : 80 if layout.release == 117 else 320
+    ]
     size = "<B" if layout.release == 117 else "<H"
     count = struct.pack("<I" if layout.release == 119 else "<H", len(columns))
     rows = struct.pack("<I" if layout.release == 117 else "<Q", len(records))

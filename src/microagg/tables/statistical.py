@@ -7,7 +7,7 @@ kept as text (``1.5``, ``.a``), from which both are told.
 
 from __future__ import annotations
 
-import importlib
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ from microagg.tables.labelled import (
 )
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.moments import as_moments, as_numbers, moment_format
+from microagg.tables.optional import needed
 from microagg.tables.stata import stata_release, write_stata
 
-__all__ = ["FAMILIES", "needed", "read_statistical", "stored", "write_statistical"]
+__all__ = ["FAMILIES", "read_statistical", "stored", "write_statistical"]
 
 # Family of packages by the ending of a file's name.
 FAMILIES = {
@@ -47,17 +48,6 @@ _PARSERS = {
     ".sas7bdat": "sas7bdat",
 }
 _INTEGERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32()}
-
-
-def needed(module: str) -> Any:
-    """Import a package that only some files need, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise TableError(
-            f"Files of this format need the package {module.partition('.')[0]}, which is not installed. "
-            'Install it with: pip install "microagg[files]"'
-        ) from None
 
 
 def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
@@ -209,17 +199,17 @@ def stored(table: pa.Table, family: str) -> tuple[dict[str, Any], dict[str, Any]
         if is_number_or_tag(column):
             values, letters = numbers_and_tags(values)
             tags[column.name] = letters.to_pylist()
+            if family == "sas":
+                tags[column.name] = [tag and tag.upper() for tag in tags[column.name]]
         elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             form = own.format or moment_format(family, kind)
             values = as_numbers(values.combine_chunks(), family, form)
-            own = _with(own, format=form)
+            own = dataclasses.replace(own, format=form)
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             columns[column.name] = values.fill_null("").to_pylist()
         else:
             doubles = _chunked(values).cast(pa.float64(), safe=False)
-            columns[column.name] = np.array(
-                doubles.to_numpy(), dtype=np.float64
-            )
+            columns[column.name] = np.array(doubles.to_numpy(), dtype=np.float64)
         told[column.name] = own
     labelled = Labelled(
         told,
@@ -245,12 +235,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _translated(fact: ColumnFacts) -> ColumnFacts:
     """What another family understands of the facts of one: words, no formats."""
     return ColumnFacts(fact.label, fact.value_labels, fact.labels_name)
-
-
-def _with(fact: ColumnFacts, **changes: Any) -> ColumnFacts:
-    import dataclasses
-
-    return dataclasses.replace(fact, **changes)
 
 
 def write_statistical(table: pa.Table, path: Path, ending: str) -> None:
@@ -363,11 +347,6 @@ def _put_tags(path: Path, columns: dict[str, Any], tags: dict[str, Any], facts: 
             )
         records[at, starts[name]] = [ord(letters[i]) for i in at]
     content.flush()
-
-
-def first_text_longer_than(values: list[str], limit: int) -> int | None:
-    """Return the row, from 0, of the first text that takes more bytes than a limit."""
-    return next((i for i, text in enumerate(values) if len(text.encode()) > limit), None)
 
 
 def _chunked(values: Any) -> pa.ChunkedArray:
