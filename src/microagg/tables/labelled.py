@@ -257,8 +257,11 @@ def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Chunk
 
 def typed(table: pa.Table) -> pa.Table:
     """Return a table with null in place of every code and tag that stands for a missing value."""
+    told = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
+    if not told:
+        return table
     columns, fields = list(table.columns), list(table.schema)
-    for j, column in enumerate(fields):
+    for j, column in told:
         facts = ColumnFacts.of(column)
         if is_number_or_tag(column):
             numbers, _ = numbers_and_tags(columns[j])

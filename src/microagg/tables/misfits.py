@@ -47,6 +47,12 @@ _NAMES: dict[str, tuple[str, int, str]] = {
         "begin with a letter or _ and have letters a to z, digits and _",
     ),
 }
+# Words of the language of a program, which name no column.
+_RESERVED = {
+    "stata": "_all _b byte _coef _cons double float if in int long _n _N _pi _pred _rc _skip strL using with",
+    "spss": "ALL AND BY EQ GE GT LE LT NE NOT OR TO WITH",
+    "sas": "",
+}
 _LONGEST_STRING = {"spss": 32_767, "sas": 32_767, "excel": LONGEST_TEXT}
 _LARGEST = {"stata": 8.98e307, "sas": 7.2e75}
 _SMALLEST = {"sas": 5.5e-79}
@@ -105,6 +111,12 @@ def _refuse_names(table: pa.Table, kind: str, version: int) -> None:
     for name in table.column_names:
         size = len(name) if kind == "stata" else len(name.encode())
         limit = LONGEST_NAME if kind == "stata" else longest
+        reserved = _RESERVED[kind].split()
+        if (name.upper() if kind == "spss" else name) in reserved:
+            raise TableError(
+                f"Names of columns in {_PROGRAMS[kind]} are no words of its language; {shown(name)} is one. "
+                "Rename the column, or write another format."
+            )
         if not re.fullmatch(pattern, name):
             raise TableError(
                 f"Names of columns in {_PROGRAMS[kind]} {words}; {shown(name)} does not fit. Rename the "

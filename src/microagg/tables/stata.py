@@ -103,8 +103,9 @@ def storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
     if not isinstance(values, np.ndarray):
         return "string"
     own = facts.storage
-    moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_string(kind)
-    if moment and own in _NUMBERS and _fits(values, own):
+    # Types of Arrow that Stata does not have, so that they do not tell how it stored the values.
+    foreign = pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_int64(kind)
+    if foreign and own in _NUMBERS and _fits(values, own):
         return own
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
         return "float"
