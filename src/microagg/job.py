@@ -176,7 +176,7 @@ def _write(
     reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
     folder = is_folder_target(job.target, job.source)
     kind = "parquet" if folder else kind_of(job.target, writing=True)
-    form = _format(job, source, kind)
+    form = _format(job, source, kind, release)
     beside = [] if form.fixed is None else [job.target.with_suffix(".rda")]
     # The largest last: what others replaced may have to be put back.
     targets = [*reports, *beside, job.target]
@@ -188,10 +188,7 @@ def _write(
                 counted = release.write_part(parts[-1], job.target, form, source.kept_for(kind))
                 release.note_written(counted)
             if form.fixed is not None:
-                described = form.fixed.description.of(
-                    Frame(release.data).names, release.roles.renumbered
-                )
-                parts[-2].write_text(described.text(), encoding="utf-8")
+                parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
             if job.report is not None:
                 hears.stage("reporting")
                 with clock.time("report"):
@@ -204,10 +201,13 @@ def _write(
     return counted, [job.target, *beside, *reports]
 
 
-def _format(job: Job, source: Source, kind: str) -> FileFormat:
+def _format(job: Job, source: Source, kind: str, release: Release) -> FileFormat:
     """Return the format to write: that of the source, as far as the target is of the same kind."""
-    if job.source.suffix.lower() == job.target.suffix.lower():
+    same = job.source.suffix.lower() == job.target.suffix.lower()
+    if not same and (kind != source.kind or kind == "csv"):
+        return source.format.for_another(job.csv)
+    fixed = source.format.fixed
+    if fixed is None:
         return source.format
-    if kind == source.kind and kind != "csv":
-        return source.format
-    return source.format.for_another(job.csv)
+    released = fixed.description.of(Frame(release.data).names, release.roles.renumbered)
+    return replace(source.format, fixed=replace(fixed, description=released))

@@ -101,7 +101,7 @@ class Description:
         return next((place.name for place in self.places if role in place.roles), None)
 
     def of(self, names: Collection[str], replaced: Collection[str] = ()) -> Description:
-        """Return the description of some columns, in which those replaced have no list of codes."""
+        """Return the description of some columns, in which those replaced by other values have no codes."""
         kept = [place for place in self.places if place.name in names]
         return replace(
             self,
@@ -122,7 +122,7 @@ class Description:
 
 def _without_codes(place: Place) -> Place:
     lines = tuple(line for line in place.lines if not line.upper().startswith("<CODELIST>"))
-    return replace(place, codelist=None, lines=lines)
+    return replace(place, codelist=None, missing=(), lines=lines)
 
 
 def _quoted(name: str) -> str:

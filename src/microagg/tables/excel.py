@@ -130,8 +130,9 @@ def write_excel(table: pa.Table, path: Path, form: ExcelFormat) -> None:
     sheet = book.create_sheet(form.sheet or "Sheet1")
     make = needed("openpyxl.cell").WriteOnlyCell
     kinds = dict(form.kinds)
+    # All before the first row, since openpyxl does not like to be stopped in between.
     columns = [
-        _cells(name, column, kinds.get(name), make, sheet)
+        list(_cells(name, column, kinds.get(name), make, sheet))
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     sheet.append([_text_cell(name, make, sheet, name, None) for name in table.column_names])
@@ -180,7 +181,7 @@ def _dates_fit(values: Any) -> bool:
 
 def _cell_of_text(text: str, kind: str, make: Any, sheet: Any, name: str, row: int) -> Any:
     """Turn text back into the cell that it came from."""
-    if kind == "truth" and text in ("TRUE", "FALSE"):
+    if kind in ("truth", "mixed") and text in ("TRUE", "FALSE"):
         return text == "TRUE"
     if kind in ("number", "mixed"):
         try:
