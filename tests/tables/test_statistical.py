@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import sys
 
@@ -438,6 +439,43 @@ def test_a_file_cut_short(tmp_path, ending):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
     with pytest.raises(TableError, match="is no complete"):
         read_file(path)
+
+
+@pytest.mark.parametrize("version", [15, 14, 13, 12])
+def test_a_file_that_claims_more_records_than_it_has(tmp_path, version):
+    path = stata_file(tmp_path / "in.dta", version)
+    content = bytearray(path.read_bytes())
+    at = content.index(b"<N>") + 3 if version > 12 else 6
+    content[at + 3] = 200  # billions
+    path.write_bytes(content)
+    with pytest.raises(TableError, match="claims more than that"):
+        read_file(path)
+
+
+def test_an_spss_file_that_claims_more_records_than_it_has(tmp_path):
+    for ending in ("sav", "zsav"):
+        path = spss_file(tmp_path / f"in.{ending}", compress=ending == "zsav")
+        content = bytearray(path.read_bytes())
+        content[83] = 100
+        path.write_bytes(content)
+        with pytest.raises(TableError, match="claims more than that"):
+            read_file(path)
+
+
+@given(
+    ending=st.sampled_from(["dta", "xpt"]),
+    edits=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=5),
+    end=st.floats(0.5, 1),
+)
+def test_damaged_files(tmp_path_factory, ending, edits, end):
+    make = {"dta": stata_file, "xpt": transport_file}[ending]
+    path = make(tmp_path_factory.mktemp("damaged") / f"in.{ending}")
+    content = bytearray(path.read_bytes())
+    for where, byte in edits:
+        content[int(where * len(content))] = byte
+    path.write_bytes(content[: int(end * len(content))])
+    with contextlib.suppress(TableError):  # any other error is a failure
+        _ = read_file(path).table
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):

@@ -17,7 +17,14 @@ import pyarrow as pa
 from microagg.errors import TableError, shown
 from microagg.tables.labelled import ColumnFacts, Labelled
 
-__all__ = ["INTEGER_LIMITS", "LONGEST_NAME", "stata_release", "storage_of", "write_stata"]
+__all__ = [
+    "INTEGER_LIMITS",
+    "LONGEST_NAME",
+    "stata_cells",
+    "stata_release",
+    "storage_of",
+    "write_stata",
+]
 
 LONGEST_NAME = 32  # signs
 
@@ -96,6 +103,27 @@ def stata_release(head: bytes) -> int:
         digits = head[len(start) : len(start) + 3]
         return int(digits) if digits.isdigit() else 0
     return head[0] if head and 102 <= head[0] <= 116 else 0
+
+
+def stata_cells(head: bytes) -> int:
+    """Tell how many values a Stata file claims to hold, from its first bytes; 0 where they do not tell.
+
+    >>> stata_cells(bytes([115, 2, 1, 0, 7, 0, 12, 0, 0, 0]))
+    84
+    """
+    if head.startswith(b"<stata_dta>"):
+        if b"</N>" not in head:
+            return 0
+        order = "little" if b"<byteorder>LSF" in head else "big"
+        columns, rows = (
+            int.from_bytes(head[head.find(start) + 3 : head.find(end)], order)  # type: ignore[arg-type]
+            for start, end in ((b"<K>", b"</K>"), (b"<N>", b"</N>"))
+        )
+        return columns * rows
+    if not stata_release(head) or len(head) < 10:
+        return 0
+    columns, rows = struct.unpack("<HI" if head[1] == 2 else ">HI", head[4:10])
+    return int(columns * rows)
 
 
 def storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
