@@ -50,11 +50,18 @@ class Intake:
     strata: Labels | None
     strata_values: Labels | None
     """Number of each record's value in each column of the strata."""
-    dropped: int
-    """Records that are left out for missing values."""
+    rows: Labels | None
+    """Records of the given table that are kept, where some are left out for missing values; None: all."""
+    given: int
+    """Records of the given table."""
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @property
+    def dropped(self) -> int:
+        """Records that are left out for missing values."""
+        return self.given - len(self)
 
     @property
     def plain(self) -> bool:
@@ -91,12 +98,10 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             "it was read whole."
         )
     variables = _variables(table, plan, roles, text is not None)
-    dropped = 0
+    given, rows = len(table), None
     if plan.missing.policy == "drop":
-        complete = ~np.any([v.missing for v in variables.values()], axis=0)
-        dropped = int(len(table) - complete.sum())
-    if dropped:
-        rows = np.flatnonzero(complete)
+        rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
+    if rows is not None and len(rows) < given:
         if not len(rows):
             raise InputError(
                 'missing = "drop" leaves out records with a missing value; every record has one. Say '
@@ -119,7 +124,8 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
         units=_units(table, text, plan),
         strata=None,
         strata_values=None,
-        dropped=dropped,
+        rows=rows,
+        given=given,
     )
     _check_relations(found)
     if not plan.strata.columns:
