@@ -45,6 +45,7 @@ STAGES = [
     ["counts"],
     ["measure"],
     ["verify"],
+    ["findings"],
     ["evidence"],
     ["cautions"],
     ["report"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microagg.evidence import Caution, Part
+from microagg.findings import Caution, Part
 from microagg.groups import Labels
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known

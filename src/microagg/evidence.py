@@ -11,13 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from microagg.groups import Labels
+from microagg.findings import (
+    DIGITS,
+    Caution,
+    Counted,
+    Part,
+    Threshold,
+    attacker_words,
+    linked_words,
+    loss_words,
+    percent_words,
+    promise_words,
+)
 from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
-from microagg.measure.linkage import Linkage
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import class_sizes, correlations, distribution
 from microagg.measure.risk import Risk
@@ -26,26 +36,19 @@ from microagg.measure.utility import Utility
 from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
 from microagg.released import Cells
-from microagg.results import Partition
-from microagg.verify import Verification
 from microagg.words import (
     among_fewer,
     few_digits,
     names,
-    number,
-    percent,
     plural,
     share,
     unit_words,
 )
 
-__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words", "promise_words"]
+__all__ = ["Evidence"]
 
-Severity = Literal["note", "warning", "amber"]
 Verdict = Literal["green", "amber", "red"]
 
-# Digits of figures about originals: enough for a board, too few to solve for a record.
-_DIGITS = 3
 # Digits alone do not do for what is small: a variance that changed by 0.00123 is known to five.
 _DECIMALS_BY_COLUMN = {
     "by_column": 2,  # in percent
@@ -57,75 +60,6 @@ _DECIMALS_BY_COLUMN = {
 # Mean and interval of a few whole numbers can be solved for each of them.
 _LEAST_IN_AN_ANALYSIS = 10
 _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
-
-
-class Part(NamedTuple):
-    """Columns that share one partition, and the rows that it is of."""
-
-    rows: Labels
-    columns: list[Any]
-    partition: Partition
-
-
-@dataclass(frozen=True)
-class Caution:
-    """Something to know before the file leaves the house."""
-
-    severity: Severity
-    """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
-    not hold against what an attacker may have."""
-    columns: tuple[Any, ...]
-    words: str
-    """The fact, with figures."""
-    advice: str = ""
-    """What to do about it."""
-
-    @property
-    def sentence(self) -> str:
-        """The fact and what to do."""
-        return f"{self.words} {self.advice}".strip()
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "severity": self.severity,
-            "columns": [str(name) for name in self.columns],
-            "words": self.sentence,
-        }
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A figure that the plan sets, and what was found."""
-
-    what: str
-    limit: str
-    found: str
-    passed: bool
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A file that was read back, what was counted in it, and its hash."""
-
-    path: str
-    parts: tuple[Verification, ...]
-    sha256: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether every part keeps its promise."""
-        return all(part.holds for part in self.parts)
-
-    @property
-    def least(self) -> Verification:
-        """The part with the rarest combination, of those that do not hold if there are any."""
-        return min(self.parts, key=lambda part: (part.holds, part.smallest))
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        rarest = self.least.as_dict()
-        return {**rarest, "holds": self.holds, "sha256": self.sha256}
 
 
 @dataclass(frozen=True)
@@ -188,7 +122,7 @@ class Evidence:
                 Threshold(
                     "information loss",
                     f"at most {accept.loss:g} %",
-                    _percent(loss),
+                    percent_words(loss),
                     loss <= accept.loss,
                 )
             )
@@ -326,9 +260,9 @@ class Evidence:
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
         if found.gap is not None:
-            least = _percent(found.information_loss * (1 - found.gap))
+            least = percent_words(found.information_loss * (1 - found.gap))
             return (
-                f"by at most {_percent(100 * found.gap)}",
+                f"by at most {percent_words(100 * found.gap)}",
                 f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
             )
         if weighted:
@@ -409,17 +343,17 @@ class Evidence:
             "records_in_another_stratum": self.recoded,
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
-            "information_loss": few_digits(self.utility.information_loss, _DIGITS),
+            "information_loss": few_digits(self.utility.information_loss, DIGITS),
             "risk": {
-                "alone": few_digits(self._alone(), _DIGITS),
-                "with_known": few_digits(self._with_known(), _DIGITS),
-                "known_columns": few_digits([_harm(harm) for harm in self.harms], _DIGITS),
+                "alone": few_digits(self._alone(), DIGITS),
+                "with_known": few_digits(self._with_known(), DIGITS),
+                "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
             },
             "parts": [self._part(part) for part in self.parts],
             "verified": None if self.counted is None else self.counted.as_dict(),
-            "utility": few_digits(self._utility(), _DIGITS),
-            "summaries": few_digits([asdict(row) for row in self.summaries], _DIGITS),
-            "alternatives": few_digits(self.alternatives, _DIGITS),
+            "utility": few_digits(self._utility(), DIGITS),
+            "summaries": few_digits([asdict(row) for row in self.summaries], DIGITS),
+            "alternatives": few_digits(self.alternatives, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),
                 "output": self.counted
@@ -439,7 +373,7 @@ class Evidence:
         }
         if 1 < len(both.names) <= _MOST_CORRELATIONS:
             drawn["correlations"] = few_digits(
-                correlations(*self.utility.correlation_matrices), _DIGITS
+                correlations(*self.utility.correlation_matrices), DIGITS
             )
         return drawn
 
@@ -448,7 +382,7 @@ class Evidence:
         word, sentence = self.proof(part)
         return {
             "columns": [str(name) for name in part.columns],
-            **few_digits(part.partition.as_dict(), _DIGITS),
+            **few_digits(part.partition.as_dict(), DIGITS),
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
@@ -479,69 +413,6 @@ class Evidence:
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
-
-
-def _percent(value: float) -> str:
-    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
-    return percent(few_digits(value, _DIGITS))
-
-
-def promise_words(plan: Plan, roles: Roles) -> str:
-    """What a plan promises, and to whom."""
-    blocks, who = plan.blocks, unit_words(roles.unit)
-    beside = _shared_beside(plan)
-    if len(blocks) == 1:
-        what = f"{_shared(blocks[0], 12)}{beside}"
-        return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
-    what = "; ".join(f"{_shared(b, 6)}{beside} by at least {b.k:,}" for b in blocks)
-    return f"In the released file, these are shared by {who}: {what}."
-
-
-def _shared_beside(plan: Plan) -> str:
-    """What is shared beside the values of a block."""
-    told = []
-    if plan.strata.columns:
-        told.append(f"the strata {names(plan.strata.columns, 6)}")
-    if plan.weight is not None and plan.weight.release == "mean":
-        told.append(f"the released weight {names([plan.weight.column])}")
-    return f" together with {' and '.join(told)}" if told else ""
-
-
-def _shared(block: Block, most: int) -> str:
-    """What is shared in a block."""
-    columns = names(block.columns or (), most)
-    if block.per_column and len(block.columns or ()) > 1:
-        return f"each value of {columns}, every column by itself,"
-    one = len(block.columns or ()) == 1
-    return f"each {'value' if one else 'combination'} of {columns}"
-
-
-def loss_words(utility: Utility) -> str:
-    """What was lost, and in which column most."""
-    by = utility.by_column
-    worst = max(by, key=lambda name: by[name])
-    return (
-        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
-        f"{names([worst])}, {percent(by[worst])}"
-    )
-
-
-def attacker_words(alone: Risk) -> str:
-    """What an attacker gains from the protected columns alone."""
-    return (
-        "an attacker who knows a person's true values in the protected columns finds the right record "
-        f"for {linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}"
-    )
-
-
-def linked_words(linkage: Linkage) -> str:
-    """The share of records linked; with its interval, if it was sampled."""
-    if not linkage.sampled:
-        return share(linkage.share)
-    return (
-        f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
-        f"{number(linkage.records)})"
-    )
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

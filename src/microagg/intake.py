@@ -20,7 +20,7 @@ from microagg.groups import Floats, Labels
 from microagg.plan import Block, Plan, Roles
 from microagg.require.units import check_units
 from microagg.tables.exact import codes_as_written
-from microagg.tables.frames import Frame
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.outgoing import reordered
 from microagg.tables.variable import Variable, variable_of
 from microagg.words import names as listed_names
@@ -50,11 +50,18 @@ class Intake:
     strata: Labels | None
     strata_values: Labels | None
     """Number of each record's value in each column of the strata."""
-    dropped: int
-    """Records that are left out for missing values."""
+    rows: Labels | None
+    """Records of the given table that are kept, where some are left out for missing values; None: all."""
+    given: int
+    """Records of the given table."""
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @property
+    def dropped(self) -> int:
+        """Records that are left out for missing values."""
+        return self.given - len(self)
 
     @property
     def plain(self) -> bool:
@@ -90,13 +97,11 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             "A table to protect has at least one record and one column; this one has 0 records. Check that "
             "it was read whole."
         )
-    variables = _variables(table, plan, roles)
-    dropped = 0
+    variables = _variables(table, plan, roles, text is not None)
+    given, rows = len(table), None
     if plan.missing.policy == "drop":
-        complete = ~np.any([v.missing for v in variables.values()], axis=0)
-        dropped = int(len(table) - complete.sum())
-    if dropped:
-        rows = np.flatnonzero(complete)
+        rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
+    if rows is not None and len(rows) < given:
         if not len(rows):
             raise InputError(
                 'missing = "drop" leaves out records with a missing value; every record has one. Say '
@@ -104,7 +109,7 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             )
         table = Frame(reordered(table.native, rows))
         text = None if text is None else text.take(rows)
-        variables = _variables(table, plan, roles)
+        variables = _variables(table, plan, roles, text is not None)
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
@@ -119,7 +124,8 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
         units=_units(table, text, plan),
         strata=None,
         strata_values=None,
-        dropped=dropped,
+        rows=rows,
+        given=given,
     )
     _check_relations(found)
     if not plan.strata.columns:
@@ -128,10 +134,11 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
     return replace(found, strata=strata, strata_values=values)
 
 
-def _variables(table: Frame, plan: Plan, roles: Roles) -> dict[Any, Variable]:
+def _variables(table: Frame, plan: Plan, roles: Roles, is_csv: bool) -> dict[Any, Variable]:
     codes = plan.missing.codes
+    words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
     return {
-        name: variable_of(table, name, plan.column(name), codes.get(name, ()))
+        name: variable_of(table, name, plan.column(name), codes.get(name, ()), words)
         for name in roles.protected
     }
 
@@ -256,6 +263,7 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
     missing = int(np.count_nonzero(states))
     incomplete = int((states != 0).any(axis=1).sum())
     patterns = len(np.unique(states, axis=0))
+    needed = np.ceil(1000 * joined.blanked / cells) / 1000
     return InputError(
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
         f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
@@ -263,7 +271,7 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
         "policies: majority releases in each group what most of its records have, a value or none; fill "
         f"puts the group's value in place of up to {missing:,} missing ones "
         f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
-        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, "
-        f"allow more with most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
+        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them by missing, "
+        f"--missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect fewer columns "
         "together."
     )

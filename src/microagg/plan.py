@@ -233,6 +233,25 @@ class Plan:
                 )
 
     @property
+    def shared_beside(self) -> list[Any]:
+        """Columns that the records of a group share beside the protected ones: strata and mean weight."""
+        mean = self.weight is not None and self.weight.release == "mean"
+        return [*self.strata.columns, *([self.weight.column] if self.weight and mean else [])]
+
+    def promises(self) -> list[tuple[int, list[Any]]]:
+        """What is counted in a file: each k, and the columns whose combinations are shared by k units.
+
+        >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
+        [(3, ['age', 'income', 'region'])]
+        """
+        found = []
+        for block in self.blocks:
+            chosen = list(block.columns or ())
+            sets = [[name] for name in chosen] if block.per_column else [chosen]
+            found += [(_k(block), [*columns, *self.shared_beside]) for columns in sets]
+        return found
+
+    @property
     def spoken_for(self) -> set[Any]:
         """Columns that cannot be protected, since they have another role or must stay different."""
         found: set[Any] = {*self.drop, *self.renumber, *self.confidential, *self.strata.columns}

@@ -16,7 +16,7 @@ import numpy as np
 
 from microagg.draft import Guess, guess, quantities
 from microagg.errors import DisclosureRiskWarning
-from microagg.evidence import Caution, Part
+from microagg.findings import Caution, Part
 from microagg.grouping import group
 from microagg.intake import part_input, take_in
 from microagg.plan import UNSET, Block, Plan

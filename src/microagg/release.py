@@ -22,7 +22,8 @@ from microagg.cautions import (
 )
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
-from microagg.evidence import Caution, Counted, Evidence, Part
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Counted, Part
 from microagg.grouping import bound_over_cells
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
@@ -46,6 +47,8 @@ from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.files import FileFormat, kind_of, read_file, write_file
 from microagg.tables.frames import Frame
+from microagg.tables.misfits import cannot_hold
+from microagg.tables.readback import difference
 from microagg.verify import Verification, verify_all
 
 if TYPE_CHECKING:
@@ -115,13 +118,6 @@ class Release:
     def columns(self) -> list[Any]:
         """The protected columns."""
         return self.roles.protected
-
-    @property
-    def shared_beside(self) -> list[Any]:
-        """Columns that the records of a group share beside the protected ones: strata and mean weight."""
-        weight = self.plan.weight
-        mean = [weight.column] if weight is not None and weight.release == "mean" else []
-        return [*self.plan.strata.columns, *mean]
 
     @cached_property
     def utility(self) -> Utility:
@@ -258,28 +254,35 @@ class Release:
             records are missing. The file is removed.
         """
         target = Path(path)
-        kind_of(target)  # an unknown ending is refused before any work
+        kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
+        if kind not in ("csv", "parquet", "arrow"):
+            cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
         with replacing(target) as part:
             counted = self.write_part(part, target, form)
         self._written.append(counted)
         return counted.least
 
-    def write_part(self, part: Path, target: Path, form: FileFormat | None) -> Counted:
-        """Write the table to a temporary file beside its target, and count in what was written."""
+    def write_part(
+        self, part: Path, target: Path, form: FileFormat | None, kept: pa.Table | None = None
+    ) -> Counted:
+        """Write the table to a temporary file beside its target, and count in what was written.
+
+        ``kept`` has the columns that stay what they are as the file that was read holds them.
+        """
         frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind_of(target) != "csv")
+        table = frame.to_arrow(unnamed_index=kind_of(part) != "csv")
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
-        if self._text is not None and kind_of(target) == "csv":
-            table = self._with_text(table, self._text)
+        if kept is not None:
+            table = self._with_text(table, kept)
         write_file(table, part, form)
-        source = read_file(part, csv=None if form is None else form.csv)
-        beside = [written[name] for name in self.shared_beside]
-        promised = [[*(written[name] for name in part.columns), *beside] for part in self.parts]
+        back = read_file(part, csv=None if form is None else form.csv, like=form)
+        promises = self.plan.promises()
+        promised = [[written[name] for name in columns] for _, columns in promises]
         unit = self.roles.unit
         units = self._units_as_released() if unit in self.roles.dropped else None
-        sizes = [p.partition.k for p in self.parts]
-        found = verify_all(source, sizes, promised, written.get(unit, unit), units=units)
-        broken = broken_relation(self.plan, Frame(source.table))
+        sizes = [k for k, _ in promises]
+        found = verify_all(back, sizes, promised, written.get(unit, unit), units=units)
+        broken = broken_relation(self.plan, Frame(back.table))
         if broken is not None:
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
@@ -293,6 +296,13 @@ class Release:
                 f"{len(self._original)} records are there and {least.records_below_k} share their "
                 f"values in {listed(least.columns)} with too few others for k = {least.k}. "
                 "The file was removed."
+            )
+        same = [written[name] for name in self.roles.released if name in written]
+        differs = difference(table, back, same)
+        if differs is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and is not what was written: {differs}. The file "
+                "was removed. Write another format."
             )
         return counted
 
@@ -441,11 +451,15 @@ class Release:
 
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
         """Put the untouched columns in as they stand in the file."""
+        there = frozenset(as_written.column_names)
+        if self._intake.rows is not None:
+            as_written = as_written.take(self._intake.rows)
         for name in self.roles.released:
-            if name in self._recoded_columns:
+            if name not in there or name in self._recoded_columns:
                 continue
             column = as_written[name]
             if self._order is not None:
                 column = column.take(self._order)
-            table = table.set_column(table.column_names.index(name), name, column)
+            at = table.column_names.index(name)
+            table = table.set_column(at, as_written.schema.field(name), column)
         return table

@@ -10,7 +10,8 @@ from typing import Any
 from microagg.cli.show import Speaker
 from microagg.draft import Guess, completed
 from microagg.errors import StopSearch
-from microagg.evidence import Caution, Evidence
+from microagg.evidence import Evidence
+from microagg.findings import Caution
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
@@ -46,6 +47,9 @@ class _Listener(Observer):
         if self.asked():
             raise StopSearch
 
+    def left_out(self, words: str) -> None:
+        self._speaker.say("left out", words)
+
     def written(self, files: Sequence[Path]) -> None:
         self._speaker.written = [str(path) for path in files]
 
@@ -76,6 +80,7 @@ def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
         "output": str(job.target),
         "report": None if job.report is None else str(job.report),
         **outcome.evidence.as_dict(),
+        "left_out": outcome.left_out,
         "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
         "seconds": outcome.seconds,
     }
@@ -214,9 +219,11 @@ def _say_draft(speaker: Speaker, guesses: Mapping[Any, Guess]) -> None:
     speaker.say("", "microagg plan IN > plan.toml writes this down for editing")
 
 
-def draft_plan(speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None) -> None:
+def draft_plan(
+    speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None, sheet: str | None = None
+) -> None:
     """Print the plan that a table and the flags give, with a reason for each column."""
-    whole = completed(Frame(read_file(source, csv=csv).table), plan)
+    whole = completed(Frame(read_file(source, csv=csv, sheet=sheet).table), plan)
     speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
     if not speaker.as_json:
         print(whole.to_toml(), end="")

@@ -23,6 +23,7 @@ __all__ = ["Scaling", "fit_scale", "total_squares"]
 
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
+_ROUNDING = 1e-12  # of a sum of weights, at most
 # The interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.3489795003921634
 
@@ -128,6 +129,7 @@ def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -
     for j, column in enumerate(Y.T):
         order = np.argsort(column, kind="stable")
         reached = np.cumsum(weights[order])
-        at = np.searchsorted(reached, np.array(shares) * reached[-1])
+        # A share that is reached but for rounding is reached.
+        at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - _ROUNDING))
         found[:, j] = column[order[at]]
     return found

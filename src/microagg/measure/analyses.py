@@ -8,6 +8,10 @@ The overlap of two intervals is the mean of the shares of each that the other co
 Kohnen, Oganian, Reiter & Sanil 2006):
 J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
 1: the same interval; 0: they touch; below 0: apart, the further the lower.
+
+Records with a missing value in a named column are left out, in each table by itself. With weights, means and
+coefficients are weighted and their standard errors linearised, as for a sample with unequal chances:
+of a mean m/(m−1)·Σw²(x−x̄)²/(Σw)², of coefficients the sandwich of XᵀWX and Σw²e²xxᵀ.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
-from microagg.tables.frames import Frame
+from microagg.tables.frames import Frame, check_finite
 
 __all__ = ["Analysis", "Estimate", "analyse", "columns_of", "safe_together"]
 
@@ -51,11 +55,12 @@ class Analysis:
     """"means" or "regression"."""
     estimates: list[Estimate]
     left_out: int
-    """Groups with fewer than two records, which have no interval."""
+    """Groups with fewer than two records, which have no interval, and records of no group as one."""
     response: str = ""
     """The column that is explained."""
     _groups: Labels | None = field(default=None, repr=False, compare=False)
-    """Of means: the place of each original record's group among the estimates; −1: left out."""
+    """Of means: the place of each original record's group among the estimates; −1: left out. Of the records
+    that have a value to explain, which are the same for all analyses of a column."""
 
     @property
     def overlap(self) -> float:
@@ -147,9 +152,21 @@ def analyse(both: Pair, wanted: Wanted) -> Analysis:
                     f"The analysis {shown(wanted)} names a column {shown(name)}, which is not in both "
                     f"tables; one has {listed(frame.names, limit=40)}."
                 )
+    weights = both.weights
+    if weights is not None and weights.min() == weights.max():
+        weights = None  # equal weights are none
     if sign == "by":
-        return _means(before, after, response, others[0])
-    return _regression(before, after, response, others)
+        return _means(before, after, response, others[0], weights)
+    return _regression(before, after, response, others, weights)
+
+
+def _numbers(frame: Frame, name: Any) -> Floats:
+    """Values of a column, NaN where missing; infinite ones are refused."""
+    if not frame.is_numeric(name):
+        raise frame.not_numbers(name)
+    values = frame.doubles(name)
+    check_finite(np.where(np.isnan(values), 0.0, values), name)
+    return values
 
 
 def columns_of(wanted: Wanted) -> list[Any]:
@@ -185,13 +202,14 @@ def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
     )
 
 
-def _means(before: Frame, after: Frame, response: Any, group: Any) -> Analysis:
+def _means(
+    before: Frame, after: Frame, response: Any, group: Any, weights: Floats | None
+) -> Analysis:
     """Mean of a column in each group of another, with t intervals."""
-    labels, levels = before.levels(group)
-    first = dict(zip(levels, _group_means(before.values(response), labels), strict=True))
-    later_labels, later_levels = after.levels(group)
-    later = _group_means(after.values(response), later_labels)
-    second = dict(zip(later_levels, later, strict=True))
+    values, labels, levels = _grouped(before, response, group)
+    first = _group_means(values, labels, levels, weights)
+    later = _grouped(after, response, group)
+    second = _group_means(*later, weights)
     shared = [level for level in first if level in second]
     usable = [level for level in shared if min(first[level][0], second[level][0]) > 1]
     if not usable:
@@ -203,29 +221,51 @@ def _means(before: Frame, after: Frame, response: Any, group: Any) -> Analysis:
         _estimate(_level_name(level), first[level], second[level], (0, 0)) for level in usable
     ]
     place = {level: i for i, level in enumerate(usable)}
+    own = np.array([place.get(level, -1) for level in levels], dtype=np.int64)[labels]
     return Analysis(
         formula=f"{_plain(response)} by {_plain(group)}",
         kind="means",
         estimates=estimates,
-        left_out=len({*first, *second}) - len(usable),
+        left_out=len({*levels, *later[2]}) - len(usable),
         response=_plain(response),
-        _groups=np.array([place.get(level, -1) for level in levels])[labels],
+        _groups=own[~np.isnan(values)],
     )
 
 
-def _group_means(values: Floats, labels: Any) -> list[tuple[int, float, float]]:
-    """Records, mean and standard error of each group."""
-    sizes = np.bincount(labels)
+def _grouped(frame: Frame, response: Any, group: Any) -> tuple[Floats, Labels, list[Any]]:
+    """Values to explain, the number of each record's group, and the groups; a missing group is None."""
+    labels, levels = frame.levels(group)
+    return _numbers(frame, response), labels, levels
+
+
+def _group_means(
+    values: Floats, labels: Labels, levels: list[Any], weights: Floats | None
+) -> dict[Any, tuple[int, float, float]]:
+    """Records, mean and standard error of each group that has values."""
+    counts = np.array([level is not None for level in levels], dtype=bool)[labels]
+    there = counts & ~np.isnan(values)
+    w = np.ones(int(there.sum())) if weights is None else weights[there]
+    values, labels = values[there], labels[there]
+    sizes = np.bincount(labels, minlength=len(levels))
+    mass = np.bincount(labels, weights=w, minlength=len(levels))
     base = values[0] if values.size else 0.0
-    means = np.bincount(labels, weights=values - base) / sizes
-    squares = np.bincount(labels, weights=np.square(values - base - means[labels]))
-    errors = np.sqrt(squares / np.maximum(sizes - 1, 1) / sizes)
-    return list(zip(sizes.tolist(), (means + base).tolist(), errors.tolist(), strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.bincount(labels, weights=w * (values - base), minlength=len(levels)) / mass
+        squares = np.bincount(
+            labels,
+            weights=np.square(w * (values - base - means[labels])),
+            minlength=len(levels),
+        )
+        errors = np.sqrt(squares * sizes / np.maximum(sizes - 1, 1)) / mass
+    rows = zip(levels, sizes.tolist(), (means + base).tolist(), errors.tolist(), strict=True)
+    return {level: (size, mean, error) for level, size, mean, error in rows if size}
 
 
-def _regression(before: Frame, after: Frame, response: Any, others: list[Any]) -> Analysis:
-    """Least squares with an intercept; classical standard errors, t intervals."""
-    tables = [_fit(frame, response, others) for frame in (before, after)]
+def _regression(
+    before: Frame, after: Frame, response: Any, others: list[Any], weights: Floats | None
+) -> Analysis:
+    """Least squares with an intercept, t intervals; classical standard errors unless there are weights."""
+    tables = [_fit(frame, response, others, weights) for frame in (before, after)]
     names = ["(intercept)", *(_plain(name) for name in others)]
     spent = len(names) - 1  # beside the one that every interval spends
     estimates = [
@@ -236,33 +276,48 @@ def _regression(before: Frame, after: Frame, response: Any, others: list[Any]) -
     return Analysis(formula, "regression", estimates, 0, _plain(response))
 
 
-def _fit(frame: Frame, response: Any, others: list[Any]) -> list[tuple[int, float, float]]:
+def _fit(
+    frame: Frame, response: Any, others: list[Any], weights: Floats | None
+) -> list[tuple[int, float, float]]:
     """Records, coefficient and standard error of the intercept and each column."""
-    y = frame.values(response)
-    X = np.column_stack([frame.values(name) for name in others])
+    y = _numbers(frame, response)
+    X = np.column_stack([_numbers(frame, name) for name in others])
+    there = ~(np.isnan(y) | np.isnan(X).any(axis=1))
+    y, X = y[there], X[there]
+    w = np.ones(len(y)) if weights is None else weights[there]
     n, free = len(y), len(y) - len(others) - 1
     if free < 1:
         raise InputError(
             f"A regression on {len(others)} columns needs at least {len(others) + 2} records; the "
-            f"table has {n}. Name fewer columns."
+            f"table has {n} with a value in each of them. Name fewer columns."
         )
-    centre, middle = X.mean(axis=0), y.mean()
+    centre, middle = np.average(X, axis=0, weights=w), np.average(y, weights=w)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
     Z = (X - centre) / spread
-    Q, R = np.linalg.qr(Z)
+    root = np.sqrt(w)[:, None]
+    Q, R = np.linalg.qr(Z * root)
     if np.abs(np.diag(R)).min() <= 1e-10 * np.abs(np.diag(R)).max(initial=1e-300):
         raise InputError(
             f"The columns {listed(others)} of a regression must not determine each other, nor be "
             "constant; they do in one of the tables. Name fewer columns."
         )
-    slope = np.linalg.solve(R, Q.T @ (y - middle))
-    variance = np.square(y - middle - Z @ slope).sum() / free
+    slope = np.linalg.solve(R, Q.T @ (root[:, 0] * (y - middle)))
+    rest = y - middle - Z @ slope
     inverse = np.linalg.inv(R)
-    errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
+    if weights is None:
+        variance = np.square(rest).sum() / free
+        errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
+        shift = np.linalg.norm(inverse.T @ (centre / spread))
+        of_intercept = np.sqrt(variance * (1 / n + shift**2))
+    else:
+        # What each record adds to the mean and to the slopes; the intercept is ȳ − x̄·slopes.
+        mean_parts = w * rest / w.sum()
+        slope_parts = (w * rest)[:, None] * (Z @ inverse @ inverse.T) / spread
+        grown = n / free
+        errors = np.sqrt(grown * np.square(slope_parts).sum(axis=0))
+        of_intercept = np.sqrt(grown * np.square(mean_parts - slope_parts @ centre).sum())
     slope = slope / spread
-    shift = np.linalg.norm(inverse.T @ (centre / spread))
-    intercept = middle - centre @ slope, np.sqrt(variance * (1 / n + shift**2))
-    rows = [intercept, *zip(slope, errors, strict=True)]
+    rows = [(middle - centre @ slope, of_intercept), *zip(slope, errors, strict=True)]
     return [(n, float(value), float(error)) for value, error in rows]
 
 
@@ -316,6 +371,4 @@ def _plain(name: Any) -> str:
 
 
 def _level_name(level: Any) -> str:
-    if level is None:
-        return "(missing)"
     return f"{level:.6g}" if isinstance(level, float) else str(level)

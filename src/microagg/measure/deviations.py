@@ -1,7 +1,8 @@
 """How far simple statistics of the protected columns are from the original's.
 
 All in units of the original: a column's standard deviation s (denominator n−1), the product of two
-of them for a covariance. Constant columns have no unit and deviate by 0.
+of them for a covariance. Constant columns have no unit and deviate by 0. Where values are missing or
+weighted, see :mod:`microagg.measure.partial`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats
+from microagg.measure import partial
 from microagg.measure.pairs import Pair
 
 __all__ = [
@@ -30,12 +32,16 @@ _ROWS_AT_ONCE = 256
 
 def moments(both: Pair) -> tuple[Floats, Floats, Floats]:
     """Means of the protected columns, and variances of both tables', all in z-scores; shape (d,) each."""
+    if not both.is_plain:
+        return partial.moments(both)
     before, after = _centred(both)
     return both.scaled[1].mean(axis=0), _squares(before), _squares(after)
 
 
 def correlations(both: Pair) -> tuple[Floats, Floats]:
     """Correlations of both tables, shape (d, d); 0 with a column that is constant."""
+    if not both.is_plain:
+        return _pairwise(both, slice(None), slice(None))[1]
     before, after = (
         _correlations(x.T @ x, np.sqrt(_squares(x)), np.sqrt(_squares(x))) for x in _centred(both)
     )
@@ -47,16 +53,20 @@ def over_pairs(both: Pair) -> tuple[float, float]:
 
     Some rows of the matrices at a time: with ten thousand columns a whole one takes a gigabyte.
     """
-    tables = _centred(both)
+    tables = _centred(both) if both.is_plain else ()
     spreads = [np.sqrt(_squares(x)) for x in tables]
-    d = tables[0].shape[1]
+    d = len(both.names)
     sums = np.zeros(2)
     for start in range(0, d, _ROWS_AT_ONCE):
         own, later = slice(start, start + _ROWS_AT_ONCE), slice(start, d)
-        covariances = [x[:, own].T @ x[:, later] for x in tables]
-        shares = [
-            _correlations(c, s[own], s[later]) for c, s in zip(covariances, spreads, strict=True)
-        ]
+        if both.is_plain:
+            covariances = [x[:, own].T @ x[:, later] for x in tables]
+            shares = [
+                _correlations(c, s[own], s[later])
+                for c, s in zip(covariances, spreads, strict=True)
+            ]
+        else:
+            covariances, shares = map(list, _pairwise(both, own, later))
         for i, (x, y) in enumerate((covariances, shares)):
             sums[i] += np.triu(np.abs(y - x), 1).sum()
     covariance, correlation = (sums / max(d * (d - 1) / 2, 1)).tolist()
@@ -68,11 +78,26 @@ def eigenvalue_deviation(both: Pair) -> float:
 
     With more columns than records, XᵀX has the eigenvalues of XXᵀ and zeros, which do not deviate.
     """
-    before, after = (
-        np.linalg.eigvalsh(x.T @ x if x.shape[1] <= len(x) else x @ x.T) for x in _centred(both)
-    )
+    if not both.names:
+        return 0.0
+    if both.is_plain:
+        products = [x.T @ x if x.shape[1] <= len(x) else x @ x.T for x in _centred(both)]
+    else:
+        products = list(_pairwise(both, slice(None), slice(None))[0])
+    before, after = map(np.linalg.eigvalsh, products)
     total = float(before.sum())
     return float(np.abs(after - before).sum() / total) if total > 0 else 0.0
+
+
+def _pairwise(
+    both: Pair, own: slice, others: slice
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Covariances before and after, and correlations, of some columns with others."""
+    w = np.ones(len(both)) if both.weights is None else both.weights
+    (c, r), (later_c, later_r) = (
+        partial.pairwise(table, both.both_there, w, own, others) for table in both.scaled
+    )
+    return (c, later_c), (r, later_r)
 
 
 def _centred(both: Pair) -> tuple[Floats, Floats]:
@@ -94,12 +119,16 @@ def _correlations(covariances: Floats, down: Floats, across: Floats) -> Floats:
 
 def absolute_moves(both: Pair) -> Floats:
     """Mean of |x−x'|/s of each column."""
+    if not both.is_plain:
+        return partial.absolute_moves(both)
     before, after = both.scaled
     return np.asarray(np.abs(before - after).mean(axis=0))
 
 
 def quantiles(both: Pair) -> Floats:
     """|q'−q|/s for each column and each of QUANTILES, interpolated linearly; shape (d, 7)."""
+    if not both.is_plain or not both.names:
+        return partial.quantiles(both, np.array(QUANTILES))
     before, after = both.sorted
     return np.abs(_quantiles(after) - _quantiles(before))
 
@@ -116,6 +145,8 @@ def total_variation(both: Pair) -> Floats:
 
     Deciles that coincide, as in a column that is mostly 0, are one cut.
     """
+    if not both.is_plain or not both.names:
+        return partial.total_variation(both, BINS)
     before, after = both.sorted
     n = before.shape[1]
     found = np.empty(len(before))

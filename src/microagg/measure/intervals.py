@@ -2,17 +2,18 @@
 
 A record counts if in **all** columns its true value lies in a narrow interval around its protected
 value: p percent of a standard deviation wide (SDID, Mateo-Sanz, Sebé & Domingo-Ferrer 2004)
-or p percent of the records in rank.
+or p percent of the records in rank. A category is given away if it is the same. Where there was no
+value there is nothing to give away; a value that was blanked is not given away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from microagg.errors import InputError, shown
-from microagg.groups import Floats
+from microagg.groups import Floats, standard_deviation
 from microagg.measure.pairs import Pair, positions
 
 __all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
@@ -39,6 +40,8 @@ def sd_disclosure(
     ``sd`` says whose standard deviation s is: the "original" column's, as in the literature, or
     the "protected" one's, as sdcMicro has it.
     """
+    if not both.is_plain or any(both.is_category):
+        return _shares(_worst(both, lambda j: _moves(both, j, sd)), percents)
     before, after = both.scaled
     spread = np.ones(before.shape[1])
     if sd == "protected":
@@ -58,6 +61,8 @@ def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[fl
 
     Counted are the original values strictly between the two, so that ties do no harm.
     """
+    if not both.is_plain or any(both.is_category):
+        return _shares(_worst(both, lambda j: _between(both, j)), percents)
     before, (after, _), own = both.scaled[0], both.distinct, both.classes
     n = len(both)
     worst = np.zeros(n, dtype=np.int64)
@@ -67,6 +72,46 @@ def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[fl
         between = np.maximum(y_below[own] - x_upto, x_below - y_upto[own])
         np.maximum(worst, between, out=worst)
     return _shares(worst / n, percents)
+
+
+def _worst(both: Pair, distances: Callable[[int], Floats]) -> Floats:
+    """Largest distance of each record over its columns, of tables with categories or missing values.
+
+    ``distances`` gives those of a column of numbers, for the records where both values are there.
+    """
+    worst = np.zeros(len(both))
+    for j, category in enumerate(both.is_category):
+        there = both.both_there[:, j]
+        worst[~there & ~np.isnan(both.original[:, j])] = np.inf  # blanked
+        if category:
+            worst[there & (both.original[:, j] != both.protected[:, j])] = np.inf
+        else:
+            worst[there] = np.maximum(worst[there], distances(j))
+    return worst
+
+
+def _moves(both: Pair, j: int, sd: str) -> Floats:
+    """|x−x'| in standard deviations of the original or of the protected column, whatever the weights."""
+    there = both.both_there[:, j]
+    x, y = both.original[there, j], both.protected[there, j]
+    whose = both.original[:, j] if sd == "original" else both.protected[:, j]
+    spread = standard_deviation(whose[~np.isnan(whose)])
+    with np.errstate(divide="ignore", over="ignore"):
+        if spread > 0:
+            return np.asarray(np.abs(x - y) / spread)
+    # A constant original has no unit: it counts as unchanged, as in every measure. An interval of no
+    # width around a released value holds what did not move.
+    return np.where((x != y) & (sd != "original"), np.inf, 0.0)
+
+
+def _between(both: Pair, j: int) -> Floats:
+    """Share of the original values that lie strictly between x and x'."""
+    there = both.both_there[:, j]
+    x, y = both.original[there, j], both.protected[there, j]
+    ordered = np.sort(both.original[~np.isnan(both.original[:, j]), j])
+    low, high = np.minimum(x, y), np.maximum(x, y)
+    count = np.searchsorted(ordered, high) - np.searchsorted(ordered, low, "right")
+    return np.asarray(np.maximum(count, 0) / max(len(ordered), 1))
 
 
 def _shares(worst: Floats, percents: Iterable[float]) -> dict[float, float]:

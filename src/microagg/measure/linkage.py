@@ -109,7 +109,7 @@ class _Candidates:
         own = combine([blocks, both.classes])
         first = np.unique(own, return_index=True)[1]
         order = np.argsort(blocks[first], kind="stable")
-        self.points = both.scaled[1][first[order]]
+        self.points = both.encoded[1][first[order]]
         self.sizes = group_sizes(own)[order]  # the records that have this row
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -125,7 +125,7 @@ def _credits(
     from microagg.kernels.kd_tree import Tree, build, for_thread
     from microagg.kernels.rivals import credit_links, credit_links_by_scan
 
-    Z, twins = both.scaled
+    Z, twins = both.encoded
     squared = np.square(Z - twins).sum(axis=1)
     inner, outer = squared * (1 - _EQUAL) ** 2, squared * (1 + _EQUAL) ** 2
     among = _Candidates(both, blocks)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_sizes
-from microagg.measure.classes import classes
+from microagg.measure.classes import classes, combine
+from microagg.measure.coordinates import encoded
+from microagg.measure.reading import protected_values, setting_of, weights_of
 from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
+from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Pair", "align", "pair", "positions"]
 
@@ -27,6 +31,10 @@ _FAR = 1e100
 class Pair:
     """The same columns of both tables, as matrices of the same shape.
 
+    Without ``variables`` all columns are complete numbers. With them a column may be of any kind: numbers,
+    instants or level numbers, NaN where a value is missing; released values are in the same numbering,
+    nodes of a hierarchy after its levels, and what is neither after these.
+
     What several measures need is computed once, when first asked for.
     """
 
@@ -35,6 +43,17 @@ class Pair:
     protected: Floats
     before: Frame | None = field(default=None, repr=False)  # the tables with all their columns
     after: Frame | None = field(default=None, repr=False)
+    variables: Sequence[Variable] | None = field(default=None, repr=False)
+    """The original columns, typed; None: complete numbers."""
+    weights: Floats | None = field(default=None, repr=False)
+    """(n,) weights with a mean of 1; None: all count alike."""
+    labels: Labels | None = field(default=None, repr=False)
+    """Group of each record, (n,), or (n, d) where columns were grouped apart; None: not known."""
+    states: Labels | None = field(default=None, repr=False)
+    """(n, d) state in which each value was released (see :attr:`Variable.states`); None: codes of missing
+    values are not told apart."""
+    mean_weight: float = 1.0
+    """What a weight of 1 stands for in the population."""
 
     def __len__(self) -> int:
         return len(self.original)
@@ -46,22 +65,133 @@ class Pair:
         )
 
     @cached_property
+    def kinds(self) -> list[str]:
+        """Kind of each column."""
+        if self.variables is None:
+            return ["number"] * len(self.names)
+        return [variable.kind for variable in self.variables]
+
+    @cached_property
+    def is_category(self) -> list[bool]:
+        """Whether a column holds level numbers."""
+        if self.variables is None:
+            return [False] * len(self.names)
+        return [variable.is_category for variable in self.variables]
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether no value is missing, before or after."""
+        if self.variables is None:
+            return True
+        return not (np.isnan(self.original).any() or np.isnan(self.protected).any())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether statistics need neither leave values out nor weigh them."""
+        return self.is_complete and self.weights is None
+
+    @cached_property
+    def both_there(self) -> NDArray[np.bool_]:
+        """(n, d) where a value is there before and after."""
+        return ~(np.isnan(self.original) | np.isnan(self.protected))
+
+    def of_columns(self, chosen: Iterable[int]) -> Pair:
+        """Return the pair of some columns only, by their places."""
+        at = list(chosen)
+        return replace(
+            self,
+            names=[self.names[j] for j in at],
+            original=self.original[:, at],
+            protected=self.protected[:, at],
+            variables=None if self.variables is None else [self.variables[j] for j in at],
+            labels=None
+            if self.labels is None
+            else (self.labels if self.labels.ndim == 1 else self.labels[:, at]),
+            states=None if self.states is None else self.states[:, at],
+        )
+
+    @cached_property
+    def quantities(self) -> Pair:
+        """The columns that are numbers or dates, for measures that need numbers."""
+        if not any(self.is_category):
+            return self
+        return self.of_columns(j for j, category in enumerate(self.is_category) if not category)
+
+    def groups_of(self, j: int) -> Labels | None:
+        """Group of each record by which a column was released; None: not known."""
+        if self.labels is None or self.labels.ndim == 1:
+            return self.labels
+        return np.ascontiguousarray(self.labels[:, j])
+
+    @cached_property
     def scaled(self) -> tuple[Floats, Floats]:
-        """Both in units of the original: mean 0 and standard deviation 1, constant columns 0."""
+        """Both in units of the original: mean 0 and standard deviation 1, constant columns 0.
+
+        Of the values that are there, with weights where these are given; NaN where one is missing.
+        """
+        if not self.is_plain:
+            columns = [self._scaled_column(j) for j in range(len(self.names))]
+            before, after = (np.empty(self.original.shape) for _ in range(2))
+            for j, (x, y) in enumerate(columns):
+                before[:, j], after[:, j] = x, y
+            return before, after
         scaling = fit_scale(self.original)
         with np.errstate(over="ignore"):
             after = np.clip(scaling.apply(self.protected), -_FAR, _FAR)
         return scaling.apply(self.original), after
 
+    def _scaled_column(self, j: int) -> tuple[Floats, Floats]:
+        x, y = self.original[:, j], self.protected[:, j]
+        there = ~np.isnan(x)
+        if not there.any():
+            return x, np.where(np.isnan(y), np.nan, 0.0)
+        scaling = fit_scale(x[there, None])
+        with np.errstate(over="ignore"):
+            before, after = (scaling.apply(values[:, None])[:, 0] for values in (x, y))
+        if self.weights is not None and there.sum() > 1:
+            w = self.weights[there]
+            middle = float(np.average(before[there], weights=w))
+            square = float(np.average(np.square(before[there] - middle), weights=w))
+            spread = np.sqrt(square * there.sum() / (there.sum() - 1)) or np.inf
+            before, after = (before - middle) / spread, (after - middle) / spread
+        return before, np.clip(after, -_FAR, _FAR)
+
+    @cached_property
+    def encoded(self) -> tuple[Floats, Floats]:
+        """Both as coordinates in which records are near or far, whatever the kinds of the columns.
+
+        For complete numbers these are the scaled columns; see :mod:`microagg.measure.coordinates`.
+        """
+        if self.variables is None:
+            return self.scaled
+        return encoded(self.variables, self.protected, self.states)
+
     @cached_property
     def varies(self) -> Any:
         """Which columns of the original are not constant; only these have a scale."""
-        return self.original.min(axis=0) < self.original.max(axis=0)
+        if self.is_complete:
+            return self.original.min(axis=0) < self.original.max(axis=0)
+        low, high = (
+            reduce(np.where(np.isnan(self.original), empty, self.original), axis=0)
+            for reduce, empty in ((np.min, np.inf), (np.max, -np.inf))
+        )
+        return low < high
 
     @cached_property
     def classes(self) -> Labels:
-        """Class of equal protected rows of each record."""
-        return classes(self.protected)
+        """Class of equal protected rows of each record; missing is a value."""
+        found = classes(self.protected)
+        if self.states is not None and (self.states > 1).any():
+            return combine([found, *self.states.T])
+        return found
+
+    @cached_property
+    def classes_before(self) -> Labels:
+        """The same of the original rows."""
+        found = classes(self.original)
+        if self.variables is not None and any(v.tags is not None for v in self.variables):
+            return combine([found, *(variable.states for variable in self.variables)])
+        return found
 
     @cached_property
     def distinct(self) -> tuple[Floats, Labels]:
@@ -117,22 +247,25 @@ def pair(
     protected: Any,
     columns: Iterable[Any] | None = None,
     leave_out: Iterable[Any] = (),
+    *,
+    kinds: Mapping[Any, Any] | None = None,
+    weights: Any = None,
 ) -> Pair:
     """Match two tables by column name and row position.
 
-    Without ``columns``, all numeric ones that both have are taken, but those to ``leave_out``.
+    Without ``columns``, all numeric ones that both have are taken, but those to ``leave_out`` and the one of
+    ``weights``. Named ones may be of any kind: what ``kinds`` says, else what their type says.
     """
     if is_frame(original) != is_frame(protected):
         raise InputError("Compare two frames or two arrays; one of each was given.")
     if is_frame(original):
         before, after = Frame(original), Frame(protected)
-        names = _shared_columns(before, after, columns, list(leave_out))
+        aside = [*leave_out, *([] if weights is None else [weights])]
+        names = _shared_columns(before, after, columns, aside)
         _check_rows(len(before), len(after))
-        result = Pair(
-            names, columns_matrix(before, names), columns_matrix(after, names), before, after
-        )
+        result = _frames_pair(before, after, names, kinds or {}, weights)
     else:
-        if columns is not None:
+        if columns is not None or kinds or weights is not None:
             raise InputError("Columns have names in frames only; pick columns of arrays before.")
         first, second = as_matrix(original), as_matrix(protected)
         result = Pair(list(range(first.shape[1])), first, second)
@@ -142,6 +275,40 @@ def pair(
             f"{result.original.shape} and {result.protected.shape}."
         )
     return result
+
+
+def _frames_pair(
+    before: Frame, after: Frame, names: list[Any], kinds: Mapping[Any, Any], weights: Any
+) -> Pair:
+    for name in kinds:
+        if name not in names:
+            raise InputError(
+                f"A kind is given for a column that is compared; {shown(name)} is not one of "
+                f"{listed(names, limit=40)}. Name it among the columns, or leave its kind out."
+            )
+    if weights is None and not kinds and all(_complete_numbers(f, names) for f in (before, after)):
+        return Pair(
+            names, columns_matrix(before, names), columns_matrix(after, names), before, after
+        )
+    found = [variable_of(before, name, setting_of(kinds.get(name))) for name in names]
+    given, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
+    return Pair(
+        names,
+        np.column_stack([variable.values for variable in found]),
+        np.column_stack([protected_values(variable, before, after) for variable in found]),
+        before,
+        after,
+        variables=found,
+        weights=given,
+        mean_weight=mean_weight,
+    )
+
+
+def _complete_numbers(frame: Frame, names: list[Any]) -> bool:
+    """Whether all columns hold numbers and no value is missing; infinite ones are refused elsewhere."""
+    return not len(frame) or all(
+        frame.is_numeric(name) and not np.isnan(frame.doubles(name)).any() for name in names
+    )
 
 
 def align(original: Any, protected: Any, name: str) -> Any:

@@ -6,12 +6,89 @@ from typing import Any
 
 import numpy as np
 
+from microagg.encode.space import names_of_levels
 from microagg.groups import Floats, Labels
+from microagg.measure.pairs import Pair
+from microagg.measure.timescale import TimeScale, time_scale
 
-__all__ = ["bin_cuts", "class_sizes", "correlations", "distribution", "ends"]
+__all__ = [
+    "bars",
+    "bin_cuts",
+    "class_sizes",
+    "column",
+    "correlations",
+    "distribution",
+    "ends",
+    "with_dates",
+]
 
 _BINS = 24
 _MIDDLE = (0.01, 0.99)
+_MOST_LEVELS = 12
+OTHERS = "others"
+
+
+def column(both: Pair, j: int, k: int) -> dict[str, Any]:
+    """What is drawn of a column of any kind.
+
+    Numbers have ``cuts`` and ``ends``, dates ``ticks`` besides, categories ``levels``; all have the counts
+    ``before`` and ``after``, of records that have a value.
+    """
+    x, y = (table[~np.isnan(table[:, j]), j] for table in (both.original, both.protected))
+    if both.variables is not None and both.is_category[j]:
+        names = names_of_levels(both.variables[j])
+        ordered = both.kinds[j] == "ordinal"
+        return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
+    if min(len(x), len(y)) < k:
+        return {"levels": [], "before": [], "after": []}
+    found = distribution(x, y, k)
+    if both.variables is None or both.kinds[j] != "date":
+        return found
+    return with_dates(found, time_scale(both.before, both.variables[j], y))
+
+
+def with_dates(found: dict[str, Any], scale: TimeScale | None) -> dict[str, Any]:
+    """Add what stands at the axis of a distribution of dates: some cuts, in words."""
+    if scale is None or not found["cuts"]:
+        return found
+    cuts = found["cuts"]
+    at = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), 3)).round().astype(int))
+    return {**found, "ticks": [[cuts[i], scale.words(cuts[i])] for i in at.tolist()]}
+
+
+def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) -> dict[str, Any]:
+    """Counts of categories in one table or two, at most twelve of them; the rest is put together as others.
+
+    A level that fewer than k records have, of those tables that have it at all, is not told; nor are others
+    of whom there are fewer than k: then the rarest level that could be told is put to them.
+
+    >>> found = bars([np.array([0] * 6 + [1] * 5 + [2])], ["a", "b", "c"], 3)
+    >>> found["levels"], found["after"]
+    (['a', 'others'], [6, 6])
+    """
+    counts = np.array([np.bincount(codes, minlength=len(names)) for codes in tables])[
+        :, : len(names)
+    ]
+    sizes = np.array([len(codes) for codes in tables])
+    tellable = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
+    by_size = np.argsort(-counts[0], kind="stable")
+    kept = [level for level in by_size.tolist() if tellable[level]]
+    kept = kept[: _MOST_LEVELS if len(kept) <= _MOST_LEVELS else _MOST_LEVELS - 1]
+    while kept and _too_few(sizes - counts[:, kept].sum(axis=1), k):
+        kept.pop()
+    rest = sizes - counts[:, kept].sum(axis=1)
+    if not kept and _too_few(rest, k):
+        rest = np.zeros_like(rest)
+    kept = sorted(kept) if ordered else kept
+    levels, shown = [names[level] for level in kept], counts[:, kept]
+    if rest.any():
+        levels, shown = [*levels, OTHERS], np.column_stack([shown, rest])
+    keys = ("before", "after") if len(tables) == 2 else ("after",)
+    return {"levels": levels, **{key: row.tolist() for key, row in zip(keys, shown, strict=True)}}
+
+
+def _too_few(rest: Labels, k: int) -> bool:
+    return bool(((rest > 0) & (rest < k)).any())
 
 
 def distribution(x: Floats, y: Floats, k: int) -> dict[str, Any]:

@@ -12,6 +12,10 @@ cannot upset the fit. Group means keep every column's mean, which a model with m
 could not tell from the original: squares and products go in too, as far as there are ten records for
 each. Terms that others determine are left out, so that m is the number of those that are free.
 Protected rows repeat; a row counts as often as it occurs.
+
+Where a value is missing before or after, it has the middle rank 0 in both tables. With weights a record
+counts by its weight, ranks are by weight, and n of the null expectation is Kish's effective number
+(Σw)²/Σw².
 """
 
 from __future__ import annotations
@@ -53,14 +57,21 @@ def propensity(both: Pair) -> Propensity:
     """Fit the model and measure how far its predictions are from a guess."""
     from threadpoolctl import threadpool_limits
 
-    n = len(both)
-    rows, weights, is_protected = _stacked_ranks(both)
+    if not both.names:
+        return Propensity(0.0, 0.0, 0.0, 0)
+    n = float(len(both))
+    if both.is_plain:
+        rows, weights, is_protected = _stacked_ranks(both)
+    else:
+        rows, weights, is_protected = _partial_ranks(both)
+    if both.weights is not None:
+        n = float(both.weights.sum() ** 2 / np.square(both.weights).sum())
     with threadpool_limits(1):  # threads that wait for each other over small products take longer
         design = _Design(rows, weights)
         if not design.terms:
             return Propensity(0.0, 0.0, 0.0, 0)
         chance = _predict(design, is_protected, weights)
-    pmse = float(np.sum(weights * np.square(chance - 0.5)) / (2 * n))
+    pmse = float(np.sum(weights * np.square(chance - 0.5)) / weights.sum())
     expected = design.terms / (16 * n)
     return Propensity(pmse, expected, pmse / expected, design.terms)
 
@@ -79,6 +90,23 @@ def _stacked_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
     n, g = map(len, parts)
     weights = np.concatenate([np.ones(n), both.distinct[1]])
     return np.concatenate(parts), weights, np.repeat([0.0, 1.0], [n, g])
+
+
+def _partial_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
+    """The same where values are missing or weighted; protected rows are not put together."""
+    n, d = both.original.shape
+    w = np.ones(n) if both.weights is None else both.weights
+    ranks = np.zeros((2 * n, d))
+    for j in range(d):
+        there = both.both_there[:, j]
+        if not there.any():
+            continue
+        values = np.concatenate([table[there, j] for table in both.scaled])
+        found, place = np.unique(values, return_inverse=True)
+        mass = np.bincount(place.reshape(-1), weights=np.tile(w[there], 2), minlength=len(found))
+        middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+        ranks[np.tile(there, 2), j] = 2 * middle[place.reshape(-1)] - 1
+    return ranks, np.tile(w, 2), np.repeat([0.0, 1.0], n)
 
 
 class _Design:

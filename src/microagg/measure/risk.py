@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Labels, group_sizes
-from microagg.measure.classes import classes
 from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
+from microagg.measure.individual import IndividualRisk, individual_risk
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.pairs import Pair, pair
 from microagg.settings import check_k
+from microagg.tables.frames import check_finite
 from microagg.words import names, plural
 
 __all__ = ["Ask", "Risk", "agreement_words", "risk"]
@@ -36,14 +37,16 @@ class Ask:
     percents: tuple[float, ...] = PERCENTS
     sample: int | None = None
     random_state: int | None = 0
+    units: Labels | None = None
+    """Household of each record, for the risk of households where records have weights."""
 
 
 @dataclass(frozen=True)
 class Risk:
     """Measures of disclosure risk; shares of records are from 0 to 1, lower is safer.
 
-    A class is a set of records with equal protected values. Linkage and interval disclosure are
-    computed when first asked for.
+    A class is a set of records with equal protected values; missing is a value. Linkage and interval
+    disclosure are computed when first asked for.
     """
 
     smallest_class: int
@@ -89,9 +92,10 @@ class Risk:
     def record_linkage(self) -> float:
         """Share of records that an attacker with the true values links to their protected twin.
 
-        Each original record is compared with all protected ones (z-scores of the original) and
-        guessed to be one of the nearest; if its own is among m equally near ones, that counts
-        1/m. Computed when first asked for, since it needs a nearest-neighbour search.
+        Each original record is compared with all protected ones (z-scores of the original, categories
+        as :mod:`microagg.encode.space` has them) and guessed to be one of the nearest; if its own
+        is among m equally near ones, that counts 1/m. Computed when first asked for, since it needs
+        a nearest-neighbour search.
         """
         return self.linkage.share
 
@@ -109,6 +113,14 @@ class Risk:
     def rank_disclosure(self) -> dict[float, float]:
         """Share of records with at most p % of the original values between x and x' in all columns."""
         return rank_disclosure(self._pair, self._ask.percents)
+
+    @cached_property
+    def individual(self) -> IndividualRisk | None:
+        """Risk of each record as one of a sample from a population; None without weights."""
+        both = self._pair
+        if both.weights is None:
+            return None
+        return individual_risk(both.classes, both.weights * both.mean_weight, self._ask.units)
 
     @cached_property
     def class_sizes(self) -> Labels:
@@ -148,6 +160,7 @@ class Risk:
                 for name, column in self.diversity.items()
             },
             "dominance": {str(name): asdict(column) for name, column in self.dominance.items()},
+            **({} if self.individual is None else {"individual": self.individual.as_dict()}),
         }
 
 
@@ -167,19 +180,26 @@ def risk(
     percents: Iterable[float] = PERCENTS,
     sample: int | None = None,
     random_state: int | None = 0,
+    kinds: Mapping[Any, Any] | None = None,
+    weights: Any = None,
+    unit: Any = None,
 ) -> Risk:
     """Measure what an attacker gains from the protected table.
 
     Parameters
     ----------
     original, protected : frames or array-likes with the same rows in the same order
-    columns : names to compare; by default the numeric columns that both have, confidential ones aside
+    columns : names to compare, of any kind; by default the numeric columns that both have, confidential
+        ones aside
     k : promised class size, for ``below_k``
     confidential : columns whose values must not come out although records look alike: l-diversity
         and t-closeness of each class, as released
     dominance, dominance_percent : magnitude columns for the (1, p) rule, and its p
     percents : widths p of the intervals of ``sd_disclosure`` and ``rank_disclosure``
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
+    kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
+    weights : name of the original's column of sampling weights, for ``individual``
+    unit : name of the original's column of households, for the household risk beside it
 
     Returns
     -------
@@ -206,7 +226,13 @@ def risk(
         sample=sample,
         random_state=random_state,
     )
-    found = risk_of(pair(original, protected, columns, leave_out=ask.confidential), ask)
+    aside = [*ask.confidential, *([] if unit is None else [unit])]
+    both = pair(original, protected, columns, leave_out=aside, kinds=kinds, weights=weights)
+    if unit is not None:
+        before, _ = both.frames("A unit")
+        _check_column(before, unit)
+        ask = replace(ask, units=before.levels(unit)[0])
+    found = risk_of(both, ask)
     if words := agreement_words(found.diversity):
         warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
     return found
@@ -221,7 +247,7 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
             f"The p of the (1, p) rule is a percentage from 0 to 100; got {shown(ask.dominance_percent)}."
         )
     n = len(both)
-    before = group_sizes(classes(both.original))
+    before = group_sizes(both.classes_before)
     after = group_sizes(both.classes)
     below = None
     if ask.k is not None:
@@ -286,7 +312,13 @@ def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:
     for name in ask.dominance:
         before, _ = both.frames("A magnitude column")
         _check_column(before, name)
-        found[name] = dominance(before.values(name), both.classes, ask.dominance_percent)
+        if not before.is_numeric(name):
+            raise before.not_numbers(name)
+        values = before.doubles(name)
+        # Nobody has a part in a total by a value that is missing.
+        values = np.where(np.isnan(values), 0.0, values)
+        check_finite(values, name)
+        found[name] = dominance(values, both.classes, ask.dominance_percent)
     return found
 
 

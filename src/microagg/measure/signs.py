@@ -208,13 +208,19 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
     """Find protected columns that follow from known ones, by their original values.
 
     Either by order: Spearman's rank correlation is 0.99 or more, or −0.99 or less; ties have their
-    mean rank, records where the known value is missing are left aside, and fewer than ten
-    records tell nothing. Or as a function of a value that many records share, whatever its order.
+    mean rank, records where either value is missing are left aside, and fewer than ten records tell
+    nothing. Or as a function of a value that many records share, whatever its order; of protected
+    categories without order, only that.
 
     Each column is sorted once; then O(n) for each pair of columns.
     """
-    columns = dict(zip(both.names, map(_numbered, both.original.T), strict=True))
-    ranks = {name: _ranks(codes) for name, codes in columns.items()}
+    columns = dict(zip(both.names, map(_numbered_there, both.original.T), strict=True))
+    ordered = [kind not in ("boolean", "nominal", "hierarchy") for kind in both.kinds]
+    ranks = {
+        name: _ranks(codes) if (codes >= 0).all() else None
+        for (name, codes), has_order in zip(columns.items(), ordered, strict=True)
+        if has_order
+    }
     return [
         found
         for name, column in known.items()
@@ -223,19 +229,29 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
 
 
 def _determined_by(
-    name: Any, column: Known, columns: Mapping[Any, Labels], ranks: Mapping[Any, Floats]
+    name: Any, column: Known, columns: Mapping[Any, Labels], ranks: Mapping[Any, Floats | None]
 ) -> Iterator[Determined]:
-    present = column.codes >= 0
-    records = int(present.sum())
-    if records < _FEWEST_RECORDS:
-        return
-    codes = column.codes[present]
-    own = _ranks(codes)
+    known = column.codes >= 0
+    known_codes = column.codes if known.all() else column.codes[known]
+    known_ranks = _ranks(known_codes)
     for protected, values in columns.items():
-        there = values if records == len(values) else values[present]
-        others = ranks[protected] if records == len(values) else _ranks(there)
-        correlation = float(np.clip(own @ others, -1, 1)) if column.ordered else None
-        function = _is_function(codes, column.distinct, there)
+        missing = values < 0
+        codes, own = known_codes, known_ranks
+        there, others = values, ranks.get(protected)
+        if missing.any() or len(known_codes) < len(values):
+            there = values[known & ~missing]
+            others = _ranks(_numbered(there))
+        if missing.any():
+            codes = column.codes[known & ~missing]
+            own = _ranks(codes)
+        records = len(codes)
+        if records < _FEWEST_RECORDS:
+            continue
+        correlation = None
+        if column.ordered and protected in ranks and others is not None:
+            correlation = float(np.clip(own @ others, -1, 1))
+        distinct = len(np.unique(codes)) if missing.any() else column.distinct
+        function = _is_function(codes, distinct, there)
         if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
             yield Determined(name, protected, records, correlation, function)
 
@@ -264,6 +280,16 @@ def _homogeneous(labels: Labels, codes: Labels, k: int) -> tuple[float, float]:
 def _numbered(values: Floats | Labels) -> Labels:
     """Number the distinct values in ascending order."""
     return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def _numbered_there(values: Floats) -> Labels:
+    """Number the distinct values in ascending order; −1 where one is missing."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return _numbered(values)
+    codes = np.full(len(values), -1)
+    codes[~missing] = _numbered(values[~missing])
+    return codes
 
 
 def _ranks(codes: Labels) -> Floats:

@@ -1,4 +1,4 @@
-"""Totals, means, medians and standard deviations before and after, as a board reads them."""
+"""Totals, means, medians, deviations and frequent categories before and after, as a board reads them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,41 @@ from typing import Any
 
 import numpy as np
 
+from microagg.encode.space import names_of_levels
 from microagg.groups import Floats, standard_deviation
 from microagg.measure.pairs import Pair
+from microagg.measure.timescale import time_scale
 
 __all__ = ["Summary", "summaries"]
 
 _LARGEST = sys.float_info.max
 
+Numbers = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Summary:
-    """One column before and after."""
+    """One column before and after; of the values that are there, and by weight where records have weights."""
 
     column: str
-    total: tuple[float, float]
-    mean: tuple[float, float]
-    median: tuple[float, float]
+    total: Numbers | None = None
+    """Of numbers; with sampling weights that of the population."""
+    mean: Numbers | tuple[str, str] | None = None
+    """Of numbers, and of dates in words."""
+    median: Numbers | tuple[str, str] | None = None
     """Mean of the middle values, at least ``among`` of them, so that it is no record's own."""
-    sd: tuple[float, float]
+    sd: Numbers | tuple[str, str] | None = None
+    kind: str = "number"
+    missing: tuple[int, int] = (0, 0)
+    """Records without a value."""
+    levels: tuple[int, int] | None = None
+    """Of categories: different ones that occur."""
+    frequent: str | None = None
+    """The most frequent category of the original; None if fewer than ``among`` records have it."""
+    frequent_share: Numbers | None = None
+    """Share of the records that have it, of those with a value."""
+    changed: float | None = None
+    """Of categories: share of records whose category changed."""
 
 
 def summaries(both: Pair, among: int) -> list[Summary]:
@@ -36,9 +53,66 @@ def summaries(both: Pair, among: int) -> list[Summary]:
     (4.0, 4.0)
     """
     return [
-        Summary(str(name), *zip(_four(x, among), _four(y, among), strict=True))
-        for name, x, y in zip(both.names, both.original.T, both.protected.T, strict=True)
+        (_categories if both.is_category[j] else _numbers)(both, j, among)
+        for j in range(len(both.names))
     ]
+
+
+def _numbers(both: Pair, j: int, among: int) -> Summary:
+    tables = both.original[:, j], both.protected[:, j]
+    name, kind = str(both.names[j]), both.kinds[j]
+    if both.is_plain:
+        first, second = (_four(values, among) for values in tables)
+        missing = (0, 0)
+    else:
+        gone = [np.isnan(values) for values in tables]
+        w = np.ones(len(both)) if both.weights is None else both.weights
+        first, second = (
+            _weighted_four(values[~no], w[~no], among, both.mean_weight)
+            for values, no in zip(tables, gone, strict=True)
+        )
+        missing = (int(gone[0].sum()), int(gone[1].sum()))
+    total, mean, median, sd = zip(first, second, strict=True)
+    if kind == "date" and both.variables is not None:
+        scale = time_scale(both.before, both.variables[j], both.protected[:, j])
+        if scale is not None:
+            return Summary(
+                name,
+                mean=(scale.words(mean[0]), scale.words(mean[1])),
+                median=(scale.words(median[0]), scale.words(median[1])),
+                sd=(scale.span(sd[0]), scale.span(sd[1])),
+                kind=kind,
+                missing=missing,
+            )
+    return Summary(name, total, mean, median, sd, kind, missing)
+
+
+def _categories(both: Pair, j: int, among: int) -> Summary:
+    assert both.variables is not None  # who has categories has variables
+    names = names_of_levels(both.variables[j])
+    w = np.ones(len(both)) if both.weights is None else both.weights
+    counts, masses, missing = [], [], []
+    for table in (both.original, both.protected):
+        there = ~np.isnan(table[:, j])
+        codes = table[there, j].astype(np.int64)
+        width = max(len(names), int(codes.max(initial=0)) + 1)
+        counts.append(np.bincount(codes, minlength=width))
+        masses.append(np.bincount(codes, weights=w[there], minlength=width))
+        missing.append(int((~there).sum()))
+    top = int(np.argmax(masses[0]))
+    shown = counts[0][top] >= among
+    shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
+    same = both.both_there[:, j]
+    differ = both.original[same, j] != both.protected[same, j]
+    return Summary(
+        str(both.names[j]),
+        kind=both.kinds[j],
+        missing=(missing[0], missing[1]),
+        levels=(int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))),
+        frequent=str(names[top]) if shown else None,
+        frequent_share=(shares[0], shares[1]) if shown else None,
+        changed=float(w[same] @ differ / w[same].sum()) if same.any() else 0.0,
+    )
 
 
 def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
@@ -56,7 +130,38 @@ def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
 def _middle(values: Floats, among: int) -> float:
     """Mean of the values in the middle: ``among``, or one more where the number of values asks for it."""
     n = len(values)
-    count = min(n, among + (n - among) % 2)
+    count = _window(n, among)
     start = (n - count) // 2
     ordered: Any = np.partition(values, [start, start + count - 1])
     return float(ordered[start : start + count].mean())
+
+
+def _window(n: int, among: int) -> int:
+    """How many values are in the middle of n."""
+    return min(n, among + (n - among) % 2)
+
+
+def _weighted_four(
+    values: Floats, w: Floats, among: int, mean_weight: float
+) -> tuple[float, float, float, float]:
+    """The same with weights, of the values that are there; all 0 if none is."""
+    n = len(values)
+    if not n:
+        return 0.0, 0.0, 0.0, 0.0
+    unit = max(float(np.abs(values).max()), 1e-300)
+    small = values / unit
+    base = float(small[0])
+    moved = small - base
+    mean = float(np.average(moved, weights=w))
+    square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
+    order = np.argsort(moved, kind="stable")
+    count = _window(n, among)
+    # Half of the weight lies up to the record in the middle.
+    upto = np.cumsum(w[order])
+    at = int(np.searchsorted(upto, upto[-1] / 2 * (1 - 1e-12)))
+    start = min(max(at - (count - 1) // 2, 0), n - count)
+    rows = order[start : start + count]
+    middle = float(np.average(moved[rows], weights=w[rows]))
+    total = (base + mean) * float(w.sum()) * mean_weight
+    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
+    return total * unit, (base + mean) * unit, (base + middle) * unit, float(np.sqrt(square)) * unit

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.measure import deviations
+from microagg.measure import associations, deviations
 from microagg.measure.analyses import Analysis, Wanted, analyse
+from microagg.measure.associations import Contingency
+from microagg.measure.losses import losses
 from microagg.measure.pairs import Pair, pair
 from microagg.measure.propensity import Propensity, propensity
 
@@ -23,24 +25,36 @@ class Utility:
     """Measures of loss. Unless said otherwise, each is 0 for an untouched table, and lower is better.
 
     Columns are measured in units of the original's standard deviation s (denominator n−1);
-    x is an original value, x' the protected one. All but the first two are computed when first
-    asked for.
+    x is an original value, x' the protected one. Losses are of columns of any kind; what needs numbers
+    is about numbers and dates, and about the records where both values are there. With weights
+    every record counts by its weight. All but the losses are computed when first asked for.
     """
 
     information_loss: float
     """IL = 100·SSE/SST = 100·ΣΣ((x−x')/s)²/ΣΣ((x−x̄)/s)²; 0 to 100 for group means. Under 5 is usually
-    hard to notice, over 30 a coarse picture."""
+    hard to notice, over 30 a coarse picture. By the centroids of the groups where these are known; see
+    :mod:`microagg.measure.losses` for columns that are not numbers."""
     by_column: Mapping[Any, float]
+    """The same for each column alone."""
+    release_loss: float
+    """The same of the values that were really released: rounded, or a group's most frequent category. For
+    means it is the information loss, for categories at most twice that."""
+    release_loss_by_column: Mapping[Any, float]
     """The same for each column alone."""
     analyses: list[Analysis]
     """The user's own analyses on both tables, with the overlap of their confidence intervals: 1 is
     best, below 0 the intervals are apart."""
     _pair: Pair = field(repr=False, compare=False)
 
+    @property
+    def _numbers(self) -> Pair:
+        """The columns that are numbers or dates."""
+        return self._pair.quantities
+
     @cached_property
     def il1s_by_column(self) -> dict[Any, float]:
         """Mean of |x−x'|/(√2·s) of each column; from 0, without an upper limit."""
-        return self._pair.by_name(deviations.absolute_moves(self._pair) / np.sqrt(2))
+        return self._numbers.by_name(deviations.absolute_moves(self._numbers) / np.sqrt(2))
 
     @cached_property
     def il1s(self) -> float:
@@ -49,27 +63,27 @@ class Utility:
         √2·s is what two random records of normal data differ by (root mean square): at 0.1 a
         value moved by a tenth of that.
         """
-        counted = np.array(list(self.il1s_by_column.values()))[self._pair.varies]
+        counted = np.array(list(self.il1s_by_column.values()))[self._numbers.varies]
         return float(counted.mean()) if counted.size else 0.0
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats, Floats]:
-        return deviations.moments(self._pair)
+        return deviations.moments(self._numbers)
 
     @cached_property
     def _over_pairs(self) -> tuple[float, float]:
-        return deviations.over_pairs(self._pair)
+        return deviations.over_pairs(self._numbers)
 
     @cached_property
     def mean_deviation(self) -> dict[Any, float]:
         """|x̄'−x̄|/s of each column; 0 but for rounding when groups release means."""
-        return self._pair.by_name(np.abs(self._moments[0]))
+        return self._numbers.by_name(np.abs(self._moments[0]))
 
     @cached_property
     def variance_deviation(self) -> dict[Any, float]:
         """s'²/s² − 1 of each column; group means make it negative, −1 means that nothing varies."""
         _, before, after = self._moments
-        return self._pair.by_name(np.where(self._pair.varies, after - before, 0.0))
+        return self._numbers.by_name(np.where(self._numbers.varies, after - before, 0.0))
 
     @cached_property
     def covariance_deviation(self) -> float:
@@ -79,7 +93,7 @@ class Utility:
     @cached_property
     def correlation_matrices(self) -> tuple[Floats, Floats]:
         """Correlations of the columns before and after, shape (d, d)."""
-        return deviations.correlations(self._pair)
+        return deviations.correlations(self._numbers)
 
     @cached_property
     def correlation_deviation(self) -> float:
@@ -95,36 +109,78 @@ class Utility:
 
         How much of the shape of the cloud of records is gone; 0 to about 1.
         """
-        return deviations.eigenvalue_deviation(self._pair)
+        return deviations.eigenvalue_deviation(self._numbers)
 
     @cached_property
     def quantile_deviations(self) -> dict[Any, dict[float, float]]:
         """|q'−q|/s of the quantiles 5, 10, 25, 50, 75, 90 and 95 % of each column."""
-        found = deviations.quantiles(self._pair).tolist()
+        found = deviations.quantiles(self._numbers).tolist()
         return {
             name: dict(zip(deviations.QUANTILES, row, strict=True))
-            for name, row in zip(self._pair.names, found, strict=True)
+            for name, row in zip(self._numbers.names, found, strict=True)
         }
 
     @cached_property
     def quantile_deviation(self) -> float:
         """Mean of the deviations of quantiles over columns that vary; under 0.1 is good."""
         rows = [list(row.values()) for row in self.quantile_deviations.values()]
-        counted = np.array(rows)[self._pair.varies]
+        counted = np.array(rows)[self._numbers.varies]
         return float(counted.mean()) if counted.size else 0.0
 
     @cached_property
     def total_variation(self) -> dict[Any, float]:
         """½·Σ|p'−p| over ten bins of each column, cut at the original's deciles; 0 to 1.
 
-        The share of records that would have to change their bin; under 0.1 is good.
+        Of categories over their levels. The share of records that would have to change their bin or
+        their level; under 0.1 is good.
         """
-        return self._pair.by_name(deviations.total_variation(self._pair))
+        found = self._numbers.by_name(deviations.total_variation(self._numbers))
+        found.update(associations.level_deviations(self._pair))
+        return {name: found[name] for name in self._pair.names}
 
     @cached_property
     def propensity(self) -> Propensity:
         """How well a model tells the tables apart: pMSE and its null expectation."""
-        return propensity(self._pair)
+        return propensity(self._numbers)
+
+    @cached_property
+    def changed(self) -> dict[Any, float]:
+        """Share of records whose category changed, of each column of categories, where both are there."""
+        return associations.changed(self._pair)
+
+    @cached_property
+    def blanked(self) -> dict[Any, int]:
+        """Values of each column that are missing in the protected table only."""
+        return self._count(np.isnan(self._pair.protected) & ~np.isnan(self._pair.original))
+
+    @cached_property
+    def filled(self) -> dict[Any, int]:
+        """Values of each column that are missing in the original only."""
+        return self._count(np.isnan(self._pair.original) & ~np.isnan(self._pair.protected))
+
+    def _count(self, where: Any) -> dict[Any, int]:
+        return dict(zip(self._pair.names, where.sum(axis=0).tolist(), strict=True))
+
+    @cached_property
+    def associations(self) -> tuple[Floats, Floats]:
+        """How far any two columns go together, before and after, shape (d, d).
+
+        Two numbers: their correlation r, −1 to 1. A number and a category: the correlation ratio η, the
+        root of the share of the number's variance that is between categories. Two categories: Cramér's V.
+        """
+        return associations.associations(self._pair)
+
+    @cached_property
+    def association_deviation(self) -> float:
+        """Mean of their absolute deviations over all pairs of columns; under 0.05 is good."""
+        before, after = self.associations
+        d = len(before)
+        return float(np.abs(after - before)[np.triu_indices(d, 1)].mean()) if d > 1 else 0.0
+
+    @cached_property
+    def contingency_deviation(self) -> Contingency:
+        """½·Σ|p'−p| over the cells of the tables of two categories: mean and worst of all pairs."""
+        return associations.contingency_deviation(self._pair)
 
     def as_dict(self, full: bool = True) -> dict[str, object]:
         """Plain data for JSON; without ``full``, what costs no time alone."""
@@ -155,7 +211,26 @@ class Utility:
             "quantile_deviations": quantiles,
             "total_variation": named(self.total_variation),
             "propensity": asdict(self.propensity),
+            **self._of_kinds(),
             "analyses": [found.as_dict() for found in self.analyses],
+        }
+
+    def _of_kinds(self) -> dict[str, Any]:
+        """What there is to tell of tables that are more than complete numbers."""
+        if self._pair.variables is None:
+            return {}
+
+        def named(values: Mapping[Any, Any]) -> dict[str, Any]:
+            return {str(name): value for name, value in values.items()}
+
+        return {
+            "release_loss": self.release_loss,
+            "release_loss_by_column": named(self.release_loss_by_column),
+            "changed": named(self.changed),
+            "blanked": named(self.blanked),
+            "filled": named(self.filled),
+            "association_deviation": self.association_deviation,
+            "contingency_deviation": self.contingency_deviation._asdict(),
         }
 
 
@@ -165,16 +240,21 @@ def utility(
     columns: Iterable[Any] | None = None,
     *,
     analyses: Iterable[Wanted] = (),
+    kinds: Mapping[Any, Any] | None = None,
+    weights: Any = None,
 ) -> Utility:
     """Measure what the protected table lost.
 
     Parameters
     ----------
     original, protected : frames or array-likes with the same rows in the same order
-    columns : names to compare; by default the numeric columns that both have
+    columns : names to compare, of any kind; by default the numeric columns that both have
     analyses : your own, of which the confidence intervals in both tables are compared: means by
         the groups of a column, ``"income by region"``, and linear regressions,
         ``"income ~ age + rent"``; or as lists, ``["income", "~", "age", "rent"]``
+    kinds : of some columns, where their type does not say it: a word such as ``"nominal"``, the levels of
+        an ordinal column from low to high, or a ``Column``
+    weights : name of the original's column of weights; every record then counts by its weight
 
     Returns
     -------
@@ -186,20 +266,34 @@ def utility(
     >>> round(u.information_loss, 6), round(u.il1s, 6), round(u.variance_deviation[0], 6)
     (20.0, 0.273861, -0.2)
     """
-    return utility_of(pair(original, protected, columns), analyses)
+    return utility_of(pair(original, protected, columns, kinds=kinds, weights=weights), analyses)
 
 
 def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
     """Measure the loss of a pair of matrices."""
+    if both.variables is None and both.labels is None and both.weights is None:
+        loss, shares = _plain_loss(both)
+        released, released_shares = loss, shares
+    else:
+        found = losses(both)
+        loss, shares = found.overall(found.within), 100 * found.within
+        released, released_shares = found.overall(found.released), 100 * found.released
+    if isinstance(analyses, str):
+        analyses = [analyses]
+    return Utility(
+        information_loss=loss,
+        by_column=both.by_name(shares),
+        release_loss=released,
+        release_loss_by_column=both.by_name(released_shares),
+        analyses=[analyse(both, wanted) for wanted in analyses],
+        _pair=both,
+    )
+
+
+def _plain_loss(both: Pair) -> tuple[float, Floats]:
+    """Loss of complete numbers of which the groups are not told, over all columns and of each."""
     before, after = both.scaled
     moved = before - after
     lost, total = np.einsum("ij,ij->j", moved, moved), np.einsum("ij,ij->j", before, before)
     share = np.divide(100 * lost, total, out=np.zeros_like(lost), where=total > 0)
-    if isinstance(analyses, str):
-        analyses = [analyses]
-    return Utility(
-        information_loss=float(100 * lost.sum() / total.sum()) if total.sum() > 0 else 0.0,
-        by_column=both.by_name(share),
-        analyses=[analyse(both, wanted) for wanted in analyses],
-        _pair=both,
-    )
+    return float(100 * lost.sum() / total.sum()) if total.sum() > 0 else 0.0, share

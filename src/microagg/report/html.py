@@ -86,6 +86,7 @@ def _environment() -> Environment:
         share=_unbroken(words.share),
         svg=Markup,
         visible=words.visible,
+        figure=_figure,
         breakable=_breakable,
         names=_names,
         text=_text,
@@ -102,6 +103,11 @@ _BLANK = "\u00a0"  # between a number and its sign a line must not break
 
 def _unbroken(put: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: put(value).replace(" ", _BLANK)
+
+
+def _figure(value: Any) -> str:
+    """A number, or a date that is already in words."""
+    return value if isinstance(value, str) else _unbroken(words.number)(value)
 
 
 def _text(text: str) -> str:

@@ -30,7 +30,15 @@ from microagg.words import share  # noqa: E402
 
 _log.setLevel(_level)
 
-__all__ = ["class_sizes", "correlation", "distribution", "intervals", "linkage", "risk_utility_map"]
+__all__ = [
+    "bars",
+    "class_sizes",
+    "correlation",
+    "distribution",
+    "intervals",
+    "linkage",
+    "risk_utility_map",
+]
 
 BEFORE, AFTER, GREY = "#b45309", "#1d4ed8", "#6b7280"
 _STYLE: Any = {
@@ -121,8 +129,13 @@ def _amount(value: float, _: int = 0) -> str:
 
 
 def distribution(name: str, data: dict[str, Any], n: int) -> str:
-    """Share of records in each bin, after as an area and, where it is told, before as a line."""
-    cuts = data["cuts"]
+    """Share of records in each bin, after as an area and, where it is told, before as a line.
+
+    Of categories: bars, see :func:`bars`.
+    """
+    if "levels" in data:
+        return bars(name, data, n)
+    cuts, ticks = data["cuts"], data.get("ticks")
     with _drawing(name, 3.4, 2.0, _MARGINS) as (_, axes, out):
         if len(cuts) < 2:
             for key, style in (
@@ -133,6 +146,8 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
                     shares = [100 * count / n for count in data[key]]
                     axes.bar(range(len(shares)), shares, **style)
             cut = [_amount(float(f"{value:.3g}")) for value in cuts]
+            if ticks:
+                cut = [words for _, words in ticks]
             labels = [f"under {cut[0]}", f"from {cut[0]}"] if cut else ["all"]
             axes.set_xticks(range(len(labels)), labels)
         else:
@@ -152,11 +167,37 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
                         alpha=0.35 if fill else 1.0,
                         linewidth=1.4,
                     )
-            axes.locator_params(axis="x", nbins=4)
-            axes.xaxis.set_major_formatter(_amount)
+            if ticks:
+                axes.set_xticks([place for place, _ in ticks], [words for _, words in ticks])
+            else:
+                axes.locator_params(axis="x", nbins=4)
+                axes.xaxis.set_major_formatter(_amount)
         axes.set_ylim(bottom=0)
         axes.set_ylabel("% of records")
     return out[0]
+
+
+def bars(name: str, data: dict[str, Any], n: int) -> str:
+    """Share of records that have each category, after as bars and, where it is told, before as outlines."""
+    labels = [_short(level) for level in data["levels"]]
+    with _drawing(name, 3.4, max(2.0, 0.2 * len(labels) + 0.6)) as (_, axes, out):
+        if not labels:
+            axes.text(0.5, 0.5, "too few values to show", ha="center", va="center", color=GREY)
+            axes.set_axis_off()
+        else:
+            places = range(len(labels))
+            for key, style in (
+                ("after", {"color": AFTER, "alpha": 0.35}),
+                ("before", {"fill": False, "edgecolor": BEFORE, "linewidth": 1.4}),
+            ):
+                if key in data:
+                    axes.barh(places, [100 * count / n for count in data[key]], 0.7, **style)
+            axes.set_yticks(places, _stand_ins(labels), fontsize=8)
+            axes.tick_params(axis="y", length=0)
+            axes.invert_yaxis()
+            axes.set_xlim(left=0)
+            axes.set_xlabel("% of records")
+    return _named(out[0], labels)
 
 
 def correlation(name: str, names: list[str], matrix: list[list[float]]) -> str:

@@ -8,23 +8,25 @@ search could be replayed, and the thresholds that the board set.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from microagg.evidence import Evidence, promise_words
-from microagg.groups import Floats, Labels, group_sizes
-from microagg.measure.classes import classes, combine, share_below
+from microagg.evidence import Evidence
+from microagg.findings import promise_words
+from microagg.groups import Labels, group_sizes
+from microagg.measure.classes import combine, share_below
 from microagg.measure.known import known_columns
-from microagg.measure.pictured import bin_cuts, class_sizes, ends
+from microagg.measure.pictured import class_sizes
 from microagg.plan import Accept, Plan, Roles
 from microagg.registry import find
 from microagg.report.bands import band
 from microagg.report.provenance import versions
+from microagg.report.released import ReleasedColumns
 from microagg.tables.frames import Frame
-from microagg.tables.matrix import columns_matrix
 from microagg.words import among_fewer, few_digits, names, plural, share
 
 __all__ = ["Bands", "public_model"]
@@ -54,7 +56,12 @@ class Bands:
 
 
 def public_model(
-    released: Frame, plan: Plan, roles: Roles, bands: Bands, file: tuple[str, str] | None
+    released: Frame,
+    plan: Plan,
+    roles: Roles,
+    bands: Bands,
+    file: tuple[str, str] | None,
+    codes: Mapping[Any, Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
     """Gather what the public page shows.
 
@@ -64,9 +71,10 @@ def public_model(
     plan, roles : what was decided
     bands : loss, linkage and uniqueness as ranges
     file : name and hash of the released file, if there is one
+    codes : values of some columns that mean missing, by the plan
     """
-    matrix = columns_matrix(released, roles.protected)
-    alone = classes(matrix)
+    protected = ReleasedColumns(released, roles.protected, plan.columns, codes or {})
+    alone = protected.classes
     known = known_columns(released, roles.known)
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
@@ -105,12 +113,10 @@ def public_model(
             "with_known": _classes(all_sizes, plan.k, len(released)),
         },
         "pictures": {
-            "distributions": {
-                str(name): _distribution(values, max(plan.k, 3))
-                for name, values in zip(roles.protected, matrix.T, strict=True)
-            },
+            "distributions": protected.distributions(max(plan.k, 3)),
             "class_sizes": class_sizes(sizes),
-            "correlations": _correlations(matrix),
+            "correlations": _correlations(protected, len(released)),
+            "associations": protected.has_categories,
         },
         "files": {
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
@@ -156,32 +162,9 @@ def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
     return found
 
 
-def _distribution(values: Floats, least: int) -> dict[str, Any]:
-    """Counts of a released column in bins of at least ``least`` records."""
-    cuts = bin_cuts(values)
-    counts = np.bincount(np.searchsorted(cuts, values, "right"), minlength=len(cuts) + 1)
-    keep: list[float] = []
-    kept = [0]
-    for cut, count in zip([*cuts.tolist(), None], counts.tolist(), strict=True):
-        kept[-1] += count
-        if cut is not None and kept[-1] >= least:
-            keep.append(cut)
-            kept.append(0)
-    while len(kept) > 1 and kept[-1] < least:
-        last = kept.pop()
-        kept[-1] += last
-        keep.pop()
-    return {"cuts": keep, "ends": ends(values), "after": kept}
-
-
-def _correlations(matrix: Floats) -> list[list[float]] | None:
-    """Correlations of the released columns; 0 with a column that is constant."""
-    if not 1 < matrix.shape[1] <= _MOST_CORRELATIONS or len(matrix) < 2:
+def _correlations(protected: ReleasedColumns, n: int) -> list[list[float]] | None:
+    """Correlations, or associations, of the released columns; 0 with a column that is constant."""
+    if not 1 < len(protected.names) <= _MOST_CORRELATIONS or n < 2:
         return None
-    moved = matrix - matrix[0]
-    scaled = moved / np.where(np.abs(moved).max(axis=0) > 0, np.abs(moved).max(axis=0), 1.0)
-    centred = scaled - scaled.mean(axis=0)
-    length = np.sqrt(np.square(centred).sum(axis=0))
-    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
-    found: list[list[float]] = few_digits(np.clip(unit.T @ unit, -1, 1).tolist(), _DIGITS)
+    found: list[list[float]] = few_digits(protected.associations().tolist(), _DIGITS)
     return found

@@ -57,6 +57,8 @@ def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> A
     import narwhals as nw
     import pyarrow as pa
 
+    from microagg.tables.labelled import label_alone
+
     if _is_pandas(native):
         series = native.iloc[:, at]
         kind = "Int64" if missing.any() else "int64"
@@ -67,7 +69,10 @@ def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> A
         return result
     array = pa.array(values, mask=missing)
     if isinstance(native, pa.Table):
-        return native.set_column(at, pa.field(native.column_names[at], pa.int64()), array)
+        label = label_alone(native.schema.field(at))
+        return native.set_column(
+            at, pa.field(native.column_names[at], pa.int64(), metadata=label), array
+        )
     wrapped = nw.from_native(native, eager_only=True)
     series = nw.new_series(
         wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation

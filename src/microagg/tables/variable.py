@@ -83,7 +83,11 @@ class Variable:
 
 
 def variable_of(
-    frame: Frame, name: Any, setting: Column | None = None, codes: Sequence[Any] = ()
+    frame: Frame,
+    name: Any,
+    setting: Column | None = None,
+    codes: Sequence[Any] = (),
+    missing_words: Sequence[str] = ("",),
 ) -> Variable:
     """Read a column as what the plan says, or as what its type says.
 
@@ -93,6 +97,7 @@ def variable_of(
     name : of the column
     setting : its kind and levels; a kind of None is what the table says
     codes : values that mean missing
+    missing_words : texts of categories that mean missing, such as NA in a CSV file
 
     >>> import pyarrow as pa
     >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
@@ -102,7 +107,7 @@ def variable_of(
     setting = setting or Column()
     kind = setting.kind or _kind(frame, name, codes)
     if kind in CATEGORIES:
-        return _categories(frame, name, kind, setting, codes)
+        return _categories(frame, name, kind, setting, codes, missing_words)
     if kind == "date":
         return _dates(frame, name, setting, codes)
     if frame.is_numeric(name):
@@ -232,9 +237,14 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
 
 
 def _categories(
-    frame: Frame, name: Any, kind: str, setting: Column, codes: Sequence[Any]
+    frame: Frame,
+    name: Any,
+    kind: str,
+    setting: Column,
+    codes: Sequence[Any],
+    missing_words: Sequence[str],
 ) -> Variable:
-    numbers, found = frame.categories(name)
+    numbers, found = frame.categories(name, missing_words)
     tags = None
     if codes:
         meant = [_matching(code, found) for code in codes]
@@ -246,7 +256,10 @@ def _categories(
         numbers = np.where(tags >= 0, -1, numbers)
         tags = tags if (tags >= 0).any() else None
     occurs = np.bincount(numbers[numbers >= 0], minlength=len(found)) > 0
-    occurring = [level for level in range(len(found)) if occurs[level]]
+    in_order = kind == "ordinal" and frame.is_ordered(
+        name
+    )  # levels that do not occur keep their place
+    occurring = [level for level in range(len(found)) if occurs[level] or in_order]
     place = np.full(len(found) + 1, -1)
     place[occurring] = np.arange(len(occurring))
     levels = tuple(found[level] for level in occurring)

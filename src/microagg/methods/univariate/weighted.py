@@ -70,9 +70,14 @@ def cut_weighted(X: Floats, weights: Floats, k: int, state: State) -> Labels:
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     >>> from microagg.progress import new_state
-    >>> X, weights = np.array([[1.0], [2.0], [4.0], [5.0], [9.0]]), np.array([1.0, 1.0, 9.0, 1.0, 1.0])
-    >>> cut_weighted(X, weights, 2, new_state()).tolist()
+    >>> X = np.array([[0.0], [1.0], [3.0], [5.0], [5.5]])
+    >>> cut_weighted(X, np.ones(5), 2, new_state()).tolist()
     [0, 0, 1, 1, 1]
+
+    Heavy records are better left alone.
+
+    >>> cut_weighted(X, np.array([1.0, 1.0, 1.0, 9.0, 9.0]), 2, new_state()).tolist()
+    [0, 0, 0, 1, 1]
     """
     rows, x = sorted_order(np.ascontiguousarray(X[:, 0]))
     n, ordered = len(x), weights[rows]

@@ -1,0 +1,173 @@
+"""How columns of any kind go together, before and after.
+
+Two numbers by their correlation. A number and a category by the correlation ratio η = √(SS between
+categories / SS total). Two categories by Cramér's V = √(χ²/(n·(min(r, c) − 1))) of their table with r rows
+and c columns that occur. Each over the records where both columns are there in both tables, by weight where
+records have weights; 0 with a column that is constant there. What is ordinal is a category here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Labels
+from microagg.measure import deviations
+from microagg.measure.pairs import Pair
+
+__all__ = ["Contingency", "associations", "changed", "contingency_deviation", "level_deviations"]
+
+# Tables of two categories with more cells than this for each record are counted by what occurs.
+_CELLS_FOR_A_RECORD = 4
+
+
+class Contingency(NamedTuple):
+    """How far the tables of two categories are off, over all pairs; 0 to 1 each."""
+
+    mean: float
+    worst: float
+
+
+def changed(both: Pair) -> dict[Any, float]:
+    """Share of records whose category differs, where both are there, of each column of categories."""
+    found = {}
+    for j in _category_places(both):
+        there, w = _rows(both, [j])
+        moved = both.original[there, j] != both.protected[there, j]
+        found[both.names[j]] = float(w @ moved / w.sum()) if len(w) else 0.0
+    return found
+
+
+def level_deviations(both: Pair) -> dict[Any, float]:
+    """½·Σ|p'−p| over the levels of each column of categories, where both are there."""
+    found = {}
+    for j in _category_places(both):
+        there, w = _rows(both, [j])
+        first, second = both.original[there, j], both.protected[there, j]
+        found[both.names[j]] = _apart(first.astype(np.int64), second.astype(np.int64), w)
+    return found
+
+
+def contingency_deviation(both: Pair) -> Contingency:
+    """½·Σ|p'−p| over the cells of the table of two categories: mean and worst of all pairs."""
+    found = []
+    for i, j in itertools.combinations(_category_places(both), 2):
+        there, w = _rows(both, [i, j])
+        width = _width(both.original[there, j], both.protected[there, j])
+        first, second = (
+            table[there, i].astype(np.int64) * width + table[there, j].astype(np.int64)
+            for table in (both.original, both.protected)
+        )
+        found.append(_apart(first, second, w))
+    return Contingency(float(np.mean(found)), max(found)) if found else Contingency(0.0, 0.0)
+
+
+def associations(both: Pair) -> tuple[Floats, Floats]:
+    """Matrices of the associations of all columns before and after, shape (d, d), 1 with themselves.
+
+    O(n) for each pair of columns.
+    """
+    if not any(both.is_category):
+        return deviations.correlations(both)
+    d = len(both.names)
+    before, after = np.zeros((d, d)), np.zeros((d, d))
+    numbers = [j for j in range(d) if not both.is_category[j]]
+    if numbers:
+        for matrix, found in zip(
+            (before, after), deviations.correlations(both.quantities), strict=True
+        ):
+            matrix[np.ix_(numbers, numbers)] = found
+    for i, j in _pairs_with_category(both):
+        there, w = _rows(both, [i, j])
+        for matrix, table in ((before, both.original), (after, both.protected)):
+            x, y = table[there, i], table[there, j]
+            matrix[i, j] = matrix[j, i] = _association(both, (i, j), x, y, w)
+    for matrix, table in ((before, both.original), (after, both.protected)):
+        for j in _category_places(both):
+            there, w = _rows(both, [j])
+            matrix[j, j] = float(len(w) > 0 and np.ptp(table[there, j]) > 0)
+    return before, after
+
+
+def _association(both: Pair, columns: tuple[int, int], x: Floats, y: Floats, w: Floats) -> float:
+    if len(w) < 2:
+        return 0.0
+    i, j = columns
+    if both.is_category[i] and both.is_category[j]:
+        return _cramer(x.astype(np.int64), y.astype(np.int64), w)
+    if both.is_category[i]:
+        return _ratio(x.astype(np.int64), y, w)
+    return _ratio(y.astype(np.int64), x, w)
+
+
+def _ratio(codes: Labels, values: Floats, w: Floats) -> float:
+    """Correlation ratio of numbers by categories."""
+    unit = float(np.abs(values).max()) or 1.0
+    moved = (values - values[0]) / unit  # neither a large offset nor a large unit matters
+    moved = moved - np.average(moved, weights=w)
+    total = float(w @ np.square(moved))
+    if total == 0:
+        return 0.0
+    mass, sums = np.bincount(codes, weights=w), np.bincount(codes, weights=w * moved)
+    between = float(np.square(sums[mass > 0]) @ (1 / mass[mass > 0]))
+    return float(np.sqrt(min(max(between / total, 0.0), 1.0)))
+
+
+def _cramer(x: Labels, y: Labels, w: Floats) -> float:
+    """Cramér's V of two columns of level numbers."""
+    p, q = np.bincount(x, weights=w), np.bincount(y, weights=w)
+    width = len(q)
+    least = min(np.count_nonzero(p), np.count_nonzero(q)) - 1
+    if least < 1:
+        return 0.0
+    cells, mass = _counted(x * width + y, w)
+    rows, columns = cells // width, cells % width
+    # χ²/n = Σ n_ij²/(n_i·n_j) − 1
+    chi = float((np.square(mass) / (p[rows] * q[columns])).sum()) - 1
+    return float(np.sqrt(min(max(chi / least, 0.0), 1.0)))
+
+
+def _apart(first: Labels, second: Labels, w: Floats) -> float:
+    """½·Σ|p'−p| over all values."""
+    if not len(w):
+        return 0.0
+    codes, mass = _counted(np.concatenate([first, second]), np.concatenate([w, -w]))
+    return float(np.abs(mass).sum() / (2 * w.sum())) if len(codes) else 0.0
+
+
+def _counted(codes: Labels, w: Floats) -> tuple[Labels, Floats]:
+    """Codes that occur, and the sum of the weights of each."""
+    if codes.max(initial=0) <= _CELLS_FOR_A_RECORD * len(codes):
+        mass = np.bincount(codes, weights=w).astype(np.float64)
+        occurs: Labels = np.flatnonzero(np.bincount(codes))
+        return occurs, mass[occurs]
+    occurs, place = np.unique(codes, return_inverse=True)
+    return occurs, np.bincount(place.reshape(-1), weights=w).astype(np.float64)
+
+
+def _category_places(both: Pair) -> list[int]:
+    return [j for j, category in enumerate(both.is_category) if category]
+
+
+def _pairs_with_category(both: Pair) -> Iterator[tuple[int, int]]:
+    for i, j in itertools.combinations(range(len(both.names)), 2):
+        if both.is_category[i] or both.is_category[j]:
+            yield i, j
+
+
+def _width(x: Floats, y: Floats) -> int:
+    """Number of levels that two columns can have, none of their values missing."""
+    return 1 + int(max(x.max(initial=0), y.max(initial=0)))
+
+
+def _rows(both: Pair, columns: list[int]) -> tuple[NDArray[np.bool_] | slice, Floats]:
+    """Records that have values in some columns before and after, and their weights."""
+    w = np.ones(len(both)) if both.weights is None else both.weights
+    if both.is_complete:
+        return slice(None), w
+    there = np.asarray(both.both_there[:, columns].all(axis=1))
+    return there, w[there]

@@ -1,0 +1,94 @@
+"""Coordinates of both tables for an attacker who looks for the nearest record, whatever the kinds.
+
+A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
+not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
+missingness itself is seen, a column with missing values in either table has further coordinates: the
+corners of a simplex, one for each state: there, missing, missing with a certain code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from microagg.encode.inertia import Corners, Encoder, corners
+from microagg.encode.nominal import simplex
+from microagg.encode.scale import fit_scale
+from microagg.encode.space import encoder_of
+from microagg.groups import Floats, Labels
+from microagg.tables.variable import Variable
+
+__all__ = ["encoded"]
+
+# Beyond this many standard deviations all is equally far, and squares do not overflow.
+_FAR = 1e100
+
+
+def encoded(
+    variables: Sequence[Variable], protected: Floats, states: Labels | None = None
+) -> tuple[Floats, Floats]:
+    """Coordinates before and after, each C-contiguous of shape (n, c).
+
+    Parameters
+    ----------
+    variables : the original columns
+    protected : (n, d) released values in the same numbering, NaN where missing
+    states : (n, d) states of the released values; None: missing values are not told apart by code
+
+    >>> age = Variable("age", "number", np.array([30.0, np.nan, 50.0]))
+    >>> before, after = encoded([age], np.array([[40.0], [40.0], [40.0]]))
+    >>> before[:, 0].round(3).tolist(), after[:, 0].tolist()
+    ([-0.707, 0.0, 0.707], [0.0, 0.0, 0.0])
+    >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
+    (True, np.True_)
+    """
+    if _complete_numbers(variables, protected):
+        original = np.column_stack([variable.values for variable in variables])
+        scaling = fit_scale(original)
+        with np.errstate(over="ignore"):
+            return scaling.apply(original), np.clip(scaling.apply(protected), -_FAR, _FAR)
+    first, second = [], []
+    for j, variable in enumerate(variables):
+        encoder = encoder_of(variable)
+        first.append(encoder.apply(variable.values))
+        second.append(_released(encoder, variable, protected[:, j]))
+        for coordinates, found in zip(
+            (first, second),
+            _states(variable, protected[:, j], None if states is None else states[:, j]),
+            strict=True,
+        ):
+            coordinates.append(found)
+    return np.ascontiguousarray(np.hstack(first)), np.ascontiguousarray(np.hstack(second))
+
+
+def _complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
+    return not np.isnan(protected).any() and all(
+        variable.kind in ("number", "integer", "date")
+        and variable.setting.transform is None
+        and not variable.missing.any()
+        for variable in variables
+    )
+
+
+def _released(encoder: Encoder, variable: Variable, values: Floats) -> Floats:
+    """Coordinates of released values; what the column has no place for is at its mean."""
+    if isinstance(encoder, Corners) and variable.is_category:
+        values = np.where(values < len(encoder.points), values, np.nan)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        found = np.clip(encoder.apply(values), -_FAR, _FAR)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _states(variable: Variable, released: Floats, states: Labels | None) -> tuple[Floats, Floats]:
+    """Coordinates of the states before and after; none where every value is there."""
+    n = len(variable)
+    if states is None:
+        before, after = variable.missing.astype(np.int64), np.isnan(released).astype(np.int64)
+    else:
+        before, after = variable.states, states
+    together = np.concatenate([before, after])
+    if not together.any():
+        return np.zeros((n, 0)), np.zeros((n, 0))
+    points = corners(simplex(int(together.max()) + 1), together).apply(together.astype(np.float64))
+    return points[:n], points[n:]

@@ -1,0 +1,477 @@
+"""Measures of tables with kinds, missing values and weights: naive twins, and what must not change them."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+import microagg
+import naive_measures
+import naive_mixed as naive
+from measure_mixed import KINDS, listed, mixed_pairs, random_pair
+from microagg import InputError
+from microagg.measure.known import Known, known_risk
+from microagg.measure.linkage import link
+from microagg.measure.pairs import Pair, pair
+from microagg.measure.risk import Ask, risk_of
+from microagg.measure.signs import determines
+from microagg.measure.utility import utility_of
+from microagg.plan import Column
+from microagg.tables.variable import Variable
+
+NUMBERS = ("number", "date", "spiked")
+
+
+def weights_of(both):
+    return np.ones(len(both)) if both.weights is None else both.weights
+
+
+def columns_of(both, j):
+    """Values of a column where both are there, before and after, and their weights."""
+    x, y = listed(both.original[:, j]), listed(both.protected[:, j])
+    rows = naive.there(x, y)
+    w = weights_of(both)
+    return [x[i] for i in rows], [y[i] for i in rows], [w[i] for i in rows]
+
+
+@given(both=mixed_pairs(kinds=NUMBERS, min_columns=2))
+def test_statistics_of_numbers_equal_their_naive_twins(both):
+    u = utility_of(both)
+    close = {"rel": 1e-6, "abs": 1e-7}
+    for j, name in enumerate(both.names):
+        there = [i for i, v in enumerate(listed(both.original[:, j])) if v is not None]
+        of_all = [both.original[i, j] for i in there]
+        s = math.sqrt(naive.variance(of_all, [weights_of(both)[i] for i in there]))
+        x, y, w = columns_of(both, j)
+        if s < 1e-9 or len(x) < 2:
+            continue
+        moves = [abs(a - b) / s for a, b in zip(x, y, strict=True)]
+        assert u.il1s_by_column[name] == pytest.approx(naive.mean(moves, w) / math.sqrt(2), **close)
+        shift = abs(naive.mean(y, w) - naive.mean(x, w)) / s
+        assert u.mean_deviation[name] == pytest.approx(shift, **close)
+        if naive.variance(x, w) > 1e-9:
+            ratio = naive.variance(y, w) / naive.variance(x, w)
+            assert u.variance_deviation[name] == pytest.approx(ratio - 1, **close)
+        if both.weights is not None or not both.is_complete:
+            for q, found in u.quantile_deviations[name].items():
+                moved = naive.weighted_quantile(y, w, q) - naive.weighted_quantile(x, w, q)
+                assert found == pytest.approx(abs(moved) / s, **close)
+
+
+@given(both=mixed_pairs(kinds=NUMBERS, min_columns=2))
+def test_correlations_are_over_the_records_that_have_both(both):
+    found = utility_of(both).correlation_matrices
+    w = weights_of(both)
+    deviations = []
+    for i, j in itertools.combinations(range(len(both.names)), 2):
+        four = [listed(table[:, c]) for table in (both.original, both.protected) for c in (i, j)]
+        rows = naive.there(*four)
+        if len(rows) < 2:
+            continue
+        pairs = []
+        for matrix, (x, y) in zip(found, (four[:2], four[2:]), strict=True):
+            expected = naive.correlation(
+                [x[r] for r in rows], [y[r] for r in rows], [w[r] for r in rows]
+            )
+            assert matrix[i, j] == pytest.approx(expected, abs=1e-6)
+            pairs.append(expected)
+        deviations.append(abs(pairs[1] - pairs[0]))
+    total = math.comb(len(both.names), 2)
+    assert utility_of(both).correlation_deviation == pytest.approx(
+        sum(deviations) / total, abs=1e-6
+    )
+
+
+@given(both=mixed_pairs(min_columns=2))
+def test_associations_and_tables_of_categories_equal_their_naive_twins(both):
+    u = utility_of(both)
+    w, category = weights_of(both), both.is_category
+    tables = []
+    for i, j in itertools.combinations(range(len(both.names)), 2):
+        four = [listed(table[:, c]) for table in (both.original, both.protected) for c in (i, j)]
+        rows = naive.there(*four)
+        four = [[column[r] for r in rows] for column in four]
+        mass = [w[r] for r in rows]
+        if len(rows) < 2:
+            continue
+        for matrix, (x, y) in zip(u.associations, (four[:2], four[2:]), strict=True):
+            if category[i] and category[j]:
+                expected = naive.cramer(x, y, mass)
+            elif category[i] or category[j]:
+                expected = naive.correlation_ratio(*((x, y) if category[i] else (y, x)), mass)
+            else:
+                expected = naive.correlation(x, y, mass)
+            assert matrix[i, j] == pytest.approx(expected, abs=1e-6)
+        if category[i] and category[j]:
+            cells = [list(zip(*four[at : at + 2], strict=True)) for at in (0, 2)]
+            tables.append(naive.apart(*cells, mass))
+    assert max(np.abs(m - m.T).max() for m in u.associations) < 1e-12
+    if tables and both.is_complete:
+        assert u.contingency_deviation == pytest.approx((np.mean(tables), max(tables)))
+    for j in np.flatnonzero(category):
+        x, y, mass = columns_of(both, j)
+        if x:
+            assert u.total_variation[both.names[j]] == pytest.approx(naive.apart(x, y, mass))
+            differ = [float(a != b) for a, b in zip(x, y, strict=True)]
+            assert u.changed[both.names[j]] == pytest.approx(naive.mean(differ, mass))
+
+
+@given(both=mixed_pairs())
+def test_an_untouched_table_loses_nothing(both):
+    same = replace(both, protected=both.original.copy(), labels=None)
+    u = utility_of(same)
+    for value in (
+        u.release_loss,
+        u.il1s,
+        u.correlation_deviation,
+        u.association_deviation,
+        u.quantile_deviation,
+        *u.total_variation.values(),
+        *u.changed.values(),
+        *u.contingency_deviation,
+        u.propensity.pmse,
+    ):
+        assert value == pytest.approx(0, abs=1e-9)
+    assert risk_of(same).sd_disclosure[1.0] == 1
+
+
+def test_propensity_of_weights_counts_a_record_as_often():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    y = np.round(x * 2) / 2
+    times = rng.integers(1, 4, 60)
+    often = Pair(["a", "b"], np.repeat(x, times, axis=0), np.repeat(y, times, axis=0))
+    weighted = Pair(["a", "b"], x, y, weights=times / times.mean())
+    pmse = [utility_of(one).propensity.pmse for one in (often, weighted)]
+    assert pmse[1] == pytest.approx(pmse[0], rel=1e-6)
+
+
+def test_a_missing_value_tells_no_table_from_the_other():
+    x = np.array([[1.0], [np.nan], [3.0], [4.0]] * 10)
+    variable = Variable("x", "number", x[:, 0])
+    both = Pair(["x"], x, x.copy(), variables=[variable])
+    assert utility_of(both).propensity.pmse == pytest.approx(0, abs=1e-12)
+
+
+# Risk
+
+
+def vectors(both):
+    """Numbers over their standard deviation, categories as one-hot/√γ, missing at the mean, states."""
+    before, after = [], []
+    for j, variable in enumerate(both.variables):
+        x, y = listed(variable), listed(both.protected[:, j])
+        there = [v for v in x if v is not None]
+        m = len(there)
+        middle = [0.0]
+        if variable.is_category and variable.kind != "ordinal":
+            hot = naive.one_hot([v for v in x + y if v is not None], there)
+            unit = math.sqrt(m / (m - 1) * (1 - sum((there.count(v) / m) ** 2 for v in set(there))))
+            hot = iter([[a / unit if unit > 0 else 0.0 for a in row] for row in hot])
+            points = [None if v is None else next(hot) for v in x + y]
+            middle = naive.centroid([p for p in points[: len(x)] if p is not None], [1.0] * m)
+        else:
+            s = naive_measures.sd(there)
+            points = [None if v is None else [v / s if s > 0 else 0.0] for v in x + y]
+            middle = [sum(there) / m / s if s > 0 else 0.0]
+        points = [middle if p is None else p for p in points]
+        gone = [float(v is None) for v in x + y]
+        p = sum(gone) / len(gone)
+        if 0 < p < 1:  # two states: a z-score, of both tables together
+            s = math.sqrt(p * (1 - p) * len(gone) / (len(gone) - 1))
+            points = [[*point, g / s] for point, g in zip(points, gone, strict=True)]
+        before.append(points[: len(x)])
+        after.append(points[len(x) :])
+    return [
+        [list(itertools.chain(*row)) for row in zip(*table, strict=True)]
+        for table in (before, after)
+    ]
+
+
+@given(both=mixed_pairs(kinds=("number", "date", "ordinal", "nominal", "boolean")))
+def test_linkage_in_the_encoded_space_equals_its_naive_twin(both):
+    if any(np.count_nonzero(~v.missing) < 2 for v in both.variables):
+        return
+    assert link(both).share == pytest.approx(naive.mixed_linkage(*vectors(both)), abs=1e-9)
+    n = len(both)
+    known = {"same": Known(np.zeros(n, dtype=np.int64)), "id": Known(np.arange(n))}
+    assert known_risk(both, {"same": known["same"]}, 2).record_linkage == link(both).share
+    assert known_risk(both, known, 2).record_linkage == 1
+
+
+@given(both=mixed_pairs())
+def test_linkage_is_within_its_bounds(both):
+    r = risk_of(both)
+    assert 0 <= r.record_linkage <= 1 / r.smallest_class + 1e-9
+
+
+def test_complete_numbers_are_encoded_as_they_are_scaled():
+    both = random_pair(np.random.default_rng(0), ["number", "date", "number"])
+    plain = Pair(both.names, both.original, both.protected)
+    for found, expected in zip(both.encoded, plain.scaled, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert (
+        utility_of(replace(both, labels=None)).as_dict()["propensity"]
+        == (utility_of(plain).as_dict()["propensity"])
+    )
+    assert utility_of(replace(both, labels=None)).information_loss == pytest.approx(
+        utility_of(plain).information_loss, rel=1e-12
+    )
+    assert risk_of(both).as_dict() == risk_of(plain).as_dict()
+
+
+def test_missingness_is_seen_by_the_attacker():
+    # The values tell nothing; that it is missing singles one record out.
+    values = np.array([5.0, 5.0, 5.0, np.nan])
+    both = Pair(
+        ["x"], values[:, None], values[:, None], variables=[Variable("x", "number", values)]
+    )
+    assert link(both).share == pytest.approx((3 * (1 / 3) + 1) / 4)
+    r = risk_of(both)
+    assert (r.unique_before, r.unique_after, r.smallest_class) == (0.25, 0.25, 1)
+
+
+def test_codes_of_missing_values_are_told_apart_where_they_are_released():
+    values = np.array([np.nan] * 4)
+    tags = np.array([0, 0, -1, -1])
+    variable = Variable("x", "number", values, tags=tags, codes=(-8,))
+    both = Pair(["x"], values[:, None], values[:, None], variables=[variable])
+    assert risk_of(both).smallest_class == 4
+    told = replace(both, states=variable.states[:, None])
+    assert risk_of(told).smallest_class == 2
+    assert link(told).share == pytest.approx(0.5)
+
+
+@given(both=mixed_pairs())
+def test_interval_disclosure_equals_its_naive_twin(both):
+    r = risk_of(both, Ask(percents=(5.0, 50.0, 200.0)))
+    for p in (5.0, 50.0, 200.0):
+        near_sd = near_rank = 0
+        for i in range(len(both)):
+            sd_ok = rank_ok = True
+            for j, variable in enumerate(both.variables):
+                x, y = both.original[i, j], both.protected[i, j]
+                there = [v for v in listed(variable) if v is not None]
+                if np.isnan(x):
+                    continue
+                if np.isnan(y) or (variable.is_category and x != y):
+                    sd_ok = rank_ok = False
+                elif not variable.is_category:
+                    s = naive_measures.sd(there)
+                    sd_ok &= s == 0 or abs(x - y) <= p / 100 * s * (1 + 1e-9)
+                    between = sum(min(x, y) < v < max(x, y) for v in there)
+                    rank_ok &= between <= p / 100 * len(there) * (1 + 1e-9)
+            near_sd += sd_ok
+            near_rank += rank_ok
+        assert r.sd_disclosure[p] == pytest.approx(near_sd / len(both))
+        assert r.rank_disclosure[p] == pytest.approx(near_rank / len(both))
+
+
+def test_a_protected_category_may_follow_from_a_known_column():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 3, 200).astype(float)
+    values[:20] = np.nan
+    variable = Variable("job", "nominal", values, levels=("a", "b", "c"))
+    both = Pair(["job"], values[:, None], values[:, None], variables=[variable])
+    same = Known(np.where(np.isnan(values), 5, np.nan_to_num(values)).astype(np.int64), "whole")
+    (found,) = determines({"code": same}, both)
+    # Level numbers of a nominal column have no order: it is a function, not a rank.
+    assert (found.function, found.rank_correlation, found.records) == (True, None, 180)
+    number = replace(variable, kind="number")
+    (found,) = determines({"code": same}, replace(both, variables=[number]))
+    assert (found.rank_correlation, found.records) == (pytest.approx(1), 180)
+
+
+def test_individual_risk_beside_weights():
+    frame = pd.DataFrame({"a": [1.0, 1, 2, 2], "w": [10.0, 20, 30, 40], "h": [0, 0, 1, 1]})
+    r = microagg.risk(frame, frame, ["a"], weights="w", unit="h")
+    p = 2 / 30
+    expected = p / (1 - p) ** 2 * (p * math.log(p) + 1 - p)
+    assert r.individual.largest == pytest.approx(expected)
+    assert r.individual.household.largest == pytest.approx(1 - (1 - expected) ** 2)
+    assert r.as_dict()["individual"]["max"] == r.individual.largest
+    assert microagg.risk(frame, frame, ["a"]).individual is None
+    assert "individual" not in microagg.risk(frame, frame, ["a"]).as_dict()
+
+
+# Two frames of a user
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(1)
+    n = 60
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "job": rng.choice(["cook", "clerk", "nurse"], n),
+            "size": rng.choice(["S", "M", "L"], n),
+            "born": pd.to_datetime("1950-01-01") + pd.to_timedelta(rng.integers(0, 20000, n), "D"),
+            "day": [
+                str(datetime.date(2024, 1, 1) + datetime.timedelta(int(d)))
+                for d in rng.integers(0, 99, n)
+            ],
+            "w": rng.uniform(1, 9, n),
+        }
+    )
+
+
+SIZES = {"size": ["S", "M", "L"]}
+
+
+def test_named_columns_may_be_of_any_kind(frame):
+    other = frame.copy()
+    other.loc[:9, "job"] = "judge"
+    other.loc[:4, "age"] = np.nan
+    other.loc[3, "born"] += pd.Timedelta(days=1)
+    names = ["age", "job", "size", "born", "day"]
+    both = pair(frame, other, names, kinds=SIZES)
+    assert both.kinds == ["number", "nominal", "ordinal", "date", "date"]
+    assert both.protected[:10, 1].tolist() == [3.0] * 10  # after clerk, cook, nurse
+    assert np.isnan(both.protected[:5, 0]).all()
+    u = utility_of(both)
+    assert u.changed == {"job": pytest.approx(10 / 60), "size": 0}
+    assert u.blanked["age"] == 5
+    assert u.by_column["day"] == 0 < u.release_loss_by_column["born"]
+    assert u.release_loss_by_column["job"] > 0
+    assert 0 < risk_of(both).record_linkage <= 1
+
+
+def test_without_names_numbers_are_compared_and_may_be_missing(frame):
+    other = frame.copy()
+    other.loc[:4, "age"] = np.nan
+    u = microagg.utility(frame, other)
+    assert set(u.by_column) == {"age", "w"}
+    assert u.blanked == {"age": 5, "w": 0}
+    weighted = microagg.utility(frame, other, weights="w")
+    assert set(weighted.by_column) == {"age"}
+    w, x = frame["w"].to_numpy(), frame["age"].to_numpy()
+    moved = np.square(x - np.average(x, weights=w))
+    expected = 100 * (w[:5] @ moved[:5]) / (w @ moved)
+    assert weighted.information_loss == pytest.approx(expected)
+
+
+def test_a_few_dates_that_could_be_read_in_two_ways_are_read_as_the_original():
+    first = pd.DataFrame({"d": ["01/02/2024", "25/02/2024"]})
+    second = pd.DataFrame({"d": ["01/02/2024", "02/02/2024"]})
+    both = pair(first, second, ["d"])
+    assert (both.protected - both.original).T.tolist() == [[0, -23]]
+    gone = pair(first, pd.DataFrame({"d": pd.Series([None, None], dtype=object)}), ["d"])
+    assert np.isnan(gone.protected).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "words"),
+    [
+        ({"job": 1.0}, {"columns": ["age"], "kinds": {"job": "nominal"}}, "is not one of"),
+        ({"age": "old"}, {"columns": ["age"]}, "must hold numbers"),
+        ({"born": "yesterday"}, {"columns": ["born"]}, "same way in both tables"),
+        ({"day": "yesterday"}, {"columns": ["day"]}, "same way in both tables"),
+        ({"age": np.inf}, {"columns": ["age", "job"]}, "infinite value, the first in row 1"),
+        ({}, {"columns": ["age"], "weights": "weight"}, "no column 'weight' for the weights"),
+        ({}, {"columns": ["size"], "kinds": {"size": 3}}, "is a word such as"),
+        ({}, {"columns": ["age", "w"], "weights": "w"}, "can be only one"),
+    ],
+)
+def test_what_cannot_be_compared(frame, change, settings, words):
+    with pytest.raises(InputError, match=words):
+        pair(frame, frame.assign(**change), **settings)
+    with pytest.raises(InputError, match="above 0"):
+        pair(frame.assign(w=0.0), frame, ["age"], weights="w")
+
+
+def test_hierarchies_of_frames_know_their_nodes():
+    first = pd.DataFrame({"nace": ["A1", "A2", "B1", "B2"]})
+    second = pd.DataFrame({"nace": ["A", "A", "B1", "B1"]})
+    nace = {"nace": Column("hierarchy", prefixes=(1,), release="node")}
+    both = pair(first, second, ["nace"], kinds=nace)
+    assert both.protected[:, 0].tolist() == [5, 5, 2, 2]  # four codes, the root, A, B
+    assert utility_of(both).changed == {"nace": 0.75}
+
+
+# The user's own analyses
+
+
+def test_weighted_means_and_their_linearised_errors(frame):
+    (found,) = microagg.utility(
+        frame, frame, ["age"], weights="w", analyses=["age by job"]
+    ).analyses
+    for estimate in found.estimates:
+        rows = frame["job"] == estimate.name
+        x, w = frame.loc[rows, "age"].to_numpy(), frame.loc[rows, "w"].to_numpy()
+        middle = np.average(x, weights=w)
+        m = len(x)
+        error = math.sqrt(m / (m - 1) * np.square(w * (x - middle)).sum()) / w.sum()
+        assert estimate.original == pytest.approx(middle)
+        low, high = estimate.original_interval
+        from scipy.stats import t
+
+        assert (high - low) / 2 == pytest.approx(t.ppf(0.975, m - 1) * error)
+
+
+def test_weighted_regression_equals_the_normal_equations(frame):
+    rng = np.random.default_rng(2)
+    frame = frame.assign(income=frame["age"] * 3 + rng.normal(0, 9, 60), rent=rng.normal(9, 2, 60))
+    (found,) = microagg.utility(
+        frame, frame, ["age"], weights="w", analyses=["income ~ age + rent"]
+    ).analyses
+    X = np.column_stack([np.ones(60), frame["age"], frame["rent"]])
+    y, w = frame["income"].to_numpy(), frame["w"].to_numpy()
+    bread = np.linalg.inv(X.T @ (w[:, None] * X))
+    beta = bread @ X.T @ (w * y)
+    e = y - X @ beta
+    meat = X.T @ (np.square(w * e)[:, None] * X)
+    errors = np.sqrt(np.diag(bread @ meat @ bread) * 60 / 57)
+    from scipy.stats import t
+
+    for estimate, value, error in zip(found.estimates, beta, errors, strict=True):
+        assert estimate.original == pytest.approx(value)
+        low, high = estimate.original_interval
+        assert (high - low) / 2 == pytest.approx(t.ppf(0.975, 57) * error)
+
+
+def test_analyses_leave_records_with_missing_values_out(frame):
+    holes = frame.copy()
+    holes.loc[:9, "age"] = np.nan
+    holes.loc[10:14, "job"] = None
+    whole = frame.drop(index=range(15))
+    wanted = ["age by job", "w ~ age"]
+    found, expected = (
+        microagg.utility(table, table, ["w"], analyses=wanted).analyses for table in (holes, whole)
+    )
+    by_name = [sorted(a[0].estimates, key=lambda e: e.name) for a in (found, expected)]
+    assert by_name[0] == by_name[1]
+    assert found[0].left_out == 1  # the records without a job
+    later = frame.drop(index=range(10))
+    regression = microagg.utility(later, later, ["w"], analyses=wanted).analyses[1]
+    assert found[1].estimates == regression.estimates
+
+
+def test_equal_weights_do_not_change_an_analysis(frame):
+    wanted = ["age by job", "age ~ w"]
+    plain, weighted = (
+        microagg.utility(
+            frame.assign(one=2.0), frame, ["age"], analyses=wanted, **settings
+        ).analyses
+        for settings in ({}, {"weights": "one"})
+    )
+    assert [a.estimates for a in plain] == [a.estimates for a in weighted]
+
+
+def test_every_kind_goes_through_every_measure():
+    for told, weighted in itertools.product((True, False), repeat=2):
+        both = random_pair(
+            np.random.default_rng(5), KINDS, 50, holes=True, weighted=weighted, told=told
+        )
+        lost, risk = utility_of(both).as_dict(), risk_of(both, Ask(k=2)).as_dict()
+        assert set(lost["by_column"]) == set(both.names)
+        assert set(lost["il1s_by_column"]) == {n for n in both.names if n.split()[0] in NUMBERS}
+        assert 0 < lost["information_loss"] <= 100 + 1e-9
+        assert ("individual" in risk) == weighted
