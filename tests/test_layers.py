@@ -30,9 +30,10 @@ STAGES = [
     ],  # the rules and forms are methods of Plan, written beside it
     ["kernels"],
     ["tables"],
-    ["draft"],
+    ["looks"],
     ["aggregate"],
     ["encode"],
+    ["draft"],
     ["results"],
     ["bounds"],
     ["methods"],

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from microagg.cli.show import Speaker
-from microagg.draft import Guess, draft
+from microagg.draft import Guess, completed
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.findings import Caution
@@ -18,6 +17,7 @@ from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.frames import Frame
 from microagg.words import names, plural
 
 __all__ = ["draft_plan", "protect_file", "say_analyses", "say_caution", "say_secrets"]
@@ -223,15 +223,7 @@ def draft_plan(
     speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None, sheet: str | None = None
 ) -> None:
     """Print the plan that a table and the flags give, with a reason for each column."""
-    table = read_file(source, csv=csv, sheet=sheet).table
-    drafted = draft(table, k=plan.blocks[0].k or 5)
-    named = plan.spoken_for
-    whole = replace(plan, notes=drafted.notes)
-    if plan.blocks[0].columns is None:
-        columns = tuple(n for n in drafted.blocks[0].columns or () if n not in named)
-        block = replace(plan.blocks[0], columns=columns, k=drafted.blocks[0].k)
-        whole = replace(whole, blocks=(block,))
-    whole.roles(table.column_names)  # names that the table does not have are refused
+    whole = completed(Frame(read_file(source, csv=csv, sheet=sheet).table), plan)
     speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
     if not speaker.as_json:
         print(whole.to_toml(), end="")

@@ -137,7 +137,10 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
         if frame.odd_numbers(name) is not None:
             if codes and _numbers_in_text(frame, name, codes, check=False) is not None:
                 return "number"
-            raise frame.not_numbers(name)
+            raise InputError(
+                f"{frame.not_numbers(name)} If it is a category, say so: kind nominal, or ordinal with its "
+                "levels; cells that mean missing can be named as codes."
+            )
         return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
     raise InputError(
         "Columns to protect hold numbers, categories, truth values or dates; column "
