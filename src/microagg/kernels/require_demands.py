@@ -12,10 +12,15 @@ import numpy as np
 
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.require_kinds import (
+    CODES,
     DISTINCT,
     ENTROPY,
     EQUAL,
+    EXTRA,
+    FIRST,
+    KIND,
     LARGEST,
+    LEVEL,
     ORDERED,
     P_PERCENT,
     POPULATION,
@@ -27,37 +32,36 @@ __all__ = ["risk_of", "shortage", "violation_of", "violations"]
 
 
 @subkernel
-def _area(share, before, begin, height, start, stop):
-    """Sum of |height − share[i]| for start ≤ i < stop, where the shares rise."""
+def _area(table, begin, height, start, stop):
+    """Sum of |height − share| over the codes start ≤ i < stop, whose shares rise."""
     low, high = start, stop  # the first share that is not below the height
     if start < stop:
-        if share[begin + start] >= height:
+        if table[begin + start, 0] >= height:
             high = start
-        elif share[begin + stop - 1] < height:
+        elif table[begin + stop - 1, 0] < height:
             low = stop
     while low < high:
         middle = (low + high) // 2
-        if share[begin + middle] < height:
+        if table[begin + middle, 0] < height:
             low = middle + 1
         else:
             high = middle
-    under = height * (low - start) - (before[begin + low] - before[begin + start])
-    over = (before[begin + stop] - before[begin + low]) - height * (stop - low)
+    under = height * (low - start) - (table[begin + low, 1] - table[begin + start, 1])
+    over = (table[begin + stop, 1] - table[begin + low, 1]) - height * (stop - low)
     return under + over
 
 
 @subkernel
-def _ordered_distance(demands, r, code, tally, entries, size):
+def _ordered_distance(table, begin, last, code, tally, entries, size):
     """Earth mover's distance to the whole table, neighbouring ranks 1/(m−1) apart."""
-    begin, last = demands.first[r], demands.first[r + 1] - demands.first[r] - 2
     if last <= 0:
         return 0.0
     total, reached, start = 0.0, 0.0, 0
     for c in range(entries):
         if tally[c] > 0:
-            total += _area(demands.share, demands.before, begin, reached / size, start, code[c])
+            total += _area(table, begin, reached / size, start, code[c])
             reached, start = reached + tally[c], code[c]
-    total += _area(demands.share, demands.before, begin, reached / size, start, last)
+    total += _area(table, begin, reached / size, start, last)
     return total / last
 
 
@@ -119,13 +123,14 @@ def _entropy(tally, entries, size):
 
 
 @subkernel
-def shortage(demands, r, code, tally, entries, size, total):
-    """How far a group is from what requirement r asks, 0 when nothing is missing.
+def shortage(rule, table, code, tally, entries, size, total):
+    """How far a group is from what a rule asks, 0 when nothing is missing.
 
     ``tally[c]`` is what the group has of ``code[c]``, for the first ``entries`` codes, ascending;
     ``total`` is the sum of the tallies.
     """
-    kind, level, found = demands.kind[r], demands.level[r], 0.0
+    kind, level, found = rule[KIND], rule[LEVEL], 0.0
+    begin = int(rule[FIRST])
     if kind == DISTINCT:
         have = 0
         for c in range(entries):
@@ -135,20 +140,21 @@ def shortage(demands, r, code, tally, entries, size, total):
         found = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
     elif kind == RECURSIVE:
         most = _largest_sum(tally, entries, 1)
-        rest = size - _largest_sum(tally, entries, int(demands.extra[r]) - 1)
+        rest = size - _largest_sum(tally, entries, int(rule[EXTRA]) - 1)
         # The rule is strict, and counts are whole: one record more would break a tie.
         found = (most - level * rest + 1) / size if most >= level * rest else 0.0
     elif kind == ORDERED:
-        found = _ordered_distance(demands, r, code, tally, entries, size) - level
+        found = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
+        found -= level
     elif kind == EQUAL:
         for c in range(entries):
-            found += max(tally[c] / size - demands.share[demands.first[r] + code[c]], 0.0)
+            found += max(tally[c] / size - table[begin + code[c], 0], 0.0)
         found -= level
     elif kind == P_PERCENT:
         first, second = _two_largest(tally, entries)
         found = 1 - (total - first - second) / (level * first) if first > 0 else 0.0
     elif kind == LARGEST:
-        top = _largest_sum(tally, entries, int(demands.extra[r]))
+        top = _largest_sum(tally, entries, int(rule[EXTRA]))
         found = top / total - level if total > 0 else 0.0
     elif kind == POPULATION:
         found = (level - total) / level
@@ -162,7 +168,7 @@ def violation_of(demands, rows, size, k):
     """Sum of all shortages of the group rows[:size], that of records included; from the records."""
     found = max(k - size, 0) / k
     own, tally, code = np.empty(size, np.intp), np.empty(size), np.empty(size, np.intp)
-    for r in range(demands.kind.size):
+    for r in range(len(demands.rule)):
         total = 0.0
         for a in range(size):
             own[a] = demands.codes[r, rows[a]]
@@ -173,7 +179,7 @@ def violation_of(demands, rows, size, k):
                 code[entries], tally[entries] = own[a], 0.0
                 entries += 1
             tally[entries - 1] += demands.amounts[r, rows[a]]
-        found += shortage(demands, r, code, tally, entries, size, total)
+        found += shortage(demands.rule[r], demands.table, code, tally, entries, size, total)
     return found
 
 

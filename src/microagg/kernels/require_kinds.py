@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 __all__ = [
+    "CODES",
     "DISTINCT",
     "ENTROPY",
     "EQUAL",
+    "EXTRA",
+    "FIRST",
+    "KIND",
     "LARGEST",
+    "LEVEL",
     "ORDERED",
     "POPULATION",
     "P_PERCENT",
@@ -25,14 +30,19 @@ DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RI
 TOLERANCE = 1e-12
 
 
-class Demands(NamedTuple):
-    """All requirements of a table, one a row."""
+# What stands in a row of the rules.
+KIND, LEVEL, EXTRA, FIRST, CODES = range(5)
 
-    kind: Any  # (requirements,)
-    level: Any  # (requirements,) what is asked
-    extra: Any  # (requirements,) a second number: l of (c, l), n of (n, k)
+
+class Demands(NamedTuple):
+    """All requirements of a table, one a row.
+
+    Few arrays, since kernels hand them on in their innermost loops.
+    """
+
+    rule: Any  # (requirements, 5) kind; what is asked; l of (c, l) or n of (n, k); where in the table its
+    # codes begin; how many there are, 0 for requirements that do not look at the whole table
+    table: Any  # (entries, 2) share of each code in the whole table, for ordered closeness of all
+    # up to it; and the sum of the shares of the codes before
     codes: Any  # (requirements, n) from 0 up; for ordered closeness the rank of the value
     amounts: Any  # (requirements, n) what a record adds to the tally of its code
-    first: Any  # (requirements + 1,) where in the two tables the entries of a requirement begin
-    share: Any  # (entries,) of each code in the whole table; for ordered closeness of all up to it
-    before: Any  # (entries,) sum of the shares of the codes before

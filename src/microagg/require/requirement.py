@@ -85,7 +85,7 @@ def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Dem
     wanted = [requirement.demand() for requirement in requirements]
     n = len(wanted[0].codes) if n is None else n
     codes, amounts = np.zeros((len(wanted), n), np.intp), np.ones((len(wanted), n))
-    first, share, before = [0], [np.zeros(0)], [np.zeros(0)]
+    rule, table = np.zeros((len(wanted), 5)), [np.zeros((0, 2))]
     for r, one in enumerate(wanted):
         if len(one.codes) != n:
             raise InputError(
@@ -93,19 +93,10 @@ def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Dem
                 f"requirement {len(one.codes)}. Make both from the same rows."
             )
         codes[r], amounts[r] = one.codes, one.amounts
-        share.append(np.append(one.share, 1.0))
-        before.append(np.append(0.0, np.cumsum(one.share)))
-        first.append(first[-1] + len(one.share) + 1)
-    return Demands(
-        np.array([one.kind for one in wanted], np.intp),
-        np.array([one.level for one in wanted], np.float64),
-        np.array([one.extra for one in wanted], np.float64),
-        codes,
-        amounts,
-        np.array(first, np.intp),
-        np.concatenate(share),
-        np.concatenate(before),
-    )
+        rule[r] = one.kind, one.level, one.extra, sum(map(len, table)), len(one.share)
+        before = np.append(0.0, np.cumsum(one.share))
+        table.append(np.column_stack([np.append(one.share, 1.0), before]))
+    return Demands(rule, np.concatenate(table), codes, amounts)
 
 
 def by_group(labels: Labels) -> tuple[Labels, Labels]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
-from microagg.kernels.require_kinds import DISTINCT, POPULATION, RISK, Demands
+from microagg.kernels.require_kinds import DISTINCT, KIND, POPULATION, RISK, Demands
 from microagg.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.require.requirement import Requirement, check_feasible, demands_of
 from microagg.settings import check_effort, check_k, check_time_limit
@@ -213,7 +213,7 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
     search, mean = _pools(run, budget, labels)
-    slower = 1 if set(run.demands.kind.tolist()) <= _QUICK else _SLOWER
+    slower = 1 if set(run.demands.rule[:, KIND].tolist()) <= _QUICK else _SLOWER
     steps = min(budget.each + budget.table / mean / n_groups / slower, budget.most)
     passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
     steps /= passes

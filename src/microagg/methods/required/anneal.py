@@ -16,6 +16,8 @@ from microagg.kernels.require_kinds import Demands
 from microagg.methods.refine.cells import put_back, rows_of
 from microagg.methods.refine.pool import draw, draw_exponential
 from microagg.methods.required.pool import (
+    MASS,
+    WITHIN,
     adopt,
     cost,
     dear_for,
@@ -187,7 +189,7 @@ def _replace(X, weights, groups, count, chosen, q, pool, new_q):
         for b in range(pool.size[a]):
             x = pool.rows[pool.members[a, b]]
             groups.after[x], groups.head[g], groups.label[x] = groups.head[g], x, g
-        groups.sse[g] = pool.within[a] / pool.mass[a]
+        groups.sse[g] = pool.books[a, WITHIN] / pool.books[a, MASS]
         _centre(X, weights, groups, g)
     for _ in range(new_q, q):  # the highest number first, so that the last group is none of them
         highest = new_q
@@ -230,7 +232,7 @@ def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
     """
     groups, count = _form(X, weights, labels, k)
     most, room = search.most, search.room
-    pool = new_pool(room, most + 1, demands.kind.size)
+    pool = new_pool(room, most + 1, len(demands.rule))
     chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     owner, random = np.empty(room, np.intp), np.array([seed], np.uint64)
     for step in range(steps):
@@ -277,21 +279,13 @@ class Search(NamedTuple):
 @subkernel
 def _of_rows(demands, rows):
     """The demands on some rows."""
-    codes = np.empty((demands.kind.size, rows.size), np.intp)
-    amounts = np.empty((demands.kind.size, rows.size))
-    for r in range(demands.kind.size):
+    codes = np.empty((len(demands.rule), rows.size), np.intp)
+    amounts = np.empty((len(demands.rule), rows.size))
+    for r in range(len(demands.rule)):
         for a in range(rows.size):
             codes[r, a], amounts[r, a] = demands.codes[r, rows[a]], demands.amounts[r, rows[a]]
-    return Demands(
-        demands.kind,
-        demands.level,
-        demands.extra,
-        codes,
-        amounts,
-        demands.first,
-        demands.share,
-        demands.before,
-    )
+    # Copies throughout: threads that share an array wait for each other to count its users.
+    return Demands(demands.rule.copy(), demands.table.copy(), codes, amounts)
 
 
 @kernel

@@ -8,6 +8,8 @@ values at once, for others in a loop over the codes that occur in the pool.
 A record of weight w counts w times: the SSE of a group is Σ w·w'·d² over its pairs, divided by its weight.
 Groups have no largest size. A group is grown until it lacks nothing, by the record that is cheapest for
 what it brings; records that are left over go where they cost least.
+
+Inner loops get arrays, not the pool: to hand over a tuple of many arrays takes longer than a swap.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ import numpy as np
 
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.require_demands import shortage
-from microagg.kernels.require_kinds import DISTINCT, POPULATION, RISK, TOLERANCE
+from microagg.kernels.require_kinds import DISTINCT, KIND, LEVEL, POPULATION, RISK, TOLERANCE
 from microagg.methods.refine.pool import draw
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
 _DEAR = 10.0  # what a violation costs while groups are put together, in units of the pool's SSE
+
+# What the books hold of a group: its weight, the sum of distances over its pairs, its violation.
+MASS, WITHIN, SHORT = range(3)
+_FOUND, _TOTAL = -2, -1  # at the end of a group's tallies: codes that it has, sum of amounts
 
 
 class Pool(NamedTuple):
@@ -35,19 +41,13 @@ class Pool(NamedTuple):
     to_group: Any  # (groups, records) sum of distances to the members
     members: Any  # (groups, records)
     size: Any  # (groups,)
-    mass: Any  # (groups,) sum of weights
-    within: Any  # (groups,) sum of distances over pairs
+    books: Any  # (groups, 3) mass, within, short
     left: Any  # (records,) in no group yet
-    changed: Any  # (groups,) when it last was
-    seen: Any  # (groups, groups) when the pair was last looked at
-    local: Any  # (requirements, records) the place of a record's code among those of the pool
+    stamps: Any  # (groups, groups + 1) when the pair was last looked at; when the group last changed
+    own: Any  # (requirements, records) the place of a record's code among those of the pool
     amount: Any  # (requirements, records)
-    code: Any  # (requirements, records) codes of the pool, ascending
-    entries: Any  # (requirements,) how many there are
-    tally: Any  # (requirements, groups, records) what a group has of each
-    found: Any  # (requirements, groups) codes of which it has something
-    total: Any  # (requirements, groups) sum of amounts
-    short: Any  # (groups,) violation
+    code: Any  # (requirements, records + 1) codes of the pool, ascending; at the end how many
+    tally: Any  # (requirements, groups, records + 2) what a group has of each; found, total
 
 
 @subkernel
@@ -60,59 +60,54 @@ def new_pool(records, groups, requirements):
         np.empty((groups, records)),
         np.empty((groups, records), np.intp),
         np.empty(groups, np.intp),
-        np.empty(groups),
-        np.empty(groups),
+        np.empty((groups, 3)),
         np.empty(records, np.intp),
-        np.empty(groups, np.intp),
-        np.empty((groups, groups), np.intp),
+        np.empty((groups, groups + 1), np.intp),
         np.empty((requirements, records), np.intp),
         np.empty((requirements, records)),
-        np.empty((requirements, records), np.intp),
-        np.empty(requirements, np.intp),
-        np.empty((requirements, groups, records)),
-        np.empty((requirements, groups), np.intp),
-        np.empty((requirements, groups)),
-        np.empty(groups),
+        np.empty((requirements, records + 1), np.intp),
+        np.empty((requirements, groups, records + 2)),
     )
 
 
 @subkernel
-def _number_codes(demands, pool, m):
-    """Number the codes of the pool's records in ascending order, requirement by requirement."""
-    order = pool.left
-    for r in range(demands.kind.size):
-        codes = demands.codes[r]
-        for x in range(m):  # insertion: a pool is small
-            own, a = codes[pool.rows[x]], x
-            while a > 0 and codes[pool.rows[order[a - 1]]] > own:
-                order[a] = order[a - 1]
-                a -= 1
-            order[a] = x
-            pool.amount[r, x] = demands.amounts[r, pool.rows[x]]
-        entries = 0
-        for a in range(m):
-            own = codes[pool.rows[order[a]]]
-            if entries == 0 or pool.code[r, entries - 1] != own:
-                pool.code[r, entries] = own
-                entries += 1
-            pool.local[r, order[a]] = entries - 1
-        pool.entries[r] = entries
+def _number_codes(codes, rows, order, own, code, m):
+    """Number the codes of the pool's records in ascending order."""
+    for x in range(m):  # insertion: a pool is small
+        mine, a = codes[rows[x]], x
+        while a > 0 and codes[rows[order[a - 1]]] > mine:
+            order[a] = order[a - 1]
+            a -= 1
+        order[a] = x
+    entries = 0
+    for a in range(m):
+        mine = codes[rows[order[a]]]
+        if entries == 0 or code[entries - 1] != mine:
+            code[entries] = mine
+            entries += 1
+        own[order[a]] = entries - 1
+    code[-1] = entries
 
 
 @subkernel
 def measure(X, weights, demands, pool, m):
     """Fill in what depends on the first m rows alone: distances and codes."""
     rows, weight, distance = pool.rows, pool.weight, pool.distance
+    d = X.shape[1]
     for a in range(m):
-        weight[a] = weights[rows[a]]
+        row = rows[a]
+        weight[a] = weights[row]
         distance[a, a] = 0.0
         for b in range(a):
-            total = 0.0
-            for j in range(X.shape[1]):
-                gap = X[rows[a], j] - X[rows[b], j]
+            other, total = rows[b], 0.0
+            for j in range(d):
+                gap = X[row, j] - X[other, j]
                 total += gap * gap
             distance[a, b] = distance[b, a] = total * weight[a] * weight[b]
-    _number_codes(demands, pool, m)
+    for r in range(len(demands.rule)):
+        _number_codes(demands.codes[r], rows, pool.left, pool.own[r], pool.code[r], m)
+        for x in range(m):
+            pool.amount[r, x] = demands.amounts[r, rows[x]]
 
 
 @subkernel
@@ -120,7 +115,7 @@ def cost(pool, q):
     """SSE of the pool's groups."""
     total = 0.0
     for g in range(q):
-        total += pool.within[g] / pool.mass[g]
+        total += pool.books[g, WITHIN] / pool.books[g, MASS]
     return total
 
 
@@ -129,85 +124,104 @@ def violation(pool, q):
     """Sum of the violations of the pool's groups."""
     total = 0.0
     for g in range(q):
-        total += pool.short[g]
+        total += pool.books[g, SHORT]
     return total
 
 
 @subkernel
-def after(demands, pool, k, g, out, extra):
+def _one_after(rule, table, own, amount, code, tally, size, out, extra):
+    """Shortage of one requirement, other than distinct codes, after a change; see ``after``."""
+    total = tally[_TOTAL]
+    if out >= 0:
+        total -= amount[out]
+    if extra >= 0:
+        total += amount[extra]
+    if rule[KIND] == POPULATION or rule[KIND] == RISK:
+        return shortage(rule, table, code, tally, 0, size, total)
+    old, new = own[out] if out >= 0 else 0, own[extra] if extra >= 0 else 0
+    of_old, of_new = tally[old], tally[new]  # kept, rather than added back: that would be rounded
+    if out >= 0:
+        tally[old] -= amount[out]
+    if extra >= 0:
+        tally[new] += amount[extra]
+    found = shortage(rule, table, code, tally, code[-1], size, total)
+    tally[old], tally[new] = of_old, of_new
+    return found
+
+
+@subkernel
+def after(rule, table, own, amount, code, tally, size, k, g, out, extra):
     """Violation of group g without record ``out`` and with ``extra``; −1 stands for none."""
-    size = pool.size[g] - (out >= 0) + (extra >= 0)
-    if size == 0:
-        return 1.0
-    lacking = max(k - size, 0) / k
-    for r in range(demands.kind.size):
-        kind, tally = demands.kind[r], pool.tally[r, g]
-        old = pool.local[r, out] if out >= 0 else -1
-        new = pool.local[r, extra] if extra >= 0 else -1
-        if kind == DISTINCT:
-            have = pool.found[r, g]
-            if old != new:
-                have += (new >= 0 and tally[new] == 0) - (old >= 0 and tally[old] == 1)
-            lacking += max(demands.level[r] - have, 0.0) / demands.level[r]
-            continue
-        total = pool.total[r, g]
-        if old >= 0:
-            total -= pool.amount[r, out]
-        if new >= 0:
-            total += pool.amount[r, extra]
-        if kind == POPULATION or kind == RISK:
-            lacking += shortage(demands, r, pool.code[r], tally, 0, size, total)
-            continue
-        # Kept, rather than added back: that would be rounded.
-        of_old, of_new = tally[max(old, 0)], tally[max(new, 0)]
-        if old >= 0:
-            tally[old] -= pool.amount[r, out]
-        if new >= 0:
-            tally[new] += pool.amount[r, extra]
-        lacking += shortage(demands, r, pool.code[r], tally, pool.entries[r], size, total)
-        if new >= 0:
-            tally[new] = of_new
-        if old >= 0:
-            tally[old] = of_old
+    records = size[g] - (out >= 0) + (extra >= 0)
+    lacking = (k - records) / k if records < k else 0.0
+    for r in range(len(rule)):
+        if rule[r, KIND] == DISTINCT:
+            have = tally[r, g, _FOUND]
+            if extra >= 0 and tally[r, g, own[r, extra]] == 0:
+                have += 1
+            if out >= 0 and tally[r, g, own[r, out]] == 1:
+                have -= 1
+            if out >= 0 and extra >= 0 and own[r, out] == own[r, extra]:
+                have = tally[r, g, _FOUND]
+            if have < rule[r, LEVEL]:
+                lacking += (rule[r, LEVEL] - have) / rule[r, LEVEL]
+        elif records > 0:
+            lacking += _one_after(
+                rule[r], table, own[r], amount[r], code[r], tally[r, g], records, out, extra
+            )
     return lacking if lacking > TOLERANCE else 0.0
 
 
 @subkernel
-def _note(demands, pool, g, x, sign):
+def _note(own, amount, tally, x, g, sign):
     """Add a record to the tallies of a group, or take it away."""
-    pool.size[g] += int(sign)
-    pool.mass[g] += sign * pool.weight[x]
-    for r in range(demands.kind.size):
-        c = pool.local[r, x]
-        if sign > 0 and pool.tally[r, g, c] == 0:
-            pool.found[r, g] += 1
-        pool.tally[r, g, c] += sign * pool.amount[r, x]
-        if sign < 0 and pool.tally[r, g, c] == 0:
-            pool.found[r, g] -= 1
-        pool.total[r, g] += sign * pool.amount[r, x]
+    for r in range(len(own)):
+        c = own[r, x]
+        if sign > 0 and tally[r, g, c] == 0:
+            tally[r, g, _FOUND] += 1
+        tally[r, g, c] += sign * amount[r, x]
+        if sign < 0 and tally[r, g, c] == 0:
+            tally[r, g, _FOUND] -= 1
+        tally[r, g, _TOTAL] += sign * amount[r, x]
 
 
 @subkernel
-def _clear(demands, pool, g, m):
+def _clear(code, tally, to_group, size, books, g, m):
     """Empty a group."""
-    pool.size[g], pool.mass[g], pool.within[g], pool.short[g] = 0, 0.0, 0.0, 1.0
+    size[g] = 0
+    books[g, MASS] = books[g, WITHIN] = 0.0
     for x in range(m):
-        pool.to_group[g, x] = 0.0
-    for r in range(demands.kind.size):
-        pool.found[r, g], pool.total[r, g] = 0, 0.0
-        for c in range(pool.entries[r]):
-            pool.tally[r, g, c] = 0.0
+        to_group[g, x] = 0.0
+    for r in range(len(code)):
+        tally[r, g, _FOUND] = tally[r, g, _TOTAL] = 0.0
+        for c in range(code[r, -1]):
+            tally[r, g, c] = 0.0
 
 
 @subkernel
-def _join(demands, pool, k, x, g, m):
-    """Put a record that is in no group into one."""
-    pool.members[g, pool.size[g]] = x
-    _note(demands, pool, g, x, 1.0)
-    pool.within[g] += pool.to_group[g, x]
+def _join(own, amount, tally, weight, distance, to_group, members, size, books, x, g, m):
+    """Put a record that is in no group into one; its violation is not known then."""
+    members[g, size[g]] = x
+    size[g] += 1
+    books[g, MASS] += weight[x]
+    books[g, WITHIN] += to_group[g, x]
     for y in range(m):
-        pool.to_group[g, y] += pool.distance[x, y]
-    pool.short[g] = after(demands, pool, k, g, -1, -1)
+        to_group[g, y] += distance[x, y]
+    _note(own, amount, tally, x, g, 1.0)
+
+
+@subkernel
+def _leave(own, amount, tally, weight, distance, to_group, members, size, books, a, g, m):
+    """Take the record at place a out of a group; its violation is not known then."""
+    x = members[g, a]
+    size[g] -= 1
+    members[g, a] = members[g, size[g]]
+    books[g, MASS] -= weight[x]
+    books[g, WITHIN] -= to_group[g, x]
+    for y in range(m):
+        to_group[g, y] -= distance[x, y]
+    _note(own, amount, tally, x, g, -1.0)
+    return x
 
 
 @subkernel
@@ -217,22 +231,26 @@ def grow(demands, pool, m, k, g, at, count):
     It takes the record whose distance is least for what it brings, or the nearest if none brings
     anything; ``count`` records are left before, the number left after is returned.
     """
-    left, to_group = pool.left, pool.to_group
-    _clear(demands, pool, g, m)
+    rule, table, left, weight = demands.rule, demands.table, pool.left, pool.weight
+    own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
+    distance, to_group, members = pool.distance, pool.to_group, pool.members
+    size, books = pool.size, pool.books
+    _clear(code, tally, to_group, size, books, g, m)
     while True:
         x, count = left[at], count - 1
         left[at] = left[count]
-        _join(demands, pool, k, x, g, m)
-        lacking = pool.short[g]
+        _join(own, amount, tally, weight, distance, to_group, members, size, books, x, g, m)
+        lacking = after(rule, table, own, amount, code, tally, size, k, g, -1, -1)
+        books[g, SHORT] = lacking
         if lacking == 0 or count == 0:
             return count
         least, brings = np.inf, False
         for a in range(count):
             y = left[a]
-            near = to_group[g, y] / pool.weight[y]
+            near = to_group[g, y] / weight[y]
             if brings and near >= least * lacking:
                 continue  # even if it brought all that is lacking
-            gain = lacking - after(demands, pool, k, g, -1, y)
+            gain = lacking - after(rule, table, own, amount, code, tally, size, k, g, -1, y)
             if gain > TOLERANCE:
                 if not brings or near / gain < least:
                     at, least, brings = a, near / gain, True
@@ -243,15 +261,20 @@ def grow(demands, pool, m, k, g, at, count):
 @subkernel
 def _place(demands, pool, m, q, k, x, dear):
     """Put a record that is left over where it costs least."""
-    g, least = 0, np.inf
+    rule, table, weight, books = demands.rule, demands.table, pool.weight, pool.books
+    own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
+    distance, to_group, members, size = pool.distance, pool.to_group, pool.members, pool.size
+    g, least, short = 0, np.inf, 0.0
     for b in range(q):
-        more = (pool.within[b] + pool.to_group[b, x]) / (pool.mass[b] + pool.weight[x])
-        more -= pool.within[b] / pool.mass[b]
+        more = (books[b, WITHIN] + to_group[b, x]) / (books[b, MASS] + weight[x])
+        more -= books[b, WITHIN] / books[b, MASS]
         if more < least:
-            more += dear * max(after(demands, pool, k, b, -1, x) - pool.short[b], 0.0)
+            lacking = after(rule, table, own, amount, code, tally, size, k, b, -1, x)
+            more += dear * max(lacking - books[b, SHORT], 0.0)
             if more < least:
-                g, least = b, more
-    _join(demands, pool, k, x, g, m)
+                g, least, short = b, more, lacking
+    _join(own, amount, tally, weight, distance, to_group, members, size, books, x, g, m)
+    books[g, SHORT] = short
 
 
 @subkernel
@@ -267,7 +290,7 @@ def rebuild(demands, pool, m, q, k, dear, random):
     while formed < q and count >= k:
         before = count
         count = grow(demands, pool, m, k, formed, int(draw(random) * count), count)
-        if pool.short[formed] > 0 and formed > 0:  # what is left does not make another group
+        if pool.books[formed, SHORT] > 0 and formed > 0:  # the rest does not make another group
             for a in range(pool.size[formed]):
                 left[count + a] = pool.members[formed, a]
             count = before
@@ -281,97 +304,179 @@ def rebuild(demands, pool, m, q, k, dear, random):
 @subkernel
 def adopt(demands, pool, m, q, k, owner):
     """Form the groups that the records are in; ``owner`` numbers them from 0."""
+    own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
+    size, books, to_group = pool.size, pool.books, pool.to_group
     for g in range(q):
-        _clear(demands, pool, g, m)
+        _clear(code, tally, to_group, size, books, g, m)
     for x in range(m):
-        _join(demands, pool, k, x, owner[x], m)
+        g = owner[x]
+        _join(
+            own,
+            amount,
+            tally,
+            pool.weight,
+            pool.distance,
+            to_group,
+            pool.members,
+            size,
+            books,
+            x,
+            g,
+            m,
+        )
+    for g in range(q):
+        books[g, SHORT] = after(
+            demands.rule, demands.table, own, amount, code, tally, size, k, g, -1, -1
+        )
 
 
 @subkernel
-def _move(demands, pool, k, g, a, h, m):
-    """Move the record at place a of g to h."""
-    x = pool.members[g, a]
-    _note(demands, pool, g, x, -1.0)
-    pool.members[g, a] = pool.members[g, pool.size[g]]
-    pool.within[g] -= pool.to_group[g, x]
-    for y in range(m):
-        pool.to_group[g, y] -= pool.distance[x, y]
-    _join(demands, pool, k, x, h, m)
-    pool.short[g] = after(demands, pool, k, g, -1, -1)
-
-
-@subkernel
-def _swap(demands, pool, k, g, a, h, b, m):
-    """Change the groups of the records at places a of g and b of h."""
-    x, y = pool.members[g, a], pool.members[h, b]
-    _move(demands, pool, k, g, a, h, m)
-    # x is the last of h now, and the place of y is still b
-    _move(demands, pool, k, h, b, g, m)
-
-
-@subkernel
-def _best_move(demands, pool, k, g, h, bound, dear):
+def _best_move(
+    rule,
+    table,
+    own,
+    amount,
+    code,
+    tally,
+    weight,
+    to_group,
+    members,
+    size,
+    books,
+    k,
+    g,
+    h,
+    bound,
+    dear,
+):
     """Find the place in group g of the record that gains most by moving to h, −1 if none does."""
-    place, lacking = -1, pool.short[g] + pool.short[h]
-    before = pool.within[g] / pool.mass[g] + pool.within[h] / pool.mass[h]
-    for a in range(pool.size[g]):
-        x = pool.members[g, a]
-        change = (pool.within[g] - pool.to_group[g, x]) / (pool.mass[g] - pool.weight[x]) - before
-        change += (pool.within[h] + pool.to_group[h, x]) / (pool.mass[h] + pool.weight[x])
-        if change - dear * lacking >= bound:
-            continue
-        short = after(demands, pool, k, g, x, -1)
-        if change + dear * (short - lacking) < bound:
-            short += after(demands, pool, k, h, -1, x)
-            if change + dear * (short - lacking) < bound and (short == 0 or short <= lacking):
-                bound, place = change + dear * (short - lacking), a
+    place, lacking = -1, books[g, SHORT] + books[h, SHORT]
+    mass_g, mass_h = books[g, MASS], books[h, MASS]
+    within_g, within_h = books[g, WITHIN], books[h, WITHIN]
+    before = within_g / mass_g + within_h / mass_h + dear * lacking
+    for a in range(size[g]):
+        x = members[g, a]
+        change = (within_g - to_group[g, x]) / (mass_g - weight[x]) - before
+        change += (within_h + to_group[h, x]) / (mass_h + weight[x])
+        if change < bound:
+            short = after(rule, table, own, amount, code, tally, size, k, g, x, -1)
+            if change + dear * short < bound and short <= lacking:
+                short += after(rule, table, own, amount, code, tally, size, k, h, -1, x)
+                if change + dear * short < bound and short <= lacking:
+                    bound, place = change + dear * short, a
     return place
 
 
 @subkernel
-def _best_swap(demands, pool, k, g, h, bound, dear):
+def _best_swap(
+    rule,
+    table,
+    own,
+    amount,
+    code,
+    tally,
+    weight,
+    distance,
+    to_group,
+    members,
+    size,
+    books,
+    k,
+    g,
+    h,
+    bound,
+    dear,
+):
     """Find the places in two groups of the records that gain most by a swap, −1 if none does."""
-    place, lacking = -1, pool.short[g] + pool.short[h]
-    before = pool.within[g] / pool.mass[g] + pool.within[h] / pool.mass[h]
-    to_g, to_h = pool.to_group[g], pool.to_group[h]
-    for a in range(pool.size[g]):
-        x = pool.members[g, a]
-        one, other = pool.within[g] - to_g[x], pool.within[h] + to_h[x]
-        for b in range(pool.size[h]):
-            y = pool.members[h, b]
-            heavier = pool.weight[y] - pool.weight[x]
-            change = (one + to_g[y] - pool.distance[x, y]) / (pool.mass[g] + heavier) - before
-            change += (other - to_h[y] - pool.distance[x, y]) / (pool.mass[h] - heavier)
-            if change - dear * lacking >= bound:
-                continue
-            short = after(demands, pool, k, g, x, y)
-            if change + dear * (short - lacking) < bound:
-                short += after(demands, pool, k, h, y, x)
-                if change + dear * (short - lacking) < bound and (short == 0 or short <= lacking):
-                    bound = change + dear * (short - lacking)
-                    place = a * pool.size[h] + b
+    place, lacking = -1, books[g, SHORT] + books[h, SHORT]
+    mass_g, mass_h = books[g, MASS], books[h, MASS]
+    within_g, within_h = books[g, WITHIN], books[h, WITHIN]
+    before = within_g / mass_g + within_h / mass_h + dear * lacking
+    for a in range(size[g]):
+        x = members[g, a]
+        one, other = within_g - to_group[g, x], within_h + to_group[h, x]
+        for b in range(size[h]):
+            y = members[h, b]
+            heavier, apart = weight[y] - weight[x], distance[x, y]
+            change = (one + to_group[g, y] - apart) / (mass_g + heavier) - before
+            change += (other - to_group[h, y] - apart) / (mass_h - heavier)
+            if change < bound:
+                short = after(rule, table, own, amount, code, tally, size, k, g, x, y)
+                if change + dear * short < bound and short <= lacking:
+                    short += after(rule, table, own, amount, code, tally, size, k, h, y, x)
+                    if change + dear * short < bound and short <= lacking:
+                        bound, place = change + dear * short, a * size[h] + b
     return place
 
 
 @subkernel
 def _improve_pair(demands, pool, m, k, g, h, bound, dear):
-    """Make the best move or swap between two groups; say whether there was one."""
-    if pool.size[g] > k:
-        a = _best_move(demands, pool, k, g, h, bound, dear)
-        if a >= 0:
-            _move(demands, pool, k, g, a, h, m)
-            return True
-    if pool.size[h] > k:
-        a = _best_move(demands, pool, k, h, g, bound, dear)
-        if a >= 0:
-            _move(demands, pool, k, h, a, g, m)
-            return True
-    a = _best_swap(demands, pool, k, g, h, bound, dear)
-    if a >= 0:
-        b = a % pool.size[h]
-        _swap(demands, pool, k, g, a // pool.size[h], h, b, m)
-        return True
-    return False
+    """Make the best move or swap between two groups again and again; say whether there was one."""
+    rule, table, weight, distance = demands.rule, demands.table, pool.weight, pool.distance
+    own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
+    to_group, members, size, books = pool.to_group, pool.members, pool.size, pool.books
+    any_change = False
+    while True:
+        source, target, a, b = g, h, -1, -1
+        for _ in range(2):
+            if a < 0 and size[source] > k:
+                a = _best_move(
+                    rule,
+                    table,
+                    own,
+                    amount,
+                    code,
+                    tally,
+                    weight,
+                    to_group,
+                    members,
+                    size,
+                    books,
+                    k,
+                    source,
+                    target,
+                    bound,
+                    dear,
+                )
+            if a < 0:
+                source, target = target, source
+        if a < 0:  # source is g again
+            a = _best_swap(
+                rule,
+                table,
+                own,
+                amount,
+                code,
+                tally,
+                weight,
+                distance,
+                to_group,
+                members,
+                size,
+                books,
+                k,
+                g,
+                h,
+                bound,
+                dear,
+            )
+            if a < 0:
+                return any_change
+            a, b = a // size[h], a % size[h]
+        any_change = True
+        x = _leave(
+            own, amount, tally, weight, distance, to_group, members, size, books, a, source, m
+        )
+        if b >= 0:
+            y = _leave(
+                own, amount, tally, weight, distance, to_group, members, size, books, b, target, m
+            )
+            _join(
+                own, amount, tally, weight, distance, to_group, members, size, books, y, source, m
+            )
+        _join(own, amount, tally, weight, distance, to_group, members, size, books, x, target, m)
+        for c in (g, h):
+            books[c, SHORT] = after(rule, table, own, amount, code, tally, size, k, c, -1, -1)
 
 
 @subkernel
@@ -380,23 +485,23 @@ def descend(demands, pool, m, q, k, dear):
 
     What gains is a lower SSE, where a violation weighs ``dear``; where nothing is violated nothing ever is.
     """
-    changed, seen = pool.changed, pool.seen
+    stamps = pool.stamps
     bound = -max(_NOISE * cost(pool, q), _UNDERFLOW)
     for g in range(q):
-        changed[g] = 1
+        stamps[g, -1] = 1
         for h in range(g):
-            seen[g, h] = 0
+            stamps[g, h] = 0
     clock, busy = 1, True
     while busy:
         busy = False
         for g in range(q):
             for h in range(g):
-                while seen[g, h] < max(changed[g], changed[h]):
-                    seen[g, h] = clock
+                if stamps[g, h] < max(stamps[g, -1], stamps[h, -1]):
                     if _improve_pair(demands, pool, m, k, g, h, bound, dear):
                         clock += 1
-                        changed[g] = changed[h] = clock
+                        stamps[g, -1] = stamps[h, -1] = clock
                         busy = True
+                    stamps[g, h] = clock
 
 
 @subkernel
@@ -412,7 +517,7 @@ def pooled(X, weights, demands, owner, q, k, random):
     With no random numbers given its groups 0..q−1 of ``owner`` are improved as they are.
     """
     n = X.shape[0]
-    pool = new_pool(n, q, demands.kind.size)
+    pool = new_pool(n, q, len(demands.rule))
     for x in range(n):
         pool.rows[x] = x
     measure(X, weights, demands, pool, n)

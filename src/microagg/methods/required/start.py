@@ -22,7 +22,7 @@ from microagg.kernels.kd_tree import nearest
 from microagg.kernels.left import all_left, outermost, renewed, take
 from microagg.kernels.require_kinds import Demands
 from microagg.kernels.threads import share_out
-from microagg.methods.required.pool import grow, measure, new_pool
+from microagg.methods.required.pool import SHORT, grow, measure, new_pool
 from microagg.progress import STOP, State, part
 
 __all__ = ["grown"]
@@ -59,10 +59,10 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
         for a in range(have + 1):
             pool.left[a] = a
         grow(demands, pool, have + 1, k, 0, 0, have + 1)
-        if pool.short[0] == 0 or have < looked - 1 or looked >= limit:
+        if pool.books[0, SHORT] == 0 or have < looked - 1 or looked >= limit:
             break
         looked = min(2 * looked, limit)
-    if pool.short[0] == 0:
+    if pool.books[0, SHORT] == 0:
         for a in range(1, pool.size[0]):
             take(left, pool.rows[pool.members[0, a]], group)
         return pool.size[0], looked
@@ -75,7 +75,7 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
 @kernel
 def _rounds(left, weights, demands, m, k, limit, group, state):
     """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
-    pool = new_pool(limit, 1, demands.kind.size)
+    pool = new_pool(limit, 1, len(demands.rule))
     rows, distances = np.empty(limit, np.intp), np.empty(limit)
     first = min(_TIMES * k, limit)
     looked, worn = first, False
