@@ -43,6 +43,7 @@ class Pool(NamedTuple):
     size: Any  # (groups,)
     books: Any  # (groups, 3) mass, within, short
     left: Any  # (records,) in no group yet
+    change: Any  # (records,) scratch
     stamps: Any  # (groups, groups + 1) when the pair was last looked at; when the group last changed
     own: Any  # (requirements, records) the place of a record's code among those of the pool
     amount: Any  # (requirements, records)
@@ -62,6 +63,7 @@ def new_pool(records, groups, requirements):
         np.empty(groups, np.intp),
         np.empty((groups, 3)),
         np.empty(records, np.intp),
+        np.empty(records),
         np.empty((groups, groups + 1), np.intp),
         np.empty((requirements, records), np.intp),
         np.empty((requirements, records)),
@@ -381,6 +383,7 @@ def _best_swap(
     members,
     size,
     books,
+    change,
     k,
     g,
     h,
@@ -391,21 +394,28 @@ def _best_swap(
     place, lacking = -1, books[g, SHORT] + books[h, SHORT]
     mass_g, mass_h = books[g, MASS], books[h, MASS]
     within_g, within_h = books[g, WITHIN], books[h, WITHIN]
-    before = within_g / mass_g + within_h / mass_h + dear * lacking
+    part_g, part_h = 1 / mass_g, 1 / mass_h
+    both, before = part_g + part_h, within_g / mass_g + within_h / mass_h
+    for b in range(size[h]):
+        y = members[h, b]
+        change[b] = to_group[g, y] * part_g - to_group[h, y] * part_h
     for a in range(size[g]):
         x = members[g, a]
-        one, other = within_g - to_group[g, x], within_h + to_group[h, x]
+        mine = to_group[h, x] * part_h - to_group[g, x] * part_g - dear * lacking
         for b in range(size[h]):
             y = members[h, b]
-            heavier, apart = weight[y] - weight[x], distance[x, y]
-            change = (one + to_group[g, y] - apart) / (mass_g + heavier) - before
-            change += (other - to_group[h, y] - apart) / (mass_h - heavier)
-            if change < bound:
+            total = mine + change[b] - both * distance[x, y]
+            if weight[x] != weight[y]:
+                heavier, apart = weight[y] - weight[x], distance[x, y]
+                total = (within_g - to_group[g, x] + to_group[g, y] - apart) / (mass_g + heavier)
+                total += (within_h + to_group[h, x] - to_group[h, y] - apart) / (mass_h - heavier)
+                total -= before + dear * lacking
+            if total < bound:
                 short = after(rule, table, own, amount, code, tally, size, k, g, x, y)
-                if change + dear * short < bound and short <= lacking:
+                if total + dear * short < bound and short <= lacking:
                     short += after(rule, table, own, amount, code, tally, size, k, h, y, x)
-                    if change + dear * short < bound and short <= lacking:
-                        bound, place = change + dear * short, a * size[h] + b
+                    if total + dear * short < bound and short <= lacking:
+                        bound, place = total + dear * short, a * size[h] + b
     return place
 
 
@@ -454,6 +464,7 @@ def _improve_pair(demands, pool, m, k, g, h, bound, dear):
                 members,
                 size,
                 books,
+                pool.change,
                 k,
                 g,
                 h,
