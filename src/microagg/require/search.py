@@ -21,7 +21,7 @@ import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
-from microagg.kernels.require_kinds import DISTINCT, KIND, POPULATION, RISK, Demands
+from microagg.kernels.require_kinds import DISTINCT, KIND, ORDERED, POPULATION, RISK, Demands
 from microagg.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.require.requirement import Requirement, check_feasible, demands_of
 from microagg.settings import check_effort, check_k, check_time_limit
@@ -43,7 +43,7 @@ class _Budget(NamedTuple):
 
 _BUDGETS = {
     "fast": _Budget(4, 30_000, 60, 5, 0.02, 7, 40),
-    "balanced": _Budget(16, 400_000, 700, 32, 0.05, 7, 40),
+    "balanced": _Budget(16, 250_000, 700, 32, 0.05, 7, 40),
     "best": _Budget(40, 800_000, 1_500, 48, 0.05, 7, 40),  # a turn of many
 }
 _HOTTEST = 1.5
@@ -53,6 +53,7 @@ _ROOM = 512  # records in a pool at most
 _QUICK = {DISTINCT, POPULATION, RISK}  # requirements that need no loop over the codes of a pool
 _SLOWER = 8  # times, about, with others
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
+_QUANTILES = 20_000  # records up to which groups of quantiles are tried, whose time is quadratic
 _TURNS = 4  # of effort best without a time limit
 
 
@@ -251,6 +252,19 @@ def _search(run: _Run, labels: Labels, effort: str, endless: bool) -> Labels:
     return labels
 
 
+def _quantile_starts(X: Floats, demands: Demands, k: int) -> list[Labels]:
+    """Groups that take a record of each quantile of a column, for each one that must be close."""
+    from microagg.methods.required.soria_comas import t_first
+
+    if len(X) > _QUANTILES:
+        return []
+    close = np.flatnonzero(demands.rule[:, KIND] == ORDERED)
+    return [
+        t_first(X, k, Demands(demands.rule[[r]], demands.table, demands.codes[[r]], demands.amounts[[r]]))
+        for r in close
+    ]
+
+
 def satisfy(
     X: Floats,
     k: int,
@@ -306,6 +320,7 @@ def satisfy(
     starts = [] if labels is None else [canonical_labels(labels)]
     if labels is None or effort != "fast":
         starts.append(grown(X, mass, demands, k, state))
+    starts += _quantile_starts(X, demands, k)
     repaired = [merge(X, mass, demands, start, k) for start in starts]
     best = min(repaired, key=lambda start: weighted_squares(X, start, mass))
     tell_best(state, weighted_squares(X, best, mass))
