@@ -152,7 +152,8 @@ def shortage(rule, table, code, tally, entries, size, total):
         found -= level
     elif kind == P_PERCENT:
         first, second = _two_largest(tally, entries)
-        found = 1 - (total - first - second) / (level * first) if first > 0 else 0.0
+        least = level * first  # 0 also where it is too small for a number
+        found = 1 - (total - first - second) / least if least > 0 else 0.0
     elif kind == LARGEST:
         top = _largest_sum(tally, entries, int(rule[EXTRA]))
         found = top / total - level if total > 0 else 0.0

@@ -88,8 +88,8 @@ class PPercent(Requirement):
         """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"The p % rule is asked of {column_words(self.column)} in each group; the whole table as one "
-            "group breaks it, since two contributors have nearly all of the total. Lower p, or leave the column "
-            "out of the release."
+            "group breaks it, since two contributors have nearly all of the total. Lower p, or leave the "
+            "column out of the release."
         )
 
 
@@ -146,6 +146,6 @@ class LargestShare(Requirement):
         """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"The (n, k) rule is asked of {column_words(self.column)} in each group; the whole table as one "
-            "group breaks it, since a few contributors have nearly all of the total. Raise k, or leave the column "
-            "out of the release."
+            "group breaks it, since a few contributors have nearly all of the total. Raise k, or leave the "
+            "column out of the release."
         )

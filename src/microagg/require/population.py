@@ -26,7 +26,8 @@ def check_amounts(amounts: Floats, column: str, what: str) -> None:
     if len(wrong):
         raise InputError(
             f"{what} needs finite values from 0 up; {column_words(column)} has another one in row "
-            f"{wrong[0]} and {len(wrong)} in all. Correct or drop these records, or leave the requirement out."
+            f"{wrong[0]} and {len(wrong)} in all. Correct or drop these records, or leave the requirement "
+            "out."
         )
 
 

@@ -61,8 +61,8 @@ class Recursive(Requirement):
     def describe(self) -> str:
         """Say in words what every group satisfies."""
         return (
-            f"in each group the most frequent value of {column_words(self.column)} under {self.c:g} times the "
-            f"values from the {self.least}. place on"
+            f"in each group the most frequent value of {column_words(self.column)} under {self.c:g} times "
+            f"the values from the {self.least}. place on"
         )
 
     def reason(self) -> str:

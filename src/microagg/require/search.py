@@ -1,9 +1,10 @@
 """Groups that satisfy requirements: a start, the repair, the search.
 
 Problem   Given scaled records, k and requirements, find groups that violate nothing at a low SSE.
-Idea      Two starts, of which the better goes on: given groups, repaired by merging (merge.py), and groups that
-          are grown with the requirements in mind (start.py). The search then anneals cells of neighbouring
-          groups as methods/refine does, but every group it keeps satisfies all (anneal.py).
+Idea      Several starts, of which the best goes on: given groups, repaired by merging (merge.py); groups
+          grown with the requirements in mind (start.py); for t-closeness, groups with a record of each
+          quantile (soria_comas.py). The search then anneals cells of neighbouring groups as
+          methods/refine does, but every group it keeps satisfies all (anneal.py).
           So the result is never worse, by (violation, SSE), than the repaired groups.
 Cost      O(n) for a pass, but for O(n log n) of splitting; a step costs more than without requirements,
           the more so for those that look at all values of a group (t-closeness, dominance). A heuristic.
@@ -21,7 +22,16 @@ import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
-from microagg.kernels.require_kinds import DISTINCT, KIND, ORDERED, POPULATION, RISK, Demands
+from microagg.kernels.require_kinds import (
+    ENTROPY,
+    EQUAL,
+    KIND,
+    LARGEST,
+    ORDERED,
+    P_PERCENT,
+    RECURSIVE,
+    Demands,
+)
 from microagg.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.require.requirement import Requirement, check_feasible, demands_of
 from microagg.settings import check_effort, check_k, check_time_limit
@@ -50,8 +60,8 @@ _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
 _LEAST, _MOST = 16, 128  # groups in a cell
 _ROOM = 512  # records in a pool at most
-_QUICK = {DISTINCT, POPULATION, RISK}  # requirements that need no loop over the codes of a pool
-_SLOWER = 8  # times, about, with others
+# How many times longer a step takes, about, for requirements that look at all codes of a pool.
+_SLOWER = {ENTROPY: 2, RECURSIVE: 2, P_PERCENT: 2, LARGEST: 2, EQUAL: 3, ORDERED: 6}
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _QUANTILES = 20_000  # records up to which groups of quantiles are tried, whose time is quadratic
 _TURNS = 4  # of effort best without a time limit
@@ -152,7 +162,8 @@ def _pools(run: _Run, budget: _Budget, labels: Labels) -> tuple[Any, float]:
     most = max(2, min(budget.groups, int(budget.records / mean)))
     largest = int(np.bincount(labels).max())
     room = min(max(int(2.5 * most * mean), 2 * largest, 4 * run.k, 24), _ROOM, len(labels))
-    return Search(most, room, 0.1), mean
+    close = np.isin(run.demands.rule[:, KIND], (ORDERED, EQUAL)).any()
+    return Search(most, room, 0.5 if close else 0.1), mean
 
 
 def _pass(
@@ -167,9 +178,7 @@ def _pass(
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
     n_groups = len(old.centroid)
-    groups, first = split_groups(
-        old.centroid, groups_in_a_cell(n_groups, _LEAST, _MOST), random
-    )
+    groups, first = split_groups(old.centroid, groups_in_a_cell(n_groups, _LEAST, _MOST), random)
     cells = len(first) - 1
     seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
     records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
@@ -214,8 +223,8 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
     search, mean = _pools(run, budget, labels)
-    slower = 1 if set(run.demands.rule[:, KIND].tolist()) <= _QUICK else _SLOWER
-    steps = min(budget.each + budget.table / mean / n_groups / slower, budget.most)
+    slower = max((_SLOWER.get(int(kind), 1) for kind in run.demands.rule[:, KIND]), default=1)
+    steps = min(budget.each + budget.table / mean / n_groups, budget.most) / slower
     passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
     steps /= passes
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
@@ -260,7 +269,11 @@ def _quantile_starts(X: Floats, demands: Demands, k: int) -> list[Labels]:
         return []
     close = np.flatnonzero(demands.rule[:, KIND] == ORDERED)
     return [
-        t_first(X, k, Demands(demands.rule[[r]], demands.table, demands.codes[[r]], demands.amounts[[r]]))
+        t_first(
+            X,
+            k,
+            Demands(demands.rule[[r]], demands.table, demands.codes[[r]], demands.amounts[[r]]),
+        )
         for r in close
     ]
 

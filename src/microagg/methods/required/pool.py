@@ -1,9 +1,8 @@
 """A few neighbouring groups taken apart and put together again, under requirements.
 
-As in methods/refine/pool.py all distances of the records at hand are computed once, and for each record its sum
-of distances to each group is kept. Beside them stand the tallies of each group (kernels/require_demands.py),
-so that what a move or a swap does to the requirements is known before it is made: for counts of distinct
-values at once, for others in a loop over the codes that occur in the pool.
+As in methods/refine/pool.py all distances of the records at hand are computed once, and for each record
+its sum of distances to each group is kept. Beside them stand the tallies of each group (tally.py), so that
+what a move or a swap does to the requirements is known before it is made.
 
 A record of weight w counts w times: the SSE of a group is Σ w·w'·d² over its pairs, divided by its weight.
 Groups have no largest size. A group is grown until it lacks nothing, by the record that is cheapest for
@@ -19,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.require_demands import shortage
-from microagg.kernels.require_kinds import DISTINCT, KIND, LEVEL, POPULATION, RISK, TOLERANCE
+from microagg.kernels.require_kinds import TOLERANCE
 from microagg.methods.refine.pool import draw
+from microagg.methods.required.tally import FOUND, TOTAL, after, note, number_codes
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
@@ -29,7 +28,6 @@ _DEAR = 10.0  # what a violation costs while groups are put together, in units o
 
 # What the books hold of a group: its weight, the sum of distances over its pairs, its violation.
 MASS, WITHIN, SHORT = range(3)
-_FOUND, _TOTAL = -2, -1  # at the end of a group's tallies: codes that it has, sum of amounts
 
 
 class Pool(NamedTuple):
@@ -44,7 +42,9 @@ class Pool(NamedTuple):
     books: Any  # (groups, 3) mass, within, short
     left: Any  # (records,) in no group yet
     change: Any  # (records,) scratch
-    stamps: Any  # (groups, groups + 1) when the pair was last looked at; when the group last changed
+    stamps: (
+        Any  # (groups, groups + 1) when the pair was last looked at; when the group last changed
+    )
     own: Any  # (requirements, records) the place of a record's code among those of the pool
     amount: Any  # (requirements, records)
     code: Any  # (requirements, records + 1) codes of the pool, ascending; at the end how many
@@ -73,25 +73,6 @@ def new_pool(records, groups, requirements):
 
 
 @subkernel
-def _number_codes(codes, rows, order, own, code, m):
-    """Number the codes of the pool's records in ascending order."""
-    for x in range(m):  # insertion: a pool is small
-        mine, a = codes[rows[x]], x
-        while a > 0 and codes[rows[order[a - 1]]] > mine:
-            order[a] = order[a - 1]
-            a -= 1
-        order[a] = x
-    entries = 0
-    for a in range(m):
-        mine = codes[rows[order[a]]]
-        if entries == 0 or code[entries - 1] != mine:
-            code[entries] = mine
-            entries += 1
-        own[order[a]] = entries - 1
-    code[-1] = entries
-
-
-@subkernel
 def measure(X, weights, demands, pool, m):
     """Fill in what depends on the first m rows alone: distances and codes."""
     rows, weight, distance = pool.rows, pool.weight, pool.distance
@@ -107,7 +88,7 @@ def measure(X, weights, demands, pool, m):
                 total += gap * gap
             distance[a, b] = distance[b, a] = total * weight[a] * weight[b]
     for r in range(len(demands.rule)):
-        _number_codes(demands.codes[r], rows, pool.left, pool.own[r], pool.code[r], m)
+        number_codes(demands.codes[r], rows, pool.left, pool.own[r], pool.code[r], m)
         for x in range(m):
             pool.amount[r, x] = demands.amounts[r, rows[x]]
 
@@ -131,63 +112,6 @@ def violation(pool, q):
 
 
 @subkernel
-def _one_after(rule, table, own, amount, code, tally, size, out, extra):
-    """Shortage of one requirement, other than distinct codes, after a change; see ``after``."""
-    total = tally[_TOTAL]
-    if out >= 0:
-        total -= amount[out]
-    if extra >= 0:
-        total += amount[extra]
-    if rule[KIND] == POPULATION or rule[KIND] == RISK:
-        return shortage(rule, table, code, tally, 0, size, total)
-    old, new = own[out] if out >= 0 else 0, own[extra] if extra >= 0 else 0
-    of_old, of_new = tally[old], tally[new]  # kept, rather than added back: that would be rounded
-    if out >= 0:
-        tally[old] -= amount[out]
-    if extra >= 0:
-        tally[new] += amount[extra]
-    found = shortage(rule, table, code, tally, code[-1], size, total)
-    tally[old], tally[new] = of_old, of_new
-    return found
-
-
-@subkernel
-def after(rule, table, own, amount, code, tally, size, k, g, out, extra):
-    """Violation of group g without record ``out`` and with ``extra``; −1 stands for none."""
-    records = size[g] - (out >= 0) + (extra >= 0)
-    lacking = (k - records) / k if records < k else 0.0
-    for r in range(len(rule)):
-        if rule[r, KIND] == DISTINCT:
-            have = tally[r, g, _FOUND]
-            if extra >= 0 and tally[r, g, own[r, extra]] == 0:
-                have += 1
-            if out >= 0 and tally[r, g, own[r, out]] == 1:
-                have -= 1
-            if out >= 0 and extra >= 0 and own[r, out] == own[r, extra]:
-                have = tally[r, g, _FOUND]
-            if have < rule[r, LEVEL]:
-                lacking += (rule[r, LEVEL] - have) / rule[r, LEVEL]
-        elif records > 0:
-            lacking += _one_after(
-                rule[r], table, own[r], amount[r], code[r], tally[r, g], records, out, extra
-            )
-    return lacking if lacking > TOLERANCE else 0.0
-
-
-@subkernel
-def _note(own, amount, tally, x, g, sign):
-    """Add a record to the tallies of a group, or take it away."""
-    for r in range(len(own)):
-        c = own[r, x]
-        if sign > 0 and tally[r, g, c] == 0:
-            tally[r, g, _FOUND] += 1
-        tally[r, g, c] += sign * amount[r, x]
-        if sign < 0 and tally[r, g, c] == 0:
-            tally[r, g, _FOUND] -= 1
-        tally[r, g, _TOTAL] += sign * amount[r, x]
-
-
-@subkernel
 def _clear(code, tally, to_group, size, books, g, m):
     """Empty a group."""
     size[g] = 0
@@ -195,7 +119,7 @@ def _clear(code, tally, to_group, size, books, g, m):
     for x in range(m):
         to_group[g, x] = 0.0
     for r in range(len(code)):
-        tally[r, g, _FOUND] = tally[r, g, _TOTAL] = 0.0
+        tally[r, g, FOUND] = tally[r, g, TOTAL] = 0.0
         for c in range(code[r, -1]):
             tally[r, g, c] = 0.0
 
@@ -209,7 +133,7 @@ def _join(own, amount, tally, weight, distance, to_group, members, size, books, 
     books[g, WITHIN] += to_group[g, x]
     for y in range(m):
         to_group[g, y] += distance[x, y]
-    _note(own, amount, tally, x, g, 1.0)
+    note(own, amount, tally, x, g, 1.0)
 
 
 @subkernel
@@ -222,7 +146,7 @@ def _leave(own, amount, tally, weight, distance, to_group, members, size, books,
     books[g, WITHIN] -= to_group[g, x]
     for y in range(m):
         to_group[g, y] -= distance[x, y]
-    _note(own, amount, tally, x, g, -1.0)
+    note(own, amount, tally, x, g, -1.0)
     return x
 
 

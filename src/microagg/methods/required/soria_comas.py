@@ -4,8 +4,8 @@ Problem   Groups of at least k records whose distribution of a confidential colu
           whole table, by the earth mover's distance over ranks.
 Idea      Merging: groups for k alone; the group that is farthest from the table is united with the one whose
           centroid is nearest, until all are close.
-          k first: groups as by MDAV; while a group is too far, the next nearest record to its seed comes in for
-          the member whose leaving brings it closest to the table.
+          k first: groups as by MDAV; while a group is too far, the next nearest record to its seed comes in
+          for the member whose leaving brings it closest to the table.
           t first: the table is sorted by the confidential column and cut into k' quantiles; every group
           takes from each the record nearest to its seed. k' is so large that this alone makes them close.
 Cost      Merging O(g²), k first O(n²·k), t first O(n²/k') distances. Heuristics.
@@ -25,8 +25,8 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.mdav import mdav_labels
-from microagg.kernels.require_demands import violation_of, violations
-from microagg.kernels.require_kinds import LEVEL, Demands
+from microagg.kernels.require_demands import violation_of
+from microagg.kernels.require_kinds import LEVEL, TOLERANCE, Demands
 from microagg.progress import new_state
 
 __all__ = ["closeness_group_size", "k_first", "merging", "t_first"]
@@ -111,7 +111,10 @@ def _merge_farthest(X, demands, labels, n_groups, k):
                         rows[m] = i
                         m += 1
                 far[g], fresh[g] = violation_of(demands, rows, m, k), False
-        worst = np.argmax(far)
+        worst = 0
+        for g in range(n_groups):
+            if far[g] > far[worst] + TOLERANCE:
+                worst = g
         if far[worst] == 0:
             return
         best, partner = np.inf, -1
@@ -145,7 +148,7 @@ def merging(X: Floats, k: int, demands: Demands, labels: Labels | None = None) -
 
 
 @subkernel
-def _exchange(X, demands, k, seed, taken, tried, rows):
+def _exchange(X, demands, k, seed, tried, rows):
     """Bring rows[:k] close to the table by records ever farther from the seed."""
     changed = np.empty(k, np.intp)
     lacking = violation_of(demands, rows, k, k)
@@ -160,7 +163,7 @@ def _exchange(X, demands, k, seed, taken, tried, rows):
                 changed[b] = rows[b]
             changed[a] = y
             far = violation_of(demands, changed, k, k)
-            if far < best:
+            if far < best - TOLERANCE:  # of members equally good, the first
                 best, place = far, a
         if place >= 0:
             rows[place], lacking = y, best
@@ -183,7 +186,7 @@ def _k_first(X, demands, k, labels):
         for a in range(k):
             rows[a] = _nearest(X, tried, X[seed], rows, -1)
             tried[rows[a]] = True
-        _exchange(X, demands, k, seed, taken, tried, rows)
+        _exchange(X, demands, k, seed, tried, rows)
         for a in range(k):
             taken[rows[a]], labels[rows[a]] = True, group
         left, group, seed = left - k, group + 1, again
@@ -245,10 +248,3 @@ def t_first(X: Floats, k: int, demands: Demands) -> Labels:
     labels = np.full(n, -1)
     _t_first(X, _quantiles(demands.codes[0], size), size, n // size, labels)
     return merging(X, k, demands, labels)
-
-
-def all_close(demands: Demands, labels: Labels, k: int) -> bool:
-    """Whether every group 0, 1, … is as close to the table as asked, with k records or more."""
-    rows = np.argsort(labels, kind="stable")
-    start = np.append(0, np.cumsum(np.bincount(labels)))
-    return not violations(demands, rows, start, k).any()

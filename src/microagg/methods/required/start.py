@@ -107,7 +107,7 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
 def grown(X: Floats, weights: Floats, demands: Demands, k: int, state: State) -> Labels:
     """Grow groups that satisfy the demands as far as they can; merging must repair the rest.
 
-    Returns groups 0, 1, … by first appearance; all that a stop leaves undone is one group a block.
+    Returns groups 0, 1, … by first appearance; one group of all when stopped before they are complete.
     """
     rows, first = halves(X, k, max(_BLOCK, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)
@@ -125,6 +125,5 @@ def grown(X: Floats, weights: Floats, demands: Demands, k: int, state: State) ->
     with part(state, 0.0):
         share_out(work, len(first) - 1, state, at_once=1)
         if state[STOP]:
-            done = np.zeros(len(X), dtype=np.int64)
-            return done
+            return np.zeros(len(X), dtype=np.int64)
     return canonical_labels(labels)
