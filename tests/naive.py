@@ -13,14 +13,18 @@ def squared_distance(a, b):
     return total
 
 
-def mdav(rows, k):
-    """MDAV on a list of lists, groups as lists of row numbers."""
+def mdav(rows, k, weights=None):
+    """MDAV on a list of lists, groups as lists of row numbers; weights move the centroid alone."""
     left = list(range(len(rows)))
     groups = []
 
     def centroid():
+        heavy = [1.0 if weights is None else weights[i] for i in left]
         columns = zip(*(rows[i] for i in left), strict=True)
-        return [math.fsum(column) / len(left) for column in columns]
+        return [
+            math.fsum(w * value for w, value in zip(heavy, column, strict=True)) / math.fsum(heavy)
+            for column in columns
+        ]
 
     def farthest(point, among):
         return max(among, key=lambda i: (squared_distance(rows[i], point), -i))

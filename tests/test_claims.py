@@ -11,7 +11,7 @@ import pytest
 
 import microagg
 from microagg import InputError, Plan
-from microagg.evidence import Counted
+from microagg.findings import Counted
 from microagg.plan import Block
 from microagg.words import percent
 

@@ -1,4 +1,6 @@
+import importlib
 import os
+import re
 from collections import Counter
 from decimal import Decimal
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 import draft_truth
 from conftest import reference_file
-from microagg.draft import draft, guess
+from microagg.draft import completed, draft, guess
 from microagg.errors import InputError
 from microagg.plan import Plan
 from microagg.tables.frames import Frame
@@ -28,6 +30,12 @@ AMOUNTS = RNG.lognormal(3, 1, N).round(2)
 def looks(values, name="x"):
     """What a column looks like beside a quantity."""
     return guess(pd.DataFrame({name: values, "amount": AMOUNTS[: len(values)]}))[name].looks_like
+
+
+def protected(frame, plan=None, **settings):
+    """The released table alone: nothing is measured."""
+    whole = (plan or Plan()).override(**settings)
+    return importlib.import_module("microagg.protect").protect_table(Frame(frame), whole).data
 
 
 def real_table(name):
@@ -63,9 +71,8 @@ def test_eusilc_has_every_role():
     assert guesses["rb030"].looks_like == "identifier"
     assert guesses["pl030"].looks_like == "code"
     assert guesses["rb050"].looks_like == guesses["db090"].looks_like == "weight"
-    assert guesses["py010n"].role == "known"
-    assert guesses["py010n"].looks_like == "quantity"
-    assert "missing values cannot be protected yet" in guesses["py010n"].reason
+    assert guesses["py010n"].role == "protect"
+    assert "2720 missing" in guesses["py010n"].reason
 
 
 @pytest.mark.parametrize(
@@ -139,7 +146,7 @@ def test_the_draft_is_a_plan_with_a_reason_for_each_column():
         }
     )
     plan = draft(frame, k=4)
-    assert plan.blocks[0].columns == ("income",)
+    assert plan.blocks[0].columns == ("income", "debt")
     assert plan.k == 4
     assert (plan.drop, plan.renumber, plan.confidential) == ((), (), ())
     assert list(plan.notes) == list(frame)
@@ -147,6 +154,120 @@ def test_the_draft_is_a_plan_with_a_reason_for_each_column():
     text = plan.to_toml()
     assert all(reason in text for reason in plan.notes.values())
     assert Plan.from_toml_text(text) == plan
+
+
+def gappy(columns, share, seed=3):
+    """A table with missing values anywhere, so that nearly every record has a pattern of its own."""
+    rng = np.random.default_rng(seed)
+    values = rng.lognormal(size=(N, columns))
+    values[rng.random(values.shape) < share] = np.nan
+    return pd.DataFrame(values, columns=[f"x{j}" for j in range(columns)])
+
+
+@pytest.mark.parametrize(("columns", "share"), [(1, 0.3), (8, 0.2), (4, 0.002)])
+def test_what_is_drafted_can_be_carried_out_as_it_is(columns, share):
+    frame = gappy(columns, share)
+    plan = Plan.from_toml_text(draft(frame, k=6).to_toml())
+    released = protected(frame, plan, effort="fast")
+    counts = released.groupby(list(released), dropna=False).size()
+    assert counts.min() >= 6
+    if plan.missing.policy == "pattern":
+        assert (released.isna() & frame.notna()).to_numpy().mean() <= 0.01
+        assert not (released.notna() & frame.isna()).to_numpy().any()
+
+
+def test_rare_patterns_make_the_draft_choose_the_majority_and_say_so():
+    frame = gappy(8, 0.2)
+    with pytest.raises(InputError, match=r"at most 1.00 % of them; here .* patterns would need"):
+        protected(frame, k=5)
+    plan = draft(frame)
+    assert plan.missing.policy == "majority"
+    told = [name for name, note in plan.notes.items() if "would be blanked" in note]
+    assert told == ["x0"]
+    share = float(plan.notes["x0"].split(" share one, ")[1].split(" %")[0])
+    figure = re.search(r"values blanked \((.*?) %\)", refusal(frame))
+    assert share == float(figure[1])
+    assert draft(gappy(8, 0.002)).missing.policy == "pattern"
+    assert draft(frame[["x0"]]).missing.policy == "pattern"
+
+
+def refusal(frame):
+    try:
+        protected(frame, k=5)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_only_what_the_plan_leaves_open_is_filled_in():
+    frame = gappy(8, 0.2).assign(region=np.arange(N) % 3, hid=np.arange(N) // 2)
+    asked = {"most": 0.5}
+    assert completed(Frame(frame), Plan.of(missing=asked)).missing == Plan.of(missing=asked).missing
+    assert completed(Frame(frame), Plan.of(missing="fill")).missing.policy == "fill"
+    plan = completed(Frame(frame), Plan.of(columns=["x1"], k=9))
+    assert (plan.blocks[0].columns, plan.k, plan.missing.policy) == (("x1",), 9, "pattern")
+    plan = completed(Frame(frame), Plan.of(strata=["region"], unit="hid", columns=["x1", "x2"]))
+    assert plan.k == 5
+    with pytest.raises(InputError, match="no column"):
+        completed(Frame(frame), Plan.of(columns=["y"]))
+
+
+def test_categories_need_no_quantity_once_they_are_named():
+    frame = pd.DataFrame({"sex": RNG.choice(["f", "m"], 50)})
+    assert completed(Frame(frame), Plan.of(columns=["sex"])).blocks[0].columns == ("sex",)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("x", RNG.choice(["low", "middle", "high"], N), "nominal"),
+        ("region", RNG.choice(["north", "south"], N), "nominal"),
+        ("x", pd.Categorical(RNG.choice(["b", "a"], N), ["b", "a"], ordered=True), "ordinal"),
+        ("x", RNG.choice([1, 2, 3, 4, 5], N, p=[0.1, 0.3, 0.1, 0.4, 0.1]), "nominal"),
+        ("x", RNG.integers(0, 2, N), "nominal"),
+        ("plz", RNG.integers(10000, 99999, N), "nominal"),
+        ("county", RNG.integers(1, 80, N), "nominal"),
+        ("x", [f"{v:05}" for v in RNG.integers(0, 200, N)], "nominal"),
+        ("x", RNG.random(N) < 0.5, "boolean"),
+        ("x", pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(N), "D"), "date"),
+        ("x", [f"2021-03-{d:02}" for d in RNG.integers(1, 29, N)], "date"),
+        ("year", RNG.integers(1950, 2020, N), "integer"),
+        ("x", [f"{v:.2f}" for v in AMOUNTS], "number"),
+    ],
+)  # fmt: skip
+def test_the_kind_that_a_reason_names_is_one_that_works(name, values, kind):
+    frame = pd.DataFrame({name: values})
+    reason = guess(frame)[name].reason
+    assert f'add it to the columns with kind = "{kind}"' in reason
+    released = protected(frame, columns=[name], kinds={name: kind}, k=5)
+    assert released[name].value_counts().min() >= 5
+
+
+def test_dates_that_nobody_can_read_are_not_advised_as_dates():
+    found = guess(pd.DataFrame({"x": RNG.choice(["01/02/2020", "03/04/2021", "05/06/2022"], N)}))[
+        "x"
+    ]
+    assert found.looks_like == "date"
+    assert "turn it into dates" in found.reason
+    assert "kind" not in found.reason
+
+
+def test_many_zeros_are_told():
+    amounts = np.where(RNG.random(N) < 0.6, 0, AMOUNTS)
+    reason = guess(pd.DataFrame({"benefit": amounts}))["benefit"].reason
+    share = np.mean(amounts == 0)
+    assert f'{share:.0%} are 0: kind = "spiked"' in reason
+    assert "spiked" not in guess(pd.DataFrame({"x": AMOUNTS}))["x"].reason
+
+
+def test_a_weight_is_told_how_to_be_used():
+    assert (
+        "name it as weight"
+        in guess(pd.DataFrame({"rb050_weight": RNG.lognormal(0, 1, N)}))["rb050_weight"].reason
+    )
+    chance = guess(pd.DataFrame({"incl.prob": RNG.choice([0.02, 0.05, 0.14, 0.3], N)}))["incl.prob"]
+    assert chance.looks_like == "weight"
+    assert "one divided by it" in chance.reason
 
 
 def test_no_quantity_is_an_error_that_tells_what_was_found():
@@ -232,7 +353,8 @@ def test_any_table_gets_a_guess_and_what_is_protected_can_be(columns):
     assert list(guesses) == list(columns)
     protected = [name for name, found in guesses.items() if found.role == "protect"]
     for name in protected:
-        assert len(np.unique(Frame(frame).values(name))) > 1
+        values = Frame(frame).doubles(name)
+        assert len(np.unique(values[~np.isnan(values)])) > 1
     if protected:
         assert draft(frame, k=3).blocks[0].columns == tuple(protected)
     else:

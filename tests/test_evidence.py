@@ -13,7 +13,7 @@ import pytest
 import microagg
 from conftest import reference_table
 from microagg import Plan
-from microagg.evidence import Caution, Counted
+from microagg.findings import Caution, Counted
 from microagg.plan import Accept
 from microagg.verify import verify_all
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive_weighted
 from microagg import InputError
 from microagg.aggregate import aggregate
 from microagg.groups import canonical_labels, group_means, group_sizes, sum_of_squares
@@ -73,6 +74,67 @@ def test_squares_against_their_definition(pairs):
         exact += sum((v - mean) ** 2 for v in members)
     assert sum_of_squares(column[:, None], labels) == pytest.approx(
         float(exact), rel=1e-9, abs=1e-9
+    )
+
+
+weighted_values = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(-(10**6), 10**6), st.floats(1e-3, 1e6)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(weighted_values, st.sampled_from([0.0, 1e9, 2.0**45]))
+def test_weighted_means_and_squares_are_right_to_the_last_digits(triples, offset):
+    labels = canonical_labels(np.array([label for label, _, _ in triples]))
+    column = np.array([value for _, value, _ in triples]) + offset
+    weights = np.array([weight for _, _, weight in triples])
+    means = group_means(column, labels, weights)
+    spread = float(np.ptp(column))
+    for g, found in enumerate(means):
+        own = labels == g
+        values = naive_weighted.exactly(column[own])
+        exact = naive_weighted.mean(values, naive_weighted.exactly(weights[own]))
+        assert abs(Fraction(float(found)) - exact) <= 1e-14 * spread + np.spacing(abs(float(exact)))
+    squares = float(naive_weighted.sse(column[:, None], weights, labels.tolist()))
+    found = sum_of_squares(column[:, None], labels, weights)
+    assert found == pytest.approx(squares, rel=1e-9, abs=1e-9)
+
+
+@given(weighted_values)
+def test_weighted_totals_are_kept_in_every_group_and_in_all(triples):
+    labels = canonical_labels(np.array([label for label, _, _ in triples]))
+    column = np.array([abs(value) + 1.0 for _, value, _ in triples])
+    weights = np.array([weight for _, _, weight in triples])
+    released = group_means(column, labels, weights)[labels]
+    for own in [labels == g for g in range(labels.max() + 1)] + [labels >= 0]:
+        before = sum(
+            w * v
+            for w, v in zip(*map(naive_weighted.exactly, (weights[own], column[own])), strict=True)
+        )
+        after = sum(
+            w * v
+            for w, v in zip(
+                *map(naive_weighted.exactly, (weights[own], released[own])), strict=True
+            )
+        )
+        assert abs(after - before) <= 1e-12 * before
+
+
+def test_weights_in_any_unit_and_equal_values():
+    column, labels = np.array([0.1, 0.1, 1.0, 2.0]), np.array([0, 0, 1, 1])
+    for unit in (1.0, 2.0**900, 2.0**-900):
+        means = group_means(column, labels, np.array([3.0, 5.0, 3.0, 1.0]) * unit)
+        assert means.tolist() == [0.1, 1.25]
+    huge = np.array([1.7e308, -1.7e308, 1.0, 1.0])
+    assert group_means(huge, labels, np.ones(4) * 1e308).tolist() == [0.0, 1.0]
+
+
+def test_a_light_record_far_off_leaves_the_digits_of_the_others():
+    column, weights = np.array([1e8, 0.0, 1.0]), np.array([1e-9, 1.0, 1.0])
+    exact = float(naive_weighted.sse(column[:, None], weights, [0, 0, 0]))
+    assert sum_of_squares(column[:, None], np.zeros(3, np.int64), weights) == pytest.approx(
+        exact, rel=1e-12
     )
 
 

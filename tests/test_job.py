@@ -203,7 +203,8 @@ def test_an_interrupt_while_the_report_is_made_leaves_nothing(source, tmp_path, 
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ({"target": "safe.xlsx"}, "has none that is known"),
+        ({"target": "safe.docx"}, "has none that is known"),
+        ({"target": "safe.por"}, "are read, not written"),
         ({"target": "no/safe.csv"}, "there is no folder"),
         ({"report": "report.pdf"}, "does not end in .html"),
         ({"report": "no/report.html"}, "there is no folder"),

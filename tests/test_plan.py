@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import types
 from unittest.mock import patch
 
@@ -14,117 +15,9 @@ from hypothesis import strategies as st
 from microagg.cli.flags import plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
-from microagg.plan import UNSET, Accept, Block, Column, Plan
+from microagg.plan import UNSET, Block, Column, Plan, Require
 from microagg.plan_text import split_names
-from microagg.registry import METHODS
-from microagg.settings import AGGREGATES, EFFORTS, SCALES
-
-# Names as people have them, and as they break parsers; lone surrogates have no place in a text file.
-AWKWARD = (
-    *(
-        "age",
-        "a,b",
-        'say "x"',
-        "two\nlines",
-        "\ttab",
-        " lead",
-        "trail ",
-        "",
-        "#",
-        "=",
-        "a=b",
-        "'''",
-    ),
-    *(
-        "größe",
-        "年齢",
-        "🙂",
-        "--k",
-        "-",
-        "\\",
-        "\\n",
-        "[block]",
-        "a\r\nb",
-        "\x00",
-        "\x7f",
-        "\u2028",
-    ),
-)
-NAMES = st.one_of(
-    st.sampled_from(AWKWARD),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
-)
-NUMBERS = st.one_of(
-    st.integers(1, 10**6), st.floats(0.001, 1e6), st.sampled_from([1e-300, 1e300, 0.1])
-)
-
-
-@st.composite
-def options(draw, method):
-    found = {}
-    for option in METHODS[method].options:
-        if option.name == "random_state" or draw(st.booleans()):
-            continue
-        if option.name == "effort":
-            found["effort"] = draw(st.sampled_from(EFFORTS))
-        elif option.name == "time_limit":
-            found["time_limit"] = draw(NUMBERS)
-        elif option.name == "cost":
-            found["cost"] = draw(st.sampled_from(["sse", "sae", "max", "round-up", "round-down"]))
-        elif isinstance(option.default, bool):
-            found[option.name] = draw(st.booleans())
-        elif isinstance(option.default, str):
-            found[option.name] = option.default
-        else:
-            found[option.name] = draw(NUMBERS)
-    return found
-
-
-@st.composite
-def blocks(draw, columns):
-    method = draw(st.sampled_from(sorted(METHODS)))
-    return Block(
-        columns=columns,
-        k=draw(st.none() | st.integers(1, 10**9)),
-        method=method,
-        aggregate=draw(st.none() | st.sampled_from(AGGREGATES)),
-        scale=draw(st.sampled_from(SCALES)),
-        per_column=draw(st.booleans()),
-        refine=draw(st.booleans() | st.sampled_from(EFFORTS)),
-        bound=draw(st.none() | st.booleans() | st.sampled_from(EFFORTS)),
-        options=draw(options(method)),
-    )
-
-
-@st.composite
-def plans(draw, several=True):
-    names = draw(st.lists(NAMES, max_size=9, unique=True))
-    cuts = sorted(draw(st.lists(st.integers(0, len(names)), min_size=5, max_size=5)))
-    parts = [tuple(names[a:b]) for a, b in zip([0, *cuts], [*cuts, len(names)], strict=True)]
-    in_blocks = [part for part in parts[:2] if part]
-    if not several:
-        in_blocks = in_blocks[:1]
-    described = [name for part in in_blocks for name in part if draw(st.booleans())]
-    kinds = st.sampled_from([None, "number", "integer"])
-    rounds = st.sampled_from([None, "no", "nearest"]) if several else st.none()
-    return Plan(
-        blocks=tuple(draw(blocks(part)) for part in in_blocks) or (draw(blocks(None)),),
-        columns={
-            name: column for name in described if (column := Column(draw(kinds), draw(rounds))) != Column()
-        },
-        drop=parts[2],
-        renumber=parts[3],
-        confidential=parts[4],
-        unit=draw(st.none() | st.sampled_from([*parts[2], *parts[3], *parts[5], "hid"])),
-        shuffle=draw(st.booleans()),
-        round=draw(st.sampled_from(["no", "nearest"])),
-        digits=draw(st.none() | st.integers(-15, 15)),
-        seed=draw(st.none() | st.integers(0, 2**70)),
-        accept=Accept(
-            loss=draw(st.none() | st.floats(0, 1e6)), linkage=draw(st.none() | st.floats(0, 1))
-        ),
-        notes={name: draw(NAMES) for name in names if draw(st.booleans())},
-    )  # fmt: skip
+from plans import NAMES, plans
 
 
 @given(plans())
@@ -177,18 +70,35 @@ def plan_of_words(words):
     return caught.value.args[0]
 
 
-@given(plans(several=False))
-def test_the_command_leads_back(plan):
-    assert plan_of_words(plan.as_command("IN", "OUT")) == plan
+@given(plans())
+def test_the_command_leads_back(tmp_path_factory, plan):
+    path = tmp_path_factory.mktemp("plan") / "plan.toml"
+    words = plan.as_command("IN", "OUT", str(path))
+    if "--plan" in words:
+        path.write_bytes(plan.to_toml().encode())
+    assert plan_of_words(words) == plan
+
+
+def looks_like_a_number(value):
+    return isinstance(value, str) and re.fullmatch(
+        r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", value, re.A | re.I
+    )
 
 
 @given(plans())
-def test_several_blocks_or_roundings_need_a_file(plan):
+def test_what_flags_cannot_say_needs_a_file(plan):
     words = plan.as_command("IN", "OUT", "P.toml")
-    if len(plan.blocks) > 1 or any(c.round is not None for c in plan.columns.values()):
-        assert words[4:] == ["--plan", "P.toml"]
-    else:
-        assert words[4:5] != ["--plan"]
+    settings = ("round", "release", "spike", "prefixes", "parents")
+    values = [v for c in plan.columns.values() for v in c.levels or ()]
+    values += [v for codes in plan.missing.codes.values() for v in codes]
+    by_file = (
+        len(plan.blocks) > 1
+        or plan.round == "totals"
+        or any(getattr(c, name) is not None for c in plan.columns.values() for name in settings)
+        or any(c.kind == "nominal" and c.levels for c in plan.columns.values())
+        or any(isinstance(v, bool) or looks_like_a_number(v) for v in values)
+    )
+    assert (words[4:] == ["--plan", "P.toml"]) == by_file
 
 
 @given(st.lists(NAMES, min_size=1, unique=True))
@@ -203,7 +113,16 @@ def test_unset_changes_nothing(plan):
     names = [
         *(f.name for f in dataclasses.fields(Block) if f.name != "options"),
         *("drop", "renumber", "confidential", "unit", "shuffle", "round", "digits", "kinds"),
-        *("random_state", "max_loss", "max_linkage", "effort"),
+        *(
+            "strata",
+            "weight",
+            "missing",
+            "relations",
+            "random_state",
+            "max_loss",
+            "max_linkage",
+            "effort",
+        ),
     ]
     assert plan.override() == plan
     assert plan.override(**dict.fromkeys(names, UNSET)) == plan
@@ -230,6 +149,14 @@ def test_a_plan_is_frozen_and_equal_by_value(plan):
         ({"columns": {"a": {"kid": "number"}}}, "kind"),
         ({"unit": {"colum": "a"}}, "column"),
         ({"block": [{"colums": ["a"]}]}, "columns"),
+        ({"columns": {"a": {"level": [1, 2]}}}, "levels"),
+        ({"strata": {"colums": ["a"]}}, "columns"),
+        ({"weight": {"column": "w", "relese": "keep"}}, "release"),
+        ({"unit": {"column": "a", "mod": "count"}}, "mode"),
+        ({"missing": {"code": {"a": [1]}}}, "codes"),
+        ({"relation": [{"hold": "a = b"}]}, "holds"),
+        ({"relations": ["a = b"]}, "relation"),
+        ({"block": [{"require": {"distict": {"a": 3}}}]}, "distinct"),
         ({"block": [{"method": "auto", "efort": "fast"}]}, "effort"),
     ],
 )
@@ -262,7 +189,22 @@ JSON = st.recursive(
 WRONG = st.one_of(
     JSON,
     st.sampled_from(["auto", "mdav", "zscore", "number", "nearest", "fast", "mean", "fresh"]),
+    st.sampled_from(
+        ["ordinal", "spiked", "log", "totals", "keep", "merge", "together", "drop", 0.5, 2]
+    ),
 )
+
+
+def table(**settings):
+    """Tables with some of the settings."""
+    return st.fixed_dictionaries({}, optional=settings)
+
+
+KEYS = st.text(max_size=3)
+KIND_WORDS = st.sampled_from(["nominal", "ordinal"])
+LEVELS = st.lists(st.booleans() | st.integers() | st.floats() | st.text(max_size=3), max_size=4)
+COLUMN_KEYS = [f.name for f in dataclasses.fields(Column)]
+REQUIRE_KEYS = [f.name for f in dataclasses.fields(Require)]
 BLOCK_KEYS = [f.name for f in dataclasses.fields(Block) if f.name != "options"]
 ALMOST = st.fixed_dictionaries(
     {"microagg": st.just(1)},
@@ -271,20 +213,31 @@ ALMOST = st.fixed_dictionaries(
         "drop": WRONG,
         "renumber": WRONG,
         "confidential": WRONG,
-        "unit": WRONG | st.fixed_dictionaries({"column": WRONG}),
+        "unit": WRONG | table(column=WRONG, mode=WRONG),
+        "strata": WRONG | table(columns=WRONG | st.just(["s"]), small=WRONG),
+        "weight": WRONG | table(column=WRONG, release=WRONG, grouping=WRONG),
+        "missing": WRONG
+        | table(policy=WRONG, most=WRONG, codes=WRONG | st.dictionaries(KEYS, WRONG, max_size=2)),
+        "relation": WRONG | st.lists(table(holds=WRONG | st.just("a <= b")), max_size=2),
         "shuffle": WRONG,
         "round": WRONG,
         "digits": WRONG,
         "columns": WRONG
         | st.dictionaries(
-            st.text(max_size=3), st.fixed_dictionaries({}, optional={"kind": WRONG, "round": WRONG})
+            KEYS,
+            table(**dict.fromkeys(COLUMN_KEYS, WRONG)) | table(kind=KIND_WORDS, levels=LEVELS),
+            max_size=2,
         ),
         "accept": WRONG | st.fixed_dictionaries({}, optional={"loss": WRONG, "linkage": WRONG}),
         "block": WRONG
         | st.lists(
             st.fixed_dictionaries(
                 {},
-                optional=dict.fromkeys([*BLOCK_KEYS, "effort", "time_limit", "cost", "cut"], WRONG),
+                optional={
+                    **dict.fromkeys([*BLOCK_KEYS, "effort", "time_limit", "cost", "cut"], WRONG),
+                    "require": WRONG
+                    | table(**dict.fromkeys(REQUIRE_KEYS, WRONG | st.dictionaries(KEYS, WRONG))),
+                },
             ),
             max_size=2,
         ),
@@ -322,7 +275,7 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"round": True}, "round is one of"),
         ({"digits": 2.0}, "number of decimals"),
         ({"columns": ["a"]}, "columns is a table"),
-        ({"columns": {"a": {"kind": "nominal"}}}, "kind is one of"),
+        ({"columns": {"a": {"kind": "nominl"}}}, "Column 'a': kind is one of"),
         ({"accept": {"loss": -1}}, "percentage"),
         ({"accept": {"linkage": 20}}, "share"),
         ({"accept": [1]}, "accept is a table"),

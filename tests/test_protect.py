@@ -266,18 +266,14 @@ def test_without_a_quantity_the_reasons_are_given():
         microagg.protect(SURVEY[["sex", "person"]], k=3)
 
 
-def test_a_quantity_with_missing_values_is_left_and_told():
+def test_a_quantity_with_missing_values_is_protected():
     frame = SURVEY[["income", "rent"]].copy()
     frame.loc[0, "rent"] = np.nan
-    release, warned = told(frame, k=3)
-    assert release.columns == ["income"]
-    assert any(
-        "left as they are by what they look like: rent (quantity with missing or infinite values)"
-        in w
-        for w in warned
-    )
+    release = microagg.protect(frame, k=3, missing={"most": 0.1})
+    assert release.columns == ["income", "rent"]
+    assert release.data["rent"].isna().sum() == 3  # k share what is missing
     with pytest.raises(InputError, match=r"column 'rent' has 1, the first in row 1"):
-        microagg.protect(frame, k=3, columns=["income", "rent"])
+        microagg.protect(frame, k=3, missing="error")
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,8 @@ def test_every_group_has_k_distinct_units_counted_in_the_file(tmp_path, frame, k
 
 def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     # As if merging had failed: rows are k, units are not.
-    module = import_module("microagg.protect")  # microagg.protect is the function
-    monkeypatch.setattr(module, "_with_units", lambda found, X, units: found)
+    module = import_module("microagg.grouping")
+    monkeypatch.setattr(module, "_with_units", lambda found, *_: found)
     release = protect(frame, unit="household", k=4)
     with pytest.raises(VerificationError, match=r"with too few others for k = 4\. The file was"):
         release.write(tmp_path / "safe.csv")

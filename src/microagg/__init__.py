@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from microagg.datasets import simulate_clusters
     from microagg.draft import draft
     from microagg.estimator import Microaggregator
-    from microagg.evidence import Caution, Evidence
+    from microagg.evidence import Evidence
+    from microagg.findings import Caution
     from microagg.improve import lower_bound, refine
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
@@ -84,7 +85,7 @@ __all__ = [
 # Where each name is; looked up when first used, so that importing stays fast.
 _HOMES = {
     "Block": "plan",
-    "Caution": "evidence",
+    "Caution": "findings",
     "Column": "plan",
     "CsvFormat": "tables.files",
     "Evidence": "evidence",

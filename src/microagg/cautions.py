@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microagg.evidence import Caution, Part
+from microagg.findings import Caution, Part
 from microagg.groups import Labels
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known
@@ -23,9 +23,11 @@ from microagg.measure.signs import (
     units_in_groups,
 )
 from microagg.plan import Plan, Roles
+from microagg.released import Cells
 from microagg.words import among_fewer, names, plural, share, unit_words
 
 __all__ = [
+    "about_changes",
     "about_columns",
     "about_dominance",
     "about_groups",
@@ -81,6 +83,48 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
                 "No confidential column was named.",
                 "If all records of a group agree in a column that is left as it is, its value is disclosed "
                 "for all of them; name such columns as confidential to have that counted.",
+            )
+        )
+    return found
+
+
+def about_changes(
+    cells: Mapping[Any, Cells], recoded: int, records: int, strata: Sequence[Any]
+) -> list[Caution]:
+    """Values that records did not have: filled ones, blanked ones, and strata that were merged."""
+    found = []
+    filled = {name: column.filled for name, column in cells.items() if column.filled}
+    if filled:
+        count = sum(filled.values())
+        found.append(
+            Caution(
+                "warning",
+                tuple(filled),
+                f"{plural(count, 'missing value')} of {names(filled, _NAMED)} "
+                f"{'is' if count == 1 else 'are'} released as the value of the group, which nobody gave.",
+                'Say so to users of the file, or keep them missing: missing = "pattern".',
+            )
+        )
+    blanked = {name: column.blanked for name, column in cells.items() if column.blanked}
+    if blanked:
+        count = sum(blanked.values())
+        found.append(
+            Caution(
+                "note",
+                tuple(blanked),
+                f"{plural(count, 'value')} of {names(blanked, _NAMED)} {'was' if count == 1 else 'were'} "
+                f"blanked ({share(count / (records * len(cells)))} of all values), so that k share what is "
+                "missing.",
+            )
+        )
+    if recoded:
+        found.append(
+            Caution(
+                "warning",
+                tuple(strata),
+                f"Small strata were merged: {plural(recoded, 'record')} ({share(recoded / records)}) are "
+                f"released with the {names(strata, _NAMED)} of another stratum.",
+                "Totals by stratum change by that; name coarser strata to avoid it.",
             )
         )
     return found

@@ -1,84 +1,35 @@
-"""The draft: what the columns of a table look like, and a plan made of that, to be edited.
+"""The draft: a plan made of what the columns of a table look like, to be edited.
 
-Quantities are protected. Everything else is left, with a reason that says what the column looks like and
-what to do about it; nothing is dropped by itself. A guess takes the values and the name together, and
-where both are silent it errs towards leaving a column and saying so: a mean of codes is nonsense, a
-column left and told of is seen and named.
-
-Rules are asked in order and the first that answers decides. Reasons hold counts, never values.
+Quantities are protected, those with missing values too. Everything else is left, with a reason that says
+what the column looks like and by which kind it could be protected; nothing is dropped by itself. What is
+drafted can be carried out as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from microagg.encode.missing import join_rare
+from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
-from microagg.plan import Block, Plan
-from microagg.tables import name_words as say
-from microagg.tables.frames import Frame, OddCells
-from microagg.tables.profile import Numbers, Profile, profiles
+from microagg.looks import Guess, guess
+from microagg.plan import Block, Missing, Plan
+from microagg.tables.exact import codes_as_written
+from microagg.tables.frames import Frame
+from microagg.tables.variable import variable_of
+from microagg.words import percent
 
-__all__ = ["Guess", "draft", "guess", "quantities"]
+__all__ = ["Guess", "completed", "draft", "guess", "quantities"]
 
-Role = Literal["protect", "known"]
-Looks = Literal[
-    "quantity",
-    "identifier",
-    "repeated identifier",
-    "weight",
-    "code",
-    "category",
-    "truth value",
-    "date",
-    "place",
-    "text",
-    "number stored as text",
-    "constant",
-    "empty",
-    "nested",
-]
-Kind = Literal["number", "integer", "boolean", "nominal", "date"]
-
-_FEW = 12  # distinct whole numbers that may be codes or small counts, at most
-_MANY = 30  # records from which on a shape of the values is no accident
-_NEARLY_ALL = 0.9  # an id may repeat in a few records
-_SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
+_K = 5  # where nobody says it
 _SHOWN = 12  # columns named in the message that finds no quantity
 
 
-_TO_BE_TOLD = (
-    "identifier",
-    "repeated identifier",
-    "weight",
-    "code",
-    "quantity",  # left for another reason, such as missing values
-    "number stored as text",
-)
-
-
-@dataclass(frozen=True)
-class Guess:
-    """What a column looks like."""
-
-    role: Role
-    """"protect", or "known": left as it is and taken as known to an attacker."""
-    looks_like: Looks
-    kind: Kind | None
-    """What its values are; None for values that are no single ones."""
-    reason: str
-    """Why, and what to do about it, in words without values of records."""
-
-    @property
-    def to_be_told(self) -> bool:
-        """Whether a column was left that a person may have wanted protected, dropped or renumbered."""
-        return self.role != "protect" and self.looks_like in _TO_BE_TOLD
-
-
-def draft(frame: Any, *, k: int = 5) -> Plan:
+def draft(frame: Any, *, k: int = _K) -> Plan:
     """Guess a plan from a table: its quantities are protected, everything else is left as known.
 
     Parameters
@@ -98,13 +49,72 @@ def draft(frame: Any, *, k: int = 5) -> Plan:
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"person": [1, 2, 3, 4, 5, 6], "sex": [1, 2, 2, 1, 2, 1],
     ...                       "income": [21.5, 30.25, 18.0, 44.1, 27.3, 25.0]})
-    >>> draft(frame, k=3).blocks[0].columns
+    >>> plan = draft(frame, k=3)
+    >>> plan.blocks[0].columns
     ('income',)
+    >>> plan.notes["income"]
+    'A quantity: numbers with decimals, 6 distinct in 6 records.'
     """
-    guesses = guess(frame)
-    chosen = tuple(quantities(guesses))
+    table = frame if isinstance(frame, Frame) else Frame(frame)
+    return completed(table, Plan(blocks=(Block(k=k),)))
+
+
+def completed(table: Frame, plan: Plan) -> Plan:
+    """Fill in what a plan leaves open by what a table looks like: columns, k, and how to treat gaps.
+
+    Patterns of missing values that few records have are joined by blanking values. Where that would blank
+    more than the plan allows, the draft takes the policy ``majority``, so that the plan can be carried out,
+    and says so in a note; a plan that asks for anything else than the defaults is left as it is.
+    """
+    guesses = guess(table)
     notes = {name: found.reason for name, found in guesses.items()}
-    return Plan(blocks=(Block(columns=chosen, k=k),), notes=notes)
+    blocks = [replace(block, k=_K if block.k is None else block.k) for block in plan.blocks]
+    if blocks[0].columns is None:
+        chosen = tuple(quantities(guesses, plan.spoken_for))
+        blocks = [replace(blocks[0], columns=chosen)]
+    whole = replace(plan, blocks=tuple(blocks), notes=notes)
+    whole.roles(table.names)  # names that the table does not have are refused
+    if replace(whole.missing, codes={}) != Missing() or whole.relations:
+        return whole
+    blanked = max(_blanked(table, whole, block) for block in blocks)
+    if blanked <= whole.missing.most:
+        return whole
+    first = next(
+        name
+        for block in blocks
+        for name in block.columns or ()
+        if variable_of(table, name, whole.column(name)).missing.any()
+    )
+    notes[first] += (
+        " Many patterns of missing values are rare: to have groups share one, "
+        f"{percent(100 * blanked)} of the values would be blanked. So groups release what most of their "
+        'records have, a value or none (majority); "pattern" with a larger most, or fewer columns, gives '
+        "no record a value that it does not have."
+    )
+    return replace(whole, missing=replace(whole.missing, policy="majority"), notes=notes)
+
+
+def _blanked(table: Frame, plan: Plan, block: Block) -> float:
+    """Share of the values of a block that joining its rare patterns of missing values would blank."""
+    sets: list[Sequence[Any]] = [block.columns or ()]
+    if block.per_column:
+        sets = [[name] for name in block.columns or ()]
+    n, worst = len(table), 0.0
+    strata = np.zeros(n, dtype=np.int64)
+    if plan.strata.columns:
+        strata, _ = strata_of(table, plan.strata.columns)
+    units = None if plan.unit is None else codes_as_written(table, plan.unit, is_text=False)
+    for names in sets:
+        states = np.column_stack(
+            [
+                variable_of(table, name, plan.column(name), plan.missing.codes.get(name, ())).states
+                for name in names
+            ]
+        )
+        if states.any():
+            found = join_rare(states, strata, block.k or 1, units)
+            worst = max(worst, found.blanked / states.size)
+    return worst
 
 
 def quantities(guesses: Mapping[Any, Guess], aside: Collection[Any] = ()) -> list[Any]:
@@ -117,345 +127,12 @@ def quantities(guesses: Mapping[Any, Guess], aside: Collection[Any] = ()) -> lis
     return found
 
 
-def guess(frame: Any) -> dict[Any, Guess]:
-    """Guess what each column of a table is.
-
-    O(n log n) for each column.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> found = guess(pd.DataFrame({"plz": ["01067", "80331", "01067"], "wage": [9.5, 12.25, 11.0]}))
-    >>> found["plz"].looks_like, found["wage"].role
-    ('code', 'protect')
-    """
-    table = frame if isinstance(frame, Frame) else Frame(frame)
-    index = set(table.index_columns())
-    found = {}
-    for name, profile in profiles(table):
-        if name in index:
-            found[name] = _left("identifier", None, "The row labels of a frame of pandas", _DROP)
-        else:
-            found[name] = _guess(_Column(profile, say.words(name)))
-        if found[name].looks_like == "number stored as text":
-            found[name] = _with_place(found[name], table.odd_numbers(name))
-    return found
-
-
-def _with_place(found: Guess, odd: OddCells | None) -> Guess:
-    """Tell where the cells are that keep a column of numbers from being one."""
-    if odd is None:
-        return found
-    hint = (
-        " If the comma is a decimal sign, say so: --decimal , for a CSV file." * odd.decimal_comma
-    )
-    return replace(found, reason=f"{found.reason} There are {odd.in_words()}.{hint}")
-
-
-@dataclass(frozen=True)
-class _Column:
-    """What the rules see: the profile, and the words of the name."""
-
-    profile: Profile
-    words: tuple[str, ...]
-
-    def named(self, *known: Container[str]) -> bool:
-        return any(word in those for those in known for word in self.words)
-
-    @property
-    def last(self) -> str:
-        """The last word, which says what a thing is; numbers behind it only tell things apart."""
-        return next((word for word in reversed(self.words) if not word.isdigit()), "")
-
-    @property
-    def first(self) -> str:
-        return self.words[0] if self.words else ""
-
-
-_DROP = "It may point to single records: drop or renumber it."
-_UNIT = (
-    "If it numbers persons, households or firms, name it as unit, so that k counts them, and drop or "
-    "renumber it."
-)
-_CODE = "Its mean would say nothing; if it is a quantity, name it in columns."
-_WEIGHT = (
-    "Averaging it would change all weighted figures, and left as it is it may point to few records: "
-    "drop it if nobody needs it; if it is a quantity, name it in columns."
-)
-_DATE = "Left as it is, it helps to find a record: drop it or make it coarser."
-_PLACE = "A place points to few records: drop it or make it coarser."
-_CATEGORY = (
-    "Left as it is, it helps to find a record: drop it if it is not needed, or join rare values."
-)
-
-
-def _guess(column: _Column) -> Guess:
-    profile = column.profile
-    if profile.present == 0:
-        return _left("empty", None, "No value at all", "Drop it.")
-    if profile.distinct == 1 and not profile.missing:
-        return _left("constant", None, "The same value in all records", "It tells nothing apart.")
-    if profile.type == "number":
-        return _of_numbers(column)
-    if profile.type == "text":
-        return _of_text(column)
-    if profile.type == "truth":
-        return _left("truth value", "boolean", f"Truth values{_missing(profile)}", _CATEGORY)
-    if profile.type == "date":
-        return _left("date", "date", f"Dates or times, {_distinct(profile)}", _DATE)
-    return _left(
-        "nested", None, f"Lists or records, {_distinct(profile)}", "Drop it or take it apart."
-    )
-
-
-def _of_numbers(column: _Column) -> Guess:
-    profile, numbers = column.profile, column.profile.numbers
-    if numbers is None:
-        return _left("empty", None, "No finite number at all", "Drop it.")
-    for rule in _RULES:
-        found = rule(column, numbers)
-        if found is not None:
-            return found
-    kind: Kind = "integer" if numbers.whole else "number"
-    words = "whole numbers" if numbers.whole else "numbers with decimals"
-    if profile.missing:
-        return _left(
-            "quantity",
-            kind,
-            f"A quantity ({words}, {_distinct(profile)})",
-            "Columns with missing values cannot be protected yet: fill them or leave those records "
-            "out, and name it in columns.",
-        )
-    if numbers.infinite:
-        return _left(
-            "quantity",
-            kind,
-            f"A quantity with {numbers.infinite} infinite values",
-            "They have no mean: replace them or leave those records out, and name it in columns.",
-        )
-    reason = f"A quantity: {words}, {_distinct(profile)}."
-    if column.last in say.WEIGHT:
-        reason += " If it is the weight of a sample, take it out of the columns."
-    elif numbers.whole and profile.distinct <= _FEW:
-        reason += " Taken as counts or amounts; if they are codes, take it out of the columns."
-    return Guess("protect", "quantity", kind, reason)
-
-
-def _two_values(column: _Column, numbers: Numbers) -> Guess | None:
-    if column.profile.distinct > 2:
-        return None
-    return _left("code", "nominal", f"Two different numbers{_missing(column.profile)}", _CODE)
-
-
-def _calendar(column: _Column, numbers: Numbers) -> Guess | None:
-    """Years, months, days, hours, and dates written as one number."""
-    if not numbers.whole:
-        return None
-    low, high = numbers.low, numbers.high
-    words = f"{_distinct(column.profile)}"
-    many = column.profile.present >= 20
-    named_year = column.named(say.YEAR)
-    if (named_year and ((low >= 1000 and high <= 2200) or (low >= 40 and high <= 99))) or (
-        many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
-    ):
-        return _left("date", "integer", f"Years, {words}", _DATE)
-    ends = [say.PARTS_OF_DATES[word] for word in column.words if word in say.PARTS_OF_DATES]
-    if any(first <= low and high <= last for first, last in ends):
-        return _left("date", "integer", f"Parts of dates or times of day, {words}", _DATE)
-    levels = numbers.levels
-    month, day = levels // 100 % 100, levels % 100
-    dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
-    months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
-    clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
-    if many and (dates or months or clock):
-        return _left("date", "integer", f"Dates or times of day written as numbers, {words}", _DATE)
-    return None
-
-
-def _coordinates(column: _Column, numbers: Numbers) -> Guess | None:
-    ends = [say.COORDINATE[word] for word in column.words if word in say.COORDINATE]
-    inside = any(-end <= numbers.low and numbers.high <= end for end in ends)
-    if not inside or numbers.whole:
-        return None
-    return _left("place", "number", f"Coordinates of a place, {_distinct(column.profile)}", _PLACE)
-
-
-def _identifiers(column: _Column, numbers: Numbers) -> Guess | None:
-    """Numbers that stand for records or for what records are about."""
-    if not numbers.whole:
-        return None
-    distinct, present = column.profile.distinct, column.profile.present
-    called = column.named(say.IDENTIFIER) or (
-        column.last in say.NUMBER and column.last != "numbers"
-    )
-    entity = column.last in say.ENTITY and numbers.low >= 1 and not column.named(say.MEASURE)
-    if distinct == present:
-        from_the_start = numbers.low in (0, 1)
-        fact = "none twice"
-        if numbers.consecutive and from_the_start and present >= 5:
-            fact = "one for each record without a gap"
-        elif numbers.rising and (present >= 100 or (present >= _MANY and numbers.straight > 0.99)):
-            fact = "none twice and rising from row to row"
-        elif present >= _MANY and from_the_start and numbers.high < 1.5 * present:
-            fact = "none twice, from the first on with few gaps"
-        elif not (called or entity):
-            return None
-        return _left("identifier", "integer", f"Whole numbers, {fact}", _DROP)
-    if called and (distinct > _FEW or distinct >= _NEARLY_ALL * present):
-        fact = "by their name identifiers"
-    elif entity and distinct > _FEW:
-        fact = "by their name those of what the records are about"
-    elif distinct >= 10 and numbers.rising and _numbers_neighbours(numbers):
-        fact = "each in neighbouring rows only and rising"
-    else:
-        return None
-    return _left(
-        "repeated identifier",
-        "integer",
-        f"Whole numbers, {_distinct(column.profile)}, {fact}",
-        _UNIT,
-    )
-
-
-def _numbers_neighbours(numbers: Numbers) -> bool:
-    """Whether rising numbers look like those of groups of rows: without a gap, or all equally often."""
-    often = numbers.counts
-    return (numbers.consecutive and numbers.low in (0, 1)) or bool((often == often[0]).all())
-
-
-def _weights(column: _Column, numbers: Numbers) -> Guess | None:
-    profile = column.profile
-    if numbers.low < 0 or profile.distinct < 3:
-        return None
-    probability = column.named({"prob", "probability"}) and numbers.high <= 1
-    called = column.named(say.WEIGHT) or probability
-    if column.named(say.WEIGHT_ONLY) or (called and column.named(say.SAMPLING)):
-        fact = "by its name"
-    elif called and not numbers.whole and 0.99 < numbers.mean < 1.01:
-        fact = "by its name and its mean of one"
-    elif called and not numbers.whole and numbers.high > _SPREAD * numbers.mean:
-        fact = "by its name and how much it varies"
-    elif (
-        profile.present >= 500
-        and numbers.low > 0
-        and 20 * profile.distinct <= profile.present
-        and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
-        and not column.named(say.MEASURE)
-        and numbers.long_fractions > 0.5
-    ):
-        fact = "few fractions of many digits, each shared by many records"
-    else:
-        return None
-    words = f"A weight, or a figure of a region or class: {fact}, {_distinct(profile)}"
-    return _left("weight", "number", words, _WEIGHT)
-
-
-def _codes(column: _Column, numbers: Numbers) -> Guess | None:
-    """Few distinct numbers that stand for something; small counts are told from them."""
-    profile = column.profile
-    words = f"Whole numbers, {_distinct(profile)}"
-    measured = column.named(say.MEASURE, say.COUNT)
-    if numbers.whole and column.named(say.CODE):
-        return _left("code", "nominal", f"{words}, by their name codes", _CODE)
-    if numbers.whole and column.last in say.PLACE and numbers.low >= 1 and not measured:
-        return _left("code", "nominal", f"{words}, by their name those of places", _PLACE)
-    if profile.distinct == 3 < profile.present and not column.named(say.COUNTED, say.COUNT):
-        return _left("code", "nominal", f"Three different numbers{_missing(profile)}", _CODE)
-    if not numbers.whole:
-        return None
-    if column.last in say.SORT and profile.distinct <= _MANY and numbers.low >= 0:
-        return _left("code", "nominal", f"{words}, by their name sorts of something", _CODE)
-    if profile.distinct > _FEW:
-        return None
-    if column.named(say.COUNTED, say.MEASURE) or column.first in say.COUNT:
-        return None
-    if numbers.low in (0, 1) and numbers.high <= _FEW:
-        fact = "few, and not the fewer the larger they are, as counts would be"
-        return None if _falls_off(numbers) else _left("code", "nominal", f"{words}, {fact}", _CODE)
-    if profile.distinct < 6 and profile.present >= _MANY:
-        return _left("code", "nominal", f"{words}, each in many records", _CODE)
-    return None
-
-
-def _falls_off(numbers: Numbers) -> bool:
-    """Whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
-    often = numbers.counts
-    least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7
-    top = int(np.argmax(often))
-    # Neighbours of a thin end may differ by chance.
-    chance = 2 * np.sqrt(often[1:] + often[:-1])
-    steps = np.diff(often)
-    return bool(
-        len(often) >= least
-        and 2 * top < len(often)
-        and (steps[:top] >= -chance[:top]).all()
-        and (steps[top:] <= chance[top:]).all()
-        and 10 * often[-1] <= often[top]
-    )
-
-
-_RULES: tuple[Callable[[_Column, Numbers], Guess | None], ...] = (
-    _two_values,
-    _calendar,
-    _coordinates,
-    _weights,
-    _identifiers,
-    _codes,
-)
-
-
-def _of_text(column: _Column) -> Guess:
-    profile, texts = column.profile, column.profile.texts
-    assert texts is not None
-    words = _distinct(profile)
-    if texts.dates:
-        return _left("date", "date", f"Dates or times written as text, {words}", _DATE)
-    called = column.named(say.IDENTIFIER, say.NAME)
-    distinct, present = profile.distinct, profile.present
-    if texts.digit_codes and not (called or distinct == present):
-        return _left("code", "nominal", f"Digits of one length or after a zero, {words}", _CODE)
-    if column.named(say.CODE):
-        return _left("code", "nominal", f"Codes by their name, {words}", _CATEGORY)
-    if column.last in say.PLACE:
-        return _left("place", "nominal", f"Places by their name, {words}", _PLACE)
-    if texts.odd is not None and not texts.digit_codes:
-        odd = f"; {texts.odd} are no numbers" if texts.odd else ""
-        return _left(
-            "number stored as text",
-            None,
-            f"Numbers stored as text, {words}{odd}",
-            "If it is a quantity, correct those and store it as numbers, so that it can be protected."
-            if texts.odd
-            else "If it is a quantity, store it as numbers, so that it can be protected.",
-        )
-    if present > 1 and distinct >= _NEARLY_ALL * present:
-        return _left("identifier", "nominal", f"All or nearly all texts differ, {words}", _DROP)
-    if distinct > _FEW and (called or 2 * distinct > present or column.last in say.ENTITY):
-        return _left("repeated identifier", "nominal", f"Names or ids that repeat, {words}", _UNIT)
-    return _left("category", "nominal", f"Categories, {words}", _CATEGORY)
-
-
-def _left(looks_like: Looks, kind: Kind | None, fact: str, way_out: str) -> Guess:
-    return Guess("known", looks_like, kind, f"{fact}. {way_out}")
-
-
-def _distinct(profile: Profile) -> str:
-    return f"{profile.distinct} distinct in {profile.present} records{_missing(profile)}"
-
-
-def _missing(profile: Profile) -> str:
-    return f", {profile.missing} missing" if profile.missing else ""
-
-
-def _within(values: Any, low: float, high: float) -> bool:
-    return bool((values >= low).all() and (values <= high).all())
-
-
 def _no_quantity(guesses: Mapping[Any, Guess]) -> InputError:
     found = [f"{shown(name)}: {found.reason}" for name, found in list(guesses.items())[:_SHOWN]]
     more = len(guesses) - len(found)
     tail = f" (and {more} more columns)" if more > 0 else ""
     return InputError(
         "Without named columns the quantities of a table are protected; none of its columns looks like "
-        f"one that can be{tail}. {' '.join(found)} Name those to protect: columns=[...] or --columns."
+        f"one that can be{tail}. {' '.join(found)} Name those to protect, categories too: columns=[...] or "
+        "--columns, with their kinds where the reasons above say so."
     )

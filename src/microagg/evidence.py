@@ -11,13 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from microagg.groups import Labels
+from microagg.findings import (
+    DIGITS,
+    Caution,
+    Counted,
+    Part,
+    Threshold,
+    attacker_words,
+    linked_words,
+    loss_words,
+    percent_words,
+    promise_words,
+)
 from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
-from microagg.measure.linkage import Linkage
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import class_sizes, column, correlations
 from microagg.measure.risk import Risk
@@ -25,26 +35,20 @@ from microagg.measure.summaries import Summary, summaries
 from microagg.measure.utility import Utility
 from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
-from microagg.results import Partition
-from microagg.verify import Verification
+from microagg.released import Cells
 from microagg.words import (
     among_fewer,
     few_digits,
     names,
-    number,
-    percent,
     plural,
     share,
     unit_words,
 )
 
-__all__ = ["Caution", "Counted", "Evidence", "Part", "Threshold", "linked_words", "promise_words"]
+__all__ = ["Evidence"]
 
-Severity = Literal["note", "warning", "amber"]
 Verdict = Literal["green", "amber", "red"]
 
-# Digits of figures about originals: enough for a board, too few to solve for a record.
-_DIGITS = 3
 # Digits alone do not do for what is small: a variance that changed by 0.00123 is known to five.
 _DECIMALS_BY_COLUMN = {
     "by_column": 2,  # in percent
@@ -58,75 +62,6 @@ _DECIMALS_BY_COLUMN = {
 # Mean and interval of a few whole numbers can be solved for each of them.
 _LEAST_IN_AN_ANALYSIS = 10
 _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
-
-
-class Part(NamedTuple):
-    """Columns that share one partition, and the rows that it is of."""
-
-    rows: Labels
-    columns: list[Any]
-    partition: Partition
-
-
-@dataclass(frozen=True)
-class Caution:
-    """Something to know before the file leaves the house."""
-
-    severity: Severity
-    """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
-    not hold against what an attacker may have."""
-    columns: tuple[Any, ...]
-    words: str
-    """The fact, with figures."""
-    advice: str = ""
-    """What to do about it."""
-
-    @property
-    def sentence(self) -> str:
-        """The fact and what to do."""
-        return f"{self.words} {self.advice}".strip()
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "severity": self.severity,
-            "columns": [str(name) for name in self.columns],
-            "words": self.sentence,
-        }
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A figure that the plan sets, and what was found."""
-
-    what: str
-    limit: str
-    found: str
-    passed: bool
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A file that was read back, what was counted in it, and its hash."""
-
-    path: str
-    parts: tuple[Verification, ...]
-    sha256: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether every part keeps its promise."""
-        return all(part.holds for part in self.parts)
-
-    @property
-    def least(self) -> Verification:
-        """The part with the rarest combination, of those that do not hold if there are any."""
-        return min(self.parts, key=lambda part: (part.holds, part.smallest))
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        rarest = self.least.as_dict()
-        return {**rarest, "holds": self.holds, "sha256": self.sha256}
 
 
 @dataclass(frozen=True)
@@ -144,6 +79,12 @@ class Evidence:
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
     cautions: Sequence[Caution]
+    cells: Mapping[Any, Cells] = field(default_factory=dict)
+    """Missing, blanked and filled values of each protected column."""
+    dropped: int = 0
+    """Records that were left out for missing values."""
+    recoded: int = 0
+    """Records that are released in another stratum, since small ones were merged."""
     alternatives: Mapping[str, Any] | None = None
     """The same method with other k, see :func:`microagg.compare`."""
     counted: Counted | None = None
@@ -183,7 +124,7 @@ class Evidence:
                 Threshold(
                     "information loss",
                     f"at most {accept.loss:g} %",
-                    _percent(loss),
+                    percent_words(loss),
                     loss <= accept.loss,
                 )
             )
@@ -258,6 +199,33 @@ class Evidence:
         return f"{now}; before, {share(risk.unique_before)} of the records were unique"
 
     @property
+    def missing_words(self) -> str:
+        """What became of missing values; empty where there were none."""
+        missing, blanked, filled, lost = (
+            sum(getattr(column, what) for column in self.cells.values())
+            for what in ("missing", "blanked", "filled", "codes_lost")
+        )
+        told = []
+        if self.dropped:
+            told.append(f"{plural(self.dropped, 'record')} with missing values left out")
+        if missing:
+            columns = [name for name, column in self.cells.items() if column.missing]
+            kept = missing - filled
+            stay = (
+                f"{kept:,} stay missing, shared by whole groups" if kept else "none stays missing"
+            )
+            told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}: {stay}")
+            told.append(f"{filled:,} filled by their group's value" if filled else "none filled")
+        if missing or blanked:
+            every = self.records * max(len(self.cells), 1)
+            told.append(
+                f"{blanked:,} blanked ({share(blanked / every)})" if blanked else "none blanked"
+            )
+        if lost:
+            told.append(f"{plural(lost, 'code')} for missing released as plainly missing")
+        return ", ".join(told)
+
+    @property
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
         return attacker_words(self.alone)
@@ -286,19 +254,27 @@ class Evidence:
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
         )
-        merged = self.roles.unit is not None  # so that groups hold k units
-        if used == "exact" and plain_cost and not merged:
-            return "no", "The method is exact: no groups with this k lose less."
+        merged = self.roles.unit is not None or bool(block.require)
+        weighted = self.plan.weight is not None
+        if used == "exact" and plain_cost and not merged and not weighted:
+            where = " that keep to strata and patterns of missing values" * self._in_cells
+            return "no", f"The method is exact: no groups with this k{where} lose less."
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more lose less."
         if found.gap is not None:
-            least = _percent(found.information_loss * (1 - found.gap))
+            least = percent_words(found.information_loss * (1 - found.gap))
             return (
-                f"by at most {_percent(100 * found.gap)}",
-                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
+                f"by at most {percent_words(100 * found.gap)}",
+                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}"
+                + (", whatever else they satisfy." if merged else "."),
+            )
+        if weighted:
+            return (
+                "not known",
+                "Bounds are proved for records that count alike, and these have weights.",
             )
         if merged:
-            return "not known", "Groups may be merged to hold k units, and no bound was computed."
+            return "not known", "Groups satisfy more than k, and no bound was computed."
         if used == "exact":
             return "not known", (
                 f"The groups are the best for the cost {found.options.get('cost')}; others may lose less by "
@@ -306,6 +282,11 @@ class Evidence:
             )
         kind = "an approximation" if used == "approximation" else "a heuristic"
         return "not known", f"The method is {kind} and no bound was computed."
+
+    @property
+    def _in_cells(self) -> bool:
+        missing = any(column.missing for column in self.cells.values())
+        return bool(self.plan.strata.columns) or (missing and self.plan.missing.policy == "pattern")
 
     def part_words(self, part: Part) -> str:
         """How a part was grouped."""
@@ -353,19 +334,30 @@ class Evidence:
                 if isinstance(members, list)
             },
             "unit": None if self.roles.unit is None else str(self.roles.unit),
+            "weight": None if self.roles.weight is None else str(self.roles.weight),
+            "missing": {
+                "policy": self.plan.missing.policy,
+                "words": self.missing_words,
+                "dropped_records": self.dropped,
+                "columns": {
+                    str(name): asdict(c) for name, c in self.cells.items() if c.missing or c.blanked
+                },
+            },
+            "records_in_another_stratum": self.recoded,
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
-            "information_loss": few_digits(self.utility.information_loss, _DIGITS),
+            "information_loss": few_digits(self.utility.information_loss, DIGITS),
             "risk": {
-                "alone": few_digits(self._alone(), _DIGITS),
-                "with_known": few_digits(self._with_known(), _DIGITS),
-                "known_columns": few_digits([_harm(harm) for harm in self.harms], _DIGITS),
+                "alone": few_digits(self._alone(), DIGITS),
+                "with_known": few_digits(self._with_known(), DIGITS),
+                "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
             },
             "parts": [self._part(part) for part in self.parts],
+            "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
-            "utility": few_digits(self._utility(), _DIGITS),
-            "summaries": few_digits([asdict(row) for row in self.summaries], _DIGITS),
-            "alternatives": few_digits(self.alternatives, _DIGITS),
+            "utility": few_digits(self._utility(), DIGITS),
+            "summaries": few_digits([asdict(row) for row in self.summaries], DIGITS),
+            "alternatives": few_digits(self.alternatives, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),
                 "output": self.counted
@@ -383,7 +375,7 @@ class Evidence:
             "class_sizes": class_sizes(self.alone.class_sizes),
         }
         if 1 < len(both.names) <= _MOST_CORRELATIONS:
-            drawn["correlations"] = few_digits(correlations(*self.utility.associations), _DIGITS)
+            drawn["correlations"] = few_digits(correlations(*self.utility.associations), DIGITS)
         return drawn
 
     def _part(self, part: Part) -> dict[str, Any]:
@@ -391,7 +383,7 @@ class Evidence:
         word, sentence = self.proof(part)
         return {
             "columns": [str(name) for name in part.columns],
-            **few_digits(part.partition.as_dict(), _DIGITS),
+            **few_digits(part.partition.as_dict(), DIGITS),
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
@@ -423,58 +415,6 @@ class Evidence:
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
-
-
-def _percent(value: float) -> str:
-    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
-    return percent(few_digits(value, _DIGITS))
-
-
-def promise_words(plan: Plan, roles: Roles) -> str:
-    """What a plan promises, and to whom."""
-    blocks, who = plan.blocks, unit_words(roles.unit)
-    if len(blocks) == 1:
-        what = _shared(blocks[0], 12)
-        return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
-    what = "; ".join(f"{_shared(b, 6)} by at least {b.k:,}" for b in blocks)
-    return f"In the released file, these are shared by {who}: {what}."
-
-
-def _shared(block: Block, most: int) -> str:
-    """What is shared in a block."""
-    columns = names(block.columns or (), most)
-    if block.per_column and len(block.columns or ()) > 1:
-        return f"each value of {columns}, every column by itself,"
-    one = len(block.columns or ()) == 1
-    return f"each {'value' if one else 'combination'} of {columns}"
-
-
-def loss_words(utility: Utility) -> str:
-    """What was lost, and in which column most."""
-    by = utility.by_column
-    worst = max(by, key=lambda name: by[name])
-    return (
-        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
-        f"{names([worst])}, {percent(by[worst])}"
-    )
-
-
-def attacker_words(alone: Risk) -> str:
-    """What an attacker gains from the protected columns alone."""
-    return (
-        "an attacker who knows a person's true values in the protected columns finds the right record "
-        f"for {linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}"
-    )
-
-
-def linked_words(linkage: Linkage) -> str:
-    """The share of records linked; with its interval, if it was sampled."""
-    if not linkage.sampled:
-        return share(linkage.share)
-    return (
-        f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
-        f"{number(linkage.records)})"
-    )
 
 
 def _harm(harm: Harm) -> dict[str, Any]:

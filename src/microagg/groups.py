@@ -66,28 +66,41 @@ def group_sizes(labels: Labels) -> Labels:
     return np.bincount(labels).astype(np.int64, copy=False)
 
 
-def group_means(column: Floats, labels: Labels) -> Floats:
-    """Mean of one column in each group, shape (g,).
+def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -> Floats:
+    """Mean of one column in each group, shape (g,); weights are above 0, in any unit.
 
-    >>> group_means(np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])).tolist()
+    >>> column, labels = np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])
+    >>> group_means(column, labels).tolist()
     [0.1, 1000000000.5]
+    >>> group_means(column, labels, np.array([1.0, 7.0, 2.0, 3.0, 1.0])).tolist()
+    [0.1, 1000000000.25]
     """
     sizes = np.bincount(labels)
     base = np.empty(sizes.size)
     base[labels[::-1]] = column[::-1]  # the first member of each group is written last
     unit = 2.0**64 if np.abs(column).max(initial=0.0) > _HUGE else 1.0
     column, base = column / unit, base / unit
-    return (base + np.bincount(labels, weights=column - base[labels]) / sizes) * unit
+    if weights is None:
+        return (base + np.bincount(labels, weights=column - base[labels]) / sizes) * unit
+    # A power of two brings the weights to at most 1, exactly: no product overflows.
+    weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+    moved = np.bincount(labels, weights=weights * (column - base[labels]))
+    return (base + moved / np.bincount(labels, weights=weights)) * unit
 
 
-def sum_of_squares(X: Floats, labels: Labels) -> float:
+def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> float:
     """Sum of squared distances of the records to the means of their groups (SSE).
 
-    >>> sum_of_squares(np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1]))
-    2.0
-    """
-    from microagg.kernels.labels import squares_within
+    With weights the means are weighted, and so is each square.
 
+    >>> X, labels = np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1])
+    >>> sum_of_squares(X, labels), sum_of_squares(X, labels, np.array([1.0, 3.0, 5.0]))
+    (2.0, 3.0)
+    """
+    from microagg.kernels.labels import squares_within, weighted_squares_within
+
+    if weights is not None:
+        return float(weighted_squares_within(X, weights, labels, int(labels.max()) + 1))
     return float(squares_within(X, labels, int(labels.max()) + 1))
 
 

@@ -23,6 +23,7 @@ def refine(
     X: Any,
     labels: Any,
     k: int,
+    weights: Any = None,
     *,
     scale: str = "zscore",
     effort: str = "balanced",
@@ -40,6 +41,8 @@ def refine(
         The group of each record, as any whole numbers; groups of at least k.
     k : int
         Least number of records in a group.
+    weights : array-like of shape (n,), optional
+        What each record counts, as in :func:`microagg.partition`.
     scale : as in :func:`microagg.partition`; the SSE is taken, and lowered, in the scaled space
     effort : {"fast", "balanced", "best"}
         How long to search.
@@ -62,7 +65,7 @@ def refine(
     check_effort(effort)
     check_time_limit(time_limit)
     check_random_state(random_state)
-    records = prepare(X, k, scale)
+    records = prepare(X, k, scale, weights)
     given = _checked_labels(labels, len(records), records.k)
     settings = {"effort": effort, "time_limit": time_limit, "random_state": random_state}
     started = time.perf_counter()
@@ -72,15 +75,20 @@ def refine(
         method="refine",
         scale=scale,
         options=settings,
-        sse=sum_of_squares(records.scaled, given),
+        sse=sum_of_squares(records.scaled, given, records.weights),
         sst=records.sst,
         seconds=time.perf_counter() - started,
+        weighted=records.weights is not None,
     )
-    return refined(before, records.scaled, settings, progress)
+    return refined(before, records.scaled, settings, progress, records.weights)
 
 
 def refined(
-    before: Partition, scaled: Floats, settings: Mapping[str, Any], progress: Listener | None = None
+    before: Partition,
+    scaled: Floats,
+    settings: Mapping[str, Any],
+    progress: Listener | None = None,
+    weights: Floats | None = None,
 ) -> Partition:
     """Refine a partition of scaled records."""
     from microagg.methods.refine.refine import refine as search
@@ -89,7 +97,9 @@ def refined(
     state = new_state()
     labels = canonical_labels(
         run_watched(
-            lambda state: search(scaled, before.labels, before.k, state=state, **settings),
+            lambda state: search(
+                scaled, before.labels, before.k, weights=weights, state=state, **settings
+            ),
             progress,
             state=state,
             sst=before.sst,
@@ -98,7 +108,7 @@ def refined(
     return replace(
         before,
         labels=labels,
-        sse=sum_of_squares(scaled, labels),
+        sse=sum_of_squares(scaled, labels, weights),
         seconds=before.seconds + time.perf_counter() - started,
         stopped=before.stopped or bool(state[STOP]),
     )
@@ -137,7 +147,7 @@ def lower_bound(
     Parameters
     ----------
     X, k, scale
-        As for :func:`microagg.partition`.
+        As for :func:`microagg.partition`. There is no bound for records with weights yet.
     effort : {"fast", "balanced", "best"}
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
         "balanced" raises it by semidefinite programs over neighbours

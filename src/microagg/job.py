@@ -13,16 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from microagg.draft import Guess, guess
-from microagg.errors import InputError, StopSearch
-from microagg.evidence import Caution, Counted, Evidence
+from microagg.errors import InputError, StopSearch, shown
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
 from microagg.plan import Plan
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
 from microagg.report.html import check_report_target, report_texts
 from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
-from microagg.tables.files import CsvFormat, Source, kind_of, read_file
+from microagg.tables.files import (
+    CsvFormat,
+    FileFormat,
+    Source,
+    is_folder_target,
+    kind_of,
+    read_file,
+)
 from microagg.tables.frames import Frame
+from microagg.tables.misfits import what_is_left
+from microagg.tables.variable import CATEGORIES
 
 __all__ = ["Job", "Observer", "Outcome", "run"]
 
@@ -42,6 +52,9 @@ class Observer:
     def caution(self, caution: Caution) -> None:
         """Something to weigh was found."""
 
+    def left_out(self, words: str) -> None:
+        """The target has no place for something that the source tells; said before the grouping."""
+
     def written(self, files: Sequence[Path]) -> None:
         """The files have taken their names; whatever happens now, they are there."""
 
@@ -54,6 +67,7 @@ class Job:
     target: Path
     plan: Plan
     csv: CsvFormat | None = None
+    sheet: str | None = None
     report: Path | None = None
     public: bool = False
     analyses: Sequence[Any] = ()
@@ -63,8 +77,14 @@ class Job:
     def check(self) -> None:
         """Refuse what cannot work before anything is read: a mistake costs no waiting."""
         kind_of(self.source)
-        kind_of(self.target)
-        check_target(self.target.absolute())
+        folder = is_folder_target(self.target, self.source)
+        if not folder:
+            kind_of(self.target, writing=True)
+        check_target(self.target.absolute(), folder)
+        if self.sheet is not None and kind_of(self.source) != "excel":
+            raise InputError(
+                f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
+            )
         self.plan.check_complete()
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
@@ -81,6 +101,8 @@ class Outcome:
     """What the draft made of the columns; None where they were named."""
     files: list[Path]
     """The files that were written, the table first."""
+    left_out: list[str] = field(default_factory=list)
+    """What the source tells and the target has no place for, in words."""
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -91,8 +113,11 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     hears.stage("reading")
     clock = Clock()
     with clock.time("read"):
-        source = read_file(job.source, numbers=_numbers(job), csv=job.csv)
+        source = read_file(job.source, numbers=_numbers(job), csv=job.csv, sheet=job.sheet)
         origin = {"path": str(job.source), "sha256": sha256(job.source)}
+        left_out = what_is_left(source, job.target, job.plan.drop)
+    for words in left_out:
+        hears.left_out(words)
     table = Frame(source.table)
     hears.stage("grouping", f"{len(table):,} records, {len(table.names)} columns")
     guesses = None
@@ -104,7 +129,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         job.plan,
         lambda done: hears.progress("grouping", done, len(table)),
         guesses,
-        source.as_written if kind_of(job.source) == "csv" else None,
+        None if source.kept_for(source.kind) is None else source.as_written,
+        source.coded(),
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -123,7 +149,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         hears.caution(caution)
     counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
-    return Outcome(evidence, guesses, files, {**clock.seconds, **release.seconds})
+    return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
 
 
 def _with_bound(release: Release, hears: Observer) -> Release:
@@ -136,9 +162,13 @@ def _with_bound(release: Release, hears: Observer) -> Release:
 
 def _numbers(job: Job) -> list[Any]:
     """Columns that are numbers even if they look like codes, since they are named as such."""
-    named = [name for block in job.plan.blocks for name in block.columns or ()]
+    plan = job.plan
+    named = [name for block in plan.blocks for name in block.columns or ()]
+    named += [*plan.columns, *(() if plan.weight is None else (plan.weight.column,))]
+    others = [name for name in named if plan.column(name).kind in (*CATEGORIES, "date")]
     numeric = [name for analysis in job.analyses for name in columns_of(analysis)]
-    return [*named, *job.plan.columns, *job.dominance, *(n for n in numeric if n not in named)]
+    wanted = [*named, *job.dominance, *(n for n in numeric if n not in named)]
+    return [name for name in wanted if name not in others]
 
 
 def _write(
@@ -151,26 +181,40 @@ def _write(
 ) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
     reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
-    targets = [
-        *reports,
-        job.target,
-    ]  # the largest last: what others replaced may have to be put back
-    same_format = job.source.suffix.lower() == job.target.suffix.lower()
-    form = source.format if same_format else source.format.for_another(job.csv)
+    folder = is_folder_target(job.target, job.source)
+    kind = "parquet" if folder else kind_of(job.target, writing=True)
+    form = _format(job, source, kind, release)
+    beside = [] if form.fixed is None else [job.target.with_suffix(".rda")]
+    # The largest last: what others replaced may have to be put back.
+    targets = [*reports, *beside, job.target]
     parts = Parts()
     try:
-        with replacing_all(targets) as parts:
+        with replacing_all(targets, folder) as parts:
             hears.stage("writing")
             with clock.time("write"):
-                counted = release.write_part(parts[-1], job.target, form)
+                counted = release.write_part(parts[-1], job.target, form, source.kept_for(kind))
                 release.note_written(counted)
+            if form.fixed is not None:
+                parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
             if job.report is not None:
                 hears.stage("reporting")
                 with clock.time("report"):
                     model = release.report_model(evidence, job.public)
-                    for part, text in zip(parts[:-1], report_texts(model), strict=True):
+                    for part, text in zip(parts, report_texts(model), strict=False):
                         part.write_text(text, encoding="utf-8", errors="backslashreplace")
     finally:
         if parts.named:  # also if an interrupt comes right after
-            hears.written([job.target, *reports])
-    return counted, [job.target, *reports]
+            hears.written([job.target, *beside, *reports])
+    return counted, [job.target, *beside, *reports]
+
+
+def _format(job: Job, source: Source, kind: str, release: Release) -> FileFormat:
+    """Return the format to write: that of the source, as far as the target is of the same kind."""
+    same = job.source.suffix.lower() == job.target.suffix.lower()
+    if not same and (kind != source.kind or kind == "csv"):
+        return source.format.for_another(job.csv)
+    fixed = source.format.fixed
+    if fixed is None:
+        return source.format
+    released = fixed.description.of(Frame(release.data).names, release.roles.renumbered)
+    return replace(source.format, fixed=replace(fixed, description=released))

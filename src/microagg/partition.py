@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from microagg.encode.prepare import Prepared, prepare
-from microagg.errors import InputError, StopSearch, shown
+from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.improve import bounded, refined
 from microagg.progress import STOP, Listener, State, new_state, run_watched
-from microagg.registry import find
+from microagg.registry import METHODS, Method, find
 from microagg.results import Outcome, Partition
 from microagg.settings import check_effort, settings_of
 
@@ -24,12 +24,14 @@ _EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound
 def partition(
     X: Any,
     k: int,
+    weights: Any = None,
     *,
     method: str = "auto",
     scale: str = "zscore",
     random_state: int | None = 0,
     refine: bool | str = False,
     bound: bool | str = False,
+    whole: int | None = None,
     progress: Listener | None = None,
     **options: Any,
 ) -> Partition:
@@ -41,6 +43,10 @@ def partition(
         The records, one per row. Never changed.
     k : int
         Least number of records in a group, 1 ≤ k ≤ n.
+    weights : array-like of shape (n,), optional
+        What each record counts in the SSE, around weighted means: finite numbers above 0, in any unit;
+        equal ones are the same as none. Scales are weighted too. k counts records, whatever
+        their weight. For methods whose row in :func:`microagg.methods` says ``weighted``.
     method : str
         A name from :func:`microagg.methods`.
     scale : {"zscore", "range", "robust", "none"}
@@ -53,6 +59,9 @@ def partition(
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
         5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
+    whole : int, optional
+        Records of the table that these are a part of: a search that shares its steps out over a table
+        then takes those of the part alone.
     progress : callable, optional
         Called about ten times a second with the number of records done. From a search this number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -75,11 +84,16 @@ def partition(
     >>> p = partition([1, 2, 3, 50, 51, 52], k=3, method="mdav")
     >>> p.labels.tolist(), p.sizes.tolist(), round(p.information_loss, 3)
     ([0, 0, 0, 1, 1, 1], [3, 3], 0.111)
+
+    A heavy record keeps its place; a light one may fill up a group that is far from it.
+
+    >>> partition([8, 10, 13, 34], k=2, weights=[3, 3, 10, 10]).labels.tolist()
+    [0, 1, 0, 1]
     """
     chosen = find(method)
     settings = settings_of(chosen, options, random_state)
     effort = _effort("refine", refine, "balanced")
-    records = prepare(X, k, scale)
+    records = prepare(X, k, scale, weights)
     n, n_columns = records.values.shape
     k = records.k
     usual = "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast"
@@ -90,12 +104,19 @@ def partition(
             "for several columns, or protect(..., per_column=True) for each column by itself."
         )
 
+    weighted = records.weights is not None
+    if weighted:
+        _check_weighable(chosen, proof)
     started = time.perf_counter()
-    raw = chosen.takes_raw(n_columns)
+    raw = chosen.takes_raw(n_columns, weighted)
     data = records.values if raw else records.scaled
+    extra: dict[str, Any] = {"weights": records.weights} if weighted else {}
+    if whole is not None and "effort" in settings and not raw:
+        extra["whole"] = whole
 
     def work(state: State) -> Outcome:
-        outcome: Outcome = chosen.function(n_columns)(data, k, state=state, **settings)
+        function = chosen.function(n_columns, weighted)
+        outcome: Outcome = function(data, k, state=state, **extra, **settings)
         return outcome
 
     # To start a thread of its own takes longer than to cut a short column.
@@ -110,21 +131,42 @@ def partition(
         method=chosen.name,
         scale=scale,
         options=settings,
-        sse=sum_of_squares(data, labels) if lost is None else lost * records.sst,
+        sse=sum_of_squares(data, labels, records.weights) if lost is None else lost * records.sst,
         sst=records.sst,
         seconds=time.perf_counter() - started,
         lower_bound=outcome.lower_bound,
         stopped=bool(state[STOP]),
+        weighted=weighted,
     )
     if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
-        search = {"effort": effort, "time_limit": None, "random_state": random_state}
-        result = refined(result, data, search, progress)
+        search = {
+            "effort": effort,
+            "time_limit": None,
+            "random_state": random_state,
+            "whole": whole,
+        }
+        result = refined(result, data, search, progress, records.weights)
         result = replace(result, options={**settings, "refine": effort})
     if proof or chosen.proves:
         # Without other costs no partition is better than the exact one.
         best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
         result = _with_bound(result, records, proof or "fast", best, progress)
     return result
+
+
+def _check_weighable(chosen: Method, proof: str) -> None:
+    """Refuse weights for a method, or for a bound, that knows none."""
+    if not chosen.weighted:
+        able = listed((name for name, other in METHODS.items() if other.weighted), limit=99)
+        raise InputError(
+            f"method {shown(chosen.name)} cannot weigh records; those that can are {able}. Use one of "
+            "them, or group without weights (they then count in the released means only)."
+        )
+    if proof:
+        raise InputError(
+            "bound= is for records of equal weight; these have weights that differ. Leave the bound out, "
+            "or group without weights."
+        )
 
 
 def _with_bound(

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from microagg.errors import InputError, listed, shown
 
 __all__ = [
+    "as_plain",
     "check_bool",
     "check_keys",
     "check_number",
     "check_table",
     "check_word",
+    "column_name",
     "column_names",
+    "distinct_values",
+    "field_names",
     "no_column",
+    "real",
+    "text_name",
     "text_names",
     "unknown",
 ]
@@ -41,6 +51,20 @@ def column_names(what: str, given: Any) -> Names:
             )
         seen.add(name)
     return found
+
+
+def column_name(what: str, given: Any) -> Hashable:
+    """Return the name of one column; refuse several, and none."""
+    if given is None or not isinstance(given, Hashable):
+        raise InputError(f"{what} is the name of one column; got {shown(given)}.")
+    return given
+
+
+def text_name(what: str, given: Any) -> str:
+    """Return the name of one column as a file holds it."""
+    if not isinstance(given, str):
+        raise InputError(f"{what} is the name of one column; got {shown(given)}.")
+    return given
 
 
 def text_names(what: str, given: Any) -> list[str]:
@@ -77,13 +101,80 @@ def check_bool(what: str, value: Any) -> None:
         raise InputError(f"{what} is true or false; got {shown(value)}.")
 
 
-def check_number(what: str, value: Any, rule: str, low: float, high: float) -> None:
-    """Refuse anything but None or a finite number within limits."""
-    if value is None:
-        return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and low <= value <= high and math.isfinite(value)):
+def check_number(what: str, value: Any, rule: str, low: float, high: float) -> float | None:
+    """Return None or a finite number within limits; refuse all else."""
+    return None if value is None else real(what, value, rule, lambda x: low <= x <= high)
+
+
+def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
+    """Return a finite number that fits, as Python's own; refuse all else, also true and false."""
+    number = _plain_number(value)
+    if number is None or not fits(number):
         raise InputError(f"{what} is {rule}; got {shown(value)}.")
+    return number
+
+
+def _plain_number(value: Any) -> float | None:
+    """Any finite real number as an int or float, which all files can hold; None for all else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if isinstance(value, Integral):
+        return int(value)
+    return number if math.isfinite(number) else None
+
+
+def distinct_values(
+    what: str, given: Any, least: int, bools: bool = False
+) -> tuple[str | float | bool, ...]:
+    """Return texts and numbers (and truth values) that differ from each other; refuse all else."""
+    rule = f"a list of at least {least} different {'values' if least > 1 else 'value'}"
+    if not isinstance(given, list | tuple | np.ndarray):
+        raise InputError(f"{what} is {rule}; got {shown(given)}.")
+    found: dict[str | float | bool, None] = {}
+    for entry in given:
+        value = entry.item() if isinstance(entry, np.generic) else entry
+        if not isinstance(value, str) and not (bools and isinstance(value, bool)):
+            value = _plain_number(value)
+        if value is None:
+            kinds = "texts, numbers or truth values" if bools else "texts or numbers"
+            raise InputError(f"{what} is {rule}, {kinds}; got {shown(entry)} in it.")
+        if value in found:
+            raise InputError(f"{what} is {rule}; {shown(entry)} is in it twice. Name it once.")
+        found[value] = None
+    if len(found) < least:
+        raise InputError(f"{what} is {rule}; got {len(found)}.")
+    return tuple(found)
+
+
+def field_names(part: Any) -> set[str]:
+    """Names of the settings of a part of the plan."""
+    return {f.name for f in fields(part)}
+
+
+def as_plain(part: Any) -> dict[str, Any]:
+    """The settings of a part that are not what they are by default, as lists and tables."""
+    found = {}
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if value != _default(f):
+            found[f.name] = _as_plain_value(value)
+    return found
+
+
+def _default(f: Field[Any]) -> Any:
+    return f.default if f.default_factory is MISSING else f.default_factory()
+
+
+def _as_plain_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {name: _as_plain_value(entry) for name, entry in value.items()}
+    return as_plain(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 def unknown(what: str, name: Any, known: Collection[str]) -> InputError:

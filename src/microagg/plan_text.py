@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,18 @@ from typing import Any
 
 from microagg.errors import InputError, TableError, shown
 
-__all__ = ["flags", "read_plan_file", "read_toml", "split_names", "write_toml"]
+__all__ = [
+    "PART_FLAGS",
+    "flags",
+    "join_names",
+    "join_pair",
+    "read_plan_file",
+    "read_toml",
+    "read_value",
+    "split_names",
+    "split_pair",
+    "write_toml",
+]
 
 _HEADER = """\
 # What is protected and how. Edit it, then: microagg protect IN OUT --plan THIS_FILE
@@ -41,7 +53,8 @@ def read_toml(text: str) -> dict[str, Any]:
 
 def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping[Any, str]) -> str:
     """Write a plan as :meth:`Plan.as_dict` gives it; notes and what is known become comments."""
-    rest = {key: value for key, value in data.items() if key not in ("block", "columns", "accept")}
+    tables = ("block", "columns", "accept", "relation")
+    rest = {key: value for key, value in data.items() if key not in tables}
     lines = [_HEADER, *(_entry(key, value, notes) for key, value in rest.items())]
     for name, column in data.get("columns", {}).items():
         lines += ["", f"[columns.{_key(name)}]"]
@@ -53,7 +66,13 @@ def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping
             *(_entry(key, value, {}) for key, value in data["accept"].items()),
         ]
     for block in data["block"]:
-        lines += ["", "[[block]]", *(_entry(key, value, notes) for key, value in block.items())]
+        own = {key: value for key, value in block.items() if key != "require"}
+        lines += ["", "[[block]]", *(_entry(key, value, notes) for key, value in own.items())]
+        if "require" in block:
+            lines.append("[block.require]")
+            lines += [_entry(key, value, {}) for key, value in block["require"].items()]
+    for relation in data.get("relation", ()):
+        lines += ["", "[[relation]]", *(_entry(key, value, {}) for key, value in relation.items())]
     if known:
         lines += ["", "# Left as they are, and taken as known to an attacker:"]
         lines += [f"#   {_comment(name)}: {_comment(note)}" for name, note in known.items()]
@@ -78,7 +97,9 @@ def _comment(text: Any) -> str:
 
 
 def _key(name: Any) -> str:
-    return _value(_text_name(name))
+    """The name of a setting or column; bare where TOML lets it be."""
+    text = _text_name(name)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _string(text)
 
 
 def _text_name(name: Any) -> str:
@@ -93,12 +114,18 @@ def _text_name(name: Any) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, float):
+        return repr(float(value))  # a float of numpy has another repr
     if isinstance(value, list):
         return "[" + ", ".join(_value(entry) for entry in value) + "]"
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(entry)}" for key, entry in value.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(f"{_key(key)} = {_value(entry)}" for key, entry in value.items())
+            + " }"
+        )
     return _string(_text_name(value))
 
 
@@ -124,39 +151,164 @@ _NAMED = {
     "method",
     "aggregate",
     "scale",
-    "unit",
     "digits",
     "max_loss",
     "max_linkage",
 }
 _OPTIONS_WITH_FLAGS = {"effort", "time_limit", "cost"}
+# Parts of a plan, and the flag of each of their settings.
+PART_FLAGS = {
+    "strata": {"columns": "--strata", "small": "--small-strata"},
+    "weight": {
+        "column": "--weight",
+        "release": "--weight-release",
+        "grouping": "--weight-grouping",
+    },
+    "unit": {"column": "--unit", "mode": "--unit-mode"},
+    "missing": {"policy": "--missing", "most": "--missing-most", "codes": "--missing-code"},
+}
 
 
-def flags(settings: Mapping[str, Any]) -> list[str]:
-    """Put keywords as flags of the command."""
-    words: list[str] = []
-    for name, value in settings.items():
-        flag = "--" + name.replace("_", "-")
-        if name in _SWITCHES:
-            words.append(flag)
-        elif name in _LISTS:
-            words += _with_value(flag, join_names(value))
-        elif name == "unit":
-            words += _with_value(flag, _text_name(value))
-        elif name == "random_state":
-            words += ["--seed", "fresh" if value is None else str(value)]
-        elif name == "kinds":
-            for column, kind in value.items():
-                words += _with_value("--kind", f"{_text_name(column)}={kind}")
-        elif name == "bound" and isinstance(value, bool):
-            words.append("--bound" if value else "--no-bound")
-        elif name == "bound":
-            words += ["--bound-effort", str(value)]
-        elif name in _NAMED | _OPTIONS_WITH_FLAGS:
-            words += _with_value(flag, str(value))
+class _NoFlagError(Exception):
+    """A setting that only a plan file can say."""
+
+
+def flags(settings: Mapping[str, Any]) -> list[str] | None:
+    """Put keywords as flags of the command; None where some have no flag and a plan file is needed."""
+    try:
+        return [word for name, value in settings.items() for word in _flags_of(name, value)]
+    except _NoFlagError:
+        return None
+
+
+def _flags_of(name: str, value: Any) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    if name in _SWITCHES:
+        if value is not True:
+            raise _NoFlagError
+        return [flag]
+    if name in _LISTS:
+        return _with_value(flag, join_names(value))
+    if name in PART_FLAGS:
+        return _flags_of_part(name, value)
+    if name == "random_state":
+        return ["--seed", "fresh" if value is None else str(value)]
+    if name == "kinds":
+        return [word for column, kind in value.items() for word in _flags_of_column(column, kind)]
+    if name == "require":
+        return [word for rule, given in value.items() for word in _flags_of_rule(rule, given)]
+    if name == "relations":
+        return [word for text in value for word in _with_value("--relation", text)]
+    if name == "bound" and isinstance(value, bool):
+        return ["--bound" if value else "--no-bound"]
+    if name == "bound":
+        return ["--bound-effort", str(value)]
+    if name in _NAMED | _OPTIONS_WITH_FLAGS:
+        return _with_value(flag, str(value))
+    return _with_value("--option", f"{name}={value}")
+
+
+def _flags_of_part(name: str, value: Any) -> list[str]:
+    """Flags of strata, weight, unit and missing, given in short or as a table."""
+    named = PART_FLAGS[name]
+    table = value if isinstance(value, Mapping) else {next(iter(named)): value}
+    words = []
+    for key, setting in table.items():
+        if key == "columns":
+            words += _with_value(named[key], join_names(setting))
+        elif key == "column":
+            words += _with_value(named[key], _text_name(setting))
+        elif key == "codes":
+            for column, codes in setting.items():
+                words += _with_value(named[key], join_pair(column, _join_values(codes)))
         else:
-            words += _with_value("--option", f"{name}={value}")
+            words += _with_value(named[key], str(setting))
     return words
+
+
+def _flags_of_column(name: Any, described: Any) -> list[str]:
+    """Flags of a kind, of levels in order, or of a table of settings, not all of which have one."""
+    if isinstance(described, list):
+        return _with_value("--kind", join_pair(name, _join_values(described)))
+    if not isinstance(described, Mapping):
+        return _with_value("--kind", join_pair(name, str(described)))
+    rest = dict(described)
+    words = []
+    if rest.get("kind") == "ordinal" and "levels" in rest:
+        words += _flags_of_column(name, rest.pop("levels"))
+        del rest["kind"]
+    for key in ("kind", "importance", "transform"):
+        if key in rest:
+            words += _with_value(f"--{key}", join_pair(name, str(rest.pop(key))))
+    if rest:
+        raise _NoFlagError
+    # A column of which nothing is said is said to count as much as any.
+    return words or _with_value("--importance", join_pair(name, "1.0"))
+
+
+def _flags_of_rule(rule: str, given: Any) -> list[str]:
+    """Flags of a requirement: of each column that it names, or of the whole group."""
+    if not isinstance(given, Mapping):
+        return ["--require", f"{rule}={given}"]
+    words = []
+    for column, value in given.items():
+        numbers = list(value.values()) if isinstance(value, Mapping) else [value]
+        pair = join_pair(column, ",".join(str(number) for number in numbers))
+        words += ["--require", f"{rule}:{pair}"]
+    return words
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def read_value(word: str) -> str | float:
+    """Read a value as a flag gives it: a number, or a text; a number with a leading zero is a code.
+
+    >>> [read_value(word) for word in ("-8", "0.5", "1e3", "007", "low", "nan")]
+    [-8, 0.5, 1000.0, '007', 'low', 'nan']
+    """
+    if not _NUMBER.fullmatch(word):
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        return float(word)
+
+
+def _join_values(values: list[Any]) -> str:
+    """Values as one argument that reads back as they are; a text that looks like a number does not."""
+    for value in values:
+        if isinstance(value, bool) or read_value(str(value)) != value:
+            raise _NoFlagError
+    return join_names([str(value) for value in values])
+
+
+def join_pair(name: Any, value: str) -> str:
+    """Put a column and what is said of it as one argument: COLUMN=VALUE.
+
+    >>> join_pair("age", "number"), join_pair("a=b", "number")
+    ('age=number', '"a=b"=number')
+    """
+    text = _text_name(name)
+    if "=" in text or text.startswith('"'):
+        doubled = text.replace('"', '""')
+        text = f'"{doubled}"'
+    return f"{text}={value}"
+
+
+def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
+    """Split COLUMN=VALUE at the first sign of equality outside of double quotes.
+
+    >>> split_pair("--kind", '"a=b"=number', "a=number")
+    ('a=b', 'number')
+    """
+    quoted = re.fullmatch(r'"((?:[^"]|"")*)"=(.*)', word, re.DOTALL)
+    if quoted is not None:
+        return quoted[1].replace('""', '"'), quoted[2]
+    name, sign, value = word.partition("=")
+    if not sign:
+        raise InputError(f"{flag} takes a name and a value, such as {example}; got {shown(word)}.")
+    return name, value
 
 
 def _with_value(flag: str, value: str) -> list[str]:

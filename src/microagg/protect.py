@@ -14,21 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.aggregate import aggregate as group_aggregate
 from microagg.draft import Guess, guess, quantities
-from microagg.encode.scale import fit_scale
 from microagg.errors import DisclosureRiskWarning
-from microagg.evidence import Caution, Part
-from microagg.groups import Floats, standard_deviation, sum_of_squares
-from microagg.partition import partition
+from microagg.findings import Caution, Part
+from microagg.grouping import group
+from microagg.intake import part_input, take_in
 from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
 from microagg.release import Release
-from microagg.require.units import check_units, merge_for_units
-from microagg.results import Partition
-from microagg.tables.exact import codes_as_written
+from microagg.released import release_block, released_beside
 from microagg.tables.frames import Frame
-from microagg.tables.matrix import columns_matrix
+from microagg.tables.labelled import Coded
 from microagg.tables.outgoing import outgoing
 from microagg.words import names as listed_names
 
@@ -37,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["protect", "protect_table"]
 
-# Released means keep this share of a column's standard deviation, unless digits are given.
-_KEPT = 1e-6
 _TOLD = 12  # columns that a sentence names
 
 
@@ -58,8 +52,13 @@ def protect(
     renumber: Iterable[Any] = UNSET,
     confidential: Iterable[Any] = UNSET,
     unit: Any = UNSET,
-    kinds: Mapping[Any, str] = UNSET,
-    round: bool = UNSET,  # noqa: A002 - the word that users look for
+    strata: Any = UNSET,
+    weight: Any = UNSET,
+    missing: Any = UNSET,
+    kinds: Mapping[Any, Any] = UNSET,
+    relations: Iterable[str] = UNSET,
+    require: Mapping[str, Any] = UNSET,
+    round: bool | str = UNSET,  # noqa: A002 - the word that users look for
     digits: int | None = UNSET,
     shuffle: bool = UNSET,
     max_loss: float | None = UNSET,
@@ -94,10 +93,27 @@ def protect(
     unit : name, optional
         Column that tells whose record it is (person, household, firm): k then counts its distinct
         values in each group.
-    kinds : mapping of names to "number" or "integer", where the type of the column does not tell
-    round : bool
+    strata : names
+        Columns whose values never share a group, or ``{"columns": [...], "small": "merge"}`` to merge
+        strata with fewer than k units.
+    weight : name
+        Column of survey weights: means are weighted, and the weight is released as the group's mean, which
+        keeps all weighted totals. ``{"column": "w", "release": "keep"}`` keeps it as it is, ``"drop"``
+        leaves it out.
+    missing : {"pattern", "majority", "fill", "drop", "error"}
+        What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
+        "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.Missing`.
+    kinds : mapping of names to kinds, where the type of the column does not tell
+        One of "number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list
+        of levels from low to high for an ordinal column; or a mapping of settings of
+        :class:`microagg.plan.Column`.
+    relations : texts such as "gross = net + tax"
+        What holds in every record; checked before and after.
+    require : mapping
+        What groups must satisfy beside k, see :class:`microagg.plan.Require`.
+    round : bool or "totals"
         Round the aggregates of whole-number columns, which then keep their type. Groups stay
-        indistinguishable; column means are kept up to rounding only.
+        indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
     digits : int, optional
         Decimals of released values. By default means are rounded to a millionth of the column's
         standard deviation, and no finer.
@@ -142,69 +158,85 @@ def protect_table(
     progress: Listener | None = None,
     guesses: Mapping[Any, Guess] | None = None,
     text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
-    ``text`` is the same table as it stands in a CSV file.
+    ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
+    file that it came from.
     """
     plan.check_complete()
-    written = None if text is None else Frame(text)
+    plan.check_supported()
     clock = Clock()
     with clock.time("check"):
         plan, odd = _completed(table, plan, guesses)
-        roles = plan.roles(table.names)
-        matrix = columns_matrix(table, roles.protected)
-        whole = [name for name in roles.protected if _stays_whole(table, plan, name)]
-        for name in whole:
-            table.check_roundable(name, matrix[:, roles.protected.index(name)])
-        units = None
-        if roles.unit is not None:
-            units = codes_as_written(written or table, roles.unit, written is not None)
-            most = max(block.k or 1 for block in plan.blocks)
-            check_units(units, most, listed_names([roles.unit]))
-    place = {name: j for j, name in enumerate(roles.protected)}
-    with clock.time("partition"):
-        parts = []
-        for block in plan.blocks:
-            chosen = list(block.columns or ())
-            for columns in [[name] for name in chosen] if block.per_column else [chosen]:
-                X = matrix[:, [place[name] for name in columns]]
-                found = _grouped(X, block, plan, progress)
-                if units is not None:
-                    found = _with_units(found, X, units)
-                parts.append(Part(np.arange(len(X)), columns, found))
-    with clock.time("aggregate"):
-        released = np.empty_like(matrix)
-        for part, block in zip(parts, _block_of_parts(plan), strict=True):
-            for name in part.columns:
-                values = matrix[:, place[name]]
-                means = group_aggregate(values, part.partition.labels, block.released)
-                released[:, place[name]] = (
-                    np.rint(means) if name in whole else _rounded(means, values, plan, block)
+        intake = take_in(table, plan, text, coded)
+        wanted = [
+            (block, part_input(intake, block, columns))
+            for block in plan.blocks
+            for columns in _column_sets(block)
+        ]
+    parts, released = [], []
+    for block, given in wanted:
+        with clock.time("partition"):
+            found = group(
+                given.space,
+                block,
+                given.cells,
+                weights=intake.relative_weights if _weighs(plan) else None,
+                requirements=given.requirements,
+                seed=plan.seed,
+                progress=progress,
+            )
+        parts.append(Part(np.arange(len(intake)), [v.name for v in given.variables], found))
+        with clock.time("aggregate"):
+            released.append(
+                release_block(
+                    intake.frame,
+                    given.variables,
+                    given.states,
+                    found.labels,
+                    block,
+                    plan,
+                    intake.relative_weights,
                 )
+            )
+    with clock.time("aggregate"):
+        columns = {name: column for one in released for name, column in one.columns.items()}
+        beside, recoded = released_beside(intake, wanted[0][1], parts[0].partition.labels)
         data, order = outgoing(
-            table,
-            dict(zip(roles.protected, released.T, strict=True)),
-            whole=whole,
-            drop=roles.dropped,
-            renumber=roles.renumbered,
+            intake.frame,
+            {**columns, **beside},
+            drop=intake.roles.dropped,
+            renumber=intake.roles.renumbered,
             shuffle=plan.shuffle,
-            text=written,
+            text=None if intake.text is None else Frame(intake.text),
         )
     return Release(
         data=data,
         plan=plan,
-        roles=roles,
+        roles=intake.roles,
         parts=parts,
         seconds=clock.seconds,
-        _given=table,
-        _original=matrix,
-        _protected=released,
-        _text=text,
-        _units=units,
+        _intake=intake,
+        _inputs=[given for _, given in wanted],
+        _after=Frame(intake.frame.with_columns({**columns, **beside})),
+        _protected=np.hstack([one.values for one in released]),
+        _cells={name: cells for one in released for name, cells in one.cells.items()},
+        _recoded=recoded,
         _order=order,
         _odd=odd,
     )
+
+
+def _column_sets(block: Block) -> list[list[Any]]:
+    """Sets of columns of a block that get a partition each."""
+    chosen = list(block.columns or ())
+    return [[name] for name in chosen] if block.per_column else [chosen]
+
+
+def _weighs(plan: Plan) -> bool:
+    return plan.weight is not None and plan.weight.grouping == "weighted"
 
 
 def _completed(
@@ -214,7 +246,7 @@ def _completed(
     if plan.blocks[0].columns is not None:
         return plan, ()
     guesses = guess(table) if guesses is None else guesses
-    spoken_for = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
+    spoken_for = plan.spoken_for
     chosen = quantities(guesses, spoken_for)
     notes = {name: found.reason for name, found in guesses.items() if name not in spoken_for}
     left = [name for name, found in guesses.items() if found.to_be_told and name not in spoken_for]
@@ -229,7 +261,7 @@ def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> 
     for name in left[:_TOLD]:
         looks: str = guesses[name].looks_like
         if looks == "quantity":
-            looks = "quantity with missing or infinite values"
+            looks = "quantity with infinite values"
         cells = table.odd_numbers(name) if looks == "number stored as text" else None
         told.append(f"{listed_names([name])} ({looks if cells is None else cells.in_words()})")
         hints.add("" if cells is None else cells.hint)
@@ -242,58 +274,6 @@ def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> 
         f"{', '.join(told)}{more}.",
         " ".join([*sorted(hints), way_out]).strip(),
     )
-
-
-def _stays_whole(table: Frame, plan: Plan, name: Any) -> bool:
-    column = plan.column(name)
-    return column.round == "nearest" and (
-        column.kind == "integer" or (column.kind is None and table.is_integer(name))
-    )
-
-
-def _grouped(X: Floats, block: Block, plan: Plan, progress: Listener | None) -> Partition:
-    return partition(
-        X,
-        block.k or 1,
-        method=block.method,
-        scale=block.scale,
-        random_state=plan.seed,
-        refine=block.refine,
-        bound=block.bound or False,
-        progress=progress,
-        **block.options,
-    )
-
-
-def _with_units(found: Partition, X: Floats, units: Any) -> Partition:
-    """Merge groups until each has k distinct units."""
-    scaled = fit_scale(X, found.scale).apply(X)
-    labels = merge_for_units(scaled, found.labels, units, found.k)
-    return replace(found, labels=labels, sse=sum_of_squares(scaled, labels))
-
-
-def _block_of_parts(plan: Plan) -> Iterator[Block]:
-    for block in plan.blocks:
-        for _ in range(len(block.columns or ()) if block.per_column else 1):
-            yield block
-
-
-def _rounded(released: Floats, original: Floats, plan: Plan, block: Block) -> Floats:
-    """Round to the digits asked for, or means to a millionth of the standard deviation.
-
-    Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
-    """
-    decimals = plan.digits
-    if decimals is None:
-        spread = standard_deviation(original)
-        if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
-            return released
-        decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
-    # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.round(released, decimals)
-    # Adding 0 makes 0 of −0, which would tell that a mean is just below.
-    return np.where(np.isfinite(found), found + 0.0, released)
 
 
 class Clock:

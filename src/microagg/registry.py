@@ -44,6 +44,7 @@ class Method:
     order_needs_k: bool = False  # whether that order depends on k
     options: tuple[Option, ...] = ()
     proves: bool = False  # whether every partition comes with a proved lower bound
+    weighted: bool = False  # whether records may have weights in the SSE that it makes small
     # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -57,20 +58,27 @@ class Method:
         """Whether the method works on a single column only."""
         return not (self.implementation or self.order)
 
-    def takes_raw(self, n_columns: int) -> bool:
+    def takes_raw(self, n_columns: int, weighted: bool = False) -> bool:
         """Whether the values are wanted as they are: exact methods are exact for those."""
-        return n_columns == 1 and bool(self.univariate)
+        return n_columns == 1 and bool(self.univariate) and not weighted
 
-    def guarantee_for(self, n_columns: int) -> Guarantee:
-        """What is proved for data of this width: one column is done exactly, by auto too."""
+    def guarantee_for(self, n_columns: int, weighted: bool = False) -> Guarantee:
+        """What is proved for data of this width: one column is done exactly, by auto too.
+
+        With weights nothing is: the univariate methods find the best runs of the sorted values, but
+        other groups may lose less (methods/univariate/weighted.py).
+        """
+        if weighted:
+            return "heuristic"
         return "exact" if self.takes_raw(n_columns) else self.guarantee
 
-    def function(self, n_columns: int) -> Callable[..., Any]:
+    def function(self, n_columns: int, weighted: bool = False) -> Callable[..., Any]:
         """Load the function ``(X, k, *, state=None, **options) -> Outcome`` for data of this width.
 
-        One that takes raw values numbers the groups by first appearance.
+        One that takes raw values numbers the groups by first appearance. For records with weights it also
+        takes ``weights=``.
         """
-        if self.takes_raw(n_columns):
+        if self.takes_raw(n_columns, weighted) or self.one_column:
             return _load(self.univariate)
         if self.implementation:
             return _load(self.implementation)
@@ -94,6 +102,7 @@ class Method:
             "summary": self.summary,
             "one_column": self.one_column,
             "orders": bool(self.order),
+            "weighted": self.weighted,
             "options": {option.name: option.default for option in self.options},
         }
 
@@ -156,6 +165,7 @@ def _univariate(
         summary=summary,
         univariate=f"microagg.methods.univariate.sorted_cut:{name.replace('-', '_')}",
         options=(_COST, _GROUP_COST) if any_size else (_COST,),
+        weighted=True,
         refuses={} if any_size else {_GROUP_COST.name: _NO_GROUP_COST},
     )
 
@@ -228,6 +238,7 @@ METHODS: dict[str, Method] = {
                 ),
                 _SEED,
             ),
+            weighted=True,
             refuses={_GROUP_COST.name: _NO_GROUP_COST},
         ),
         Method(
@@ -262,6 +273,7 @@ METHODS: dict[str, Method] = {
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
             implementation="microagg.methods.fixed_size.mdav:mdav",
+            weighted=True,
         ),
         Method(
             name="diameter",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from microagg.cautions import (
+    about_changes,
     about_columns,
     about_dominance,
     about_groups,
@@ -19,9 +22,11 @@ from microagg.cautions import (
 )
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
-from microagg.evidence import Caution, Counted, Evidence, Part
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Counted, Part, Required
+from microagg.grouping import bound_over_cells
 from microagg.groups import Floats, Labels
-from microagg.improve import lower_bound
+from microagg.intake import Intake, PartInput, broken_relation
 from microagg.measure.analyses import columns_of
 from microagg.measure.classes import combine, share_below
 from microagg.measure.harm import Harm, rank
@@ -33,14 +38,19 @@ from microagg.measure.utility import Utility, utility_of
 from microagg.plan import Plan, Roles
 from microagg.progress import Listener
 from microagg.registry import find
+from microagg.released import Cells
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
+from microagg.require.figures import holds, worst
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
-from microagg.tables.files import FileFormat, kind_of, write_file
+from microagg.tables.exact import codes_as_written
+from microagg.tables.files import FileFormat, Source, kind_of, read_file, write_file
 from microagg.tables.frames import Frame
+from microagg.tables.misfits import cannot_hold
+from microagg.tables.readback import difference
 from microagg.verify import Verification, verify_all
 
 if TYPE_CHECKING:
@@ -66,14 +76,33 @@ class Release:
     roles: Roles
     parts: list[Part] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
-    _given: Frame = field(repr=False)  # the table as it came
-    _original: Floats = field(repr=False)  # (n, protected columns)
-    _protected: Floats = field(repr=False)  # the same released, rows in the order given
-    _text: pa.Table | None = field(default=None, repr=False)  # the same as written in a CSV file
-    _units: Labels | None = field(default=None, repr=False)  # of each record; −1: missing
+    _intake: Intake = field(repr=False)  # the table as it came
+    _inputs: list[PartInput] = field(repr=False)  # the columns of each part, encoded
+    _after: Frame = field(repr=False)  # the table with released values, rows in the order given
+    _protected: Floats = field(
+        repr=False
+    )  # (n, protected columns) released, rows in the order given
+    _cells: Mapping[Any, Cells] = field(repr=False)  # missing, blanked and filled, by column
+    _recoded: int = 0  # records whose stratum changed
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
     _written: list[Counted] = field(default_factory=list, repr=False)
+
+    @property
+    def _given(self) -> Frame:
+        return self._intake.frame
+
+    @property
+    def _text(self) -> pa.Table | None:
+        return self._intake.text
+
+    @property
+    def _units(self) -> Labels | None:
+        return self._intake.units
+
+    @cached_property
+    def _original(self) -> Floats:
+        return np.column_stack([v.values for v in self._intake.variables.values()])
 
     @property
     def partition(self) -> Partition:
@@ -113,6 +142,7 @@ class Release:
         """What is to be weighed before the file leaves the house."""
         given, roles, both, known = self._given, self.roles, self._pair, self._known
         found = [*self._odd, *about_plan(self.plan, roles)]
+        found += about_changes(self._cells, self._recoded, len(both), roles.strata)
         row_labels = given.distinct_row_labels()
         if row_labels > 1:
             found.append(about_row_labels(row_labels))
@@ -175,13 +205,10 @@ class Release:
         exact = find(found.method).guarantee_for(len(part.columns)) == "exact"
         if (exact and self._units is None) or block.released != "mean":
             return self
-        least = lower_bound(
-            self._original,
-            found.k,
-            scale=found.scale,
-            effort="balanced",
-            progress=progress,
-        )
+        if self._intake.relative_weights is not None:  # bounds are for records that count alike
+            return self
+        (given,) = self._inputs
+        least = bound_over_cells(given.space, given.cells, found.k, progress)
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])
 
@@ -189,10 +216,13 @@ class Release:
     def alternatives(self) -> Mapping[str, Any] | None:
         """The same method with other k, for the risk–utility map; None where that takes long.
 
-        None also for several parts, and where k counts units, which a comparison does not.
+        None also for several parts, for other columns than complete numbers, and where k counts units or
+        there are strata, which a comparison does not know.
         """
         n, k = len(self._original), self.k
         if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1 or self._units is not None:
+            return None
+        if not self._intake.plain or self.plan.strata.columns:
             return None
         sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
         if len(sizes) < 2:
@@ -226,27 +256,47 @@ class Release:
             records are missing. The file is removed.
         """
         target = Path(path)
-        kind_of(target)  # an unknown ending is refused before any work
+        kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
+        if kind not in ("csv", "parquet", "arrow"):
+            cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
         with replacing(target) as part:
             counted = self.write_part(part, target, form)
         self._written.append(counted)
         return counted.least
 
-    def write_part(self, part: Path, target: Path, form: FileFormat | None) -> Counted:
-        """Write the table to a temporary file beside its target, and count in what was written."""
+    def write_part(
+        self, part: Path, target: Path, form: FileFormat | None, kept: pa.Table | None = None
+    ) -> Counted:
+        """Write the table to a temporary file beside its target, and count in what was written.
+
+        ``kept`` has the columns that stay what they are as the file that was read holds them.
+        """
         frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind_of(target) != "csv")
+        table = frame.to_arrow(unnamed_index=kind_of(part) != "csv")
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
-        if self._text is not None and kind_of(target) == "csv":
-            table = self._with_text(table, self._text)
+        if kept is not None:
+            table = self._with_text(table, kept)
         write_file(table, part, form)
-        csv = None if form is None else form.csv
-        promised = [[written[name] for name in part.columns] for part in self.parts]
+        back = read_file(part, csv=None if form is None else form.csv, like=form)
+        promises = self.plan.promises()
+        promised = [[written[name] for name in columns] for _, columns in promises]
         unit = self.roles.unit
         units = self._units_as_released() if unit in self.roles.dropped else None
-        sizes = [p.partition.k for p in self.parts]
-        found = verify_all(part, sizes, promised, written.get(unit, unit), csv, units)
-        counted = Counted(str(target), tuple(found), sha256(part))
+        sizes = [k for k, _ in promises]
+        found = verify_all(back, sizes, promised, written.get(unit, unit), units=units)
+        broken = broken_relation(self.plan, Frame(back.table))
+        if broken is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
+                "The file was removed."
+            )
+        counted = Counted(str(target), tuple(found), sha256(part), self._required(back, promised))
+        failed = next((one for one in counted.required if not one.passed), None)
+        if failed is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not have {failed.words}: in the worst "
+                f"group it is {failed.found}. The file was removed."
+            )
         least = counted.least
         if not counted.holds or least.records != len(self._original):
             raise VerificationError(
@@ -255,7 +305,36 @@ class Release:
                 f"values in {listed(least.columns)} with too few others for k = {least.k}. "
                 "The file was removed."
             )
+        same = [written[name] for name in self.roles.released if name in written]
+        differs = difference(table, back, same)
+        if differs is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and is not what was written: {differs}. The file "
+                "was removed. Write another format."
+            )
         return counted
+
+    def _required(self, back: Source, promised: Sequence[Sequence[Any]]) -> tuple[Required, ...]:
+        """Count requirements over the combinations of values in a file that was read back.
+
+        Each is counted over the records of equal values, which are unions of groups; what the file no longer
+        tells, such as a dropped unit, is known of each record.
+        """
+        written, is_text = Frame(back.as_written), back.is_text
+        found = []
+        for given, columns in zip(self._inputs, promised, strict=True):
+            if not given.requirements:
+                continue
+            labels = combine([codes_as_written(written, name, is_text) for name in columns])
+            if self._order is not None:  # requirements know the records in the order given
+                original = np.empty_like(labels)
+                original[self._order] = labels
+                labels = original
+            found += [
+                Required(one.describe(), one.public(), worst(one, labels), holds(one, labels))
+                for one in given.requirements
+            ]
+        return tuple(found)
 
     def note_written(self, counted: Counted) -> None:
         """Note that a file was written and counted."""
@@ -312,9 +391,27 @@ class Release:
 
     @cached_property
     def _pair(self) -> Pair:
-        before = self._given
-        after = Frame(before.replace(dict(zip(self.columns, self._protected.T, strict=True))))
-        return Pair(self.columns, self._original, self._protected, before, after)
+        """The protected columns before and after, records in the order given."""
+        return Pair(
+            self.columns,
+            self._original,
+            self._protected,
+            self._given,
+            self._after,
+            **self._beyond_numbers,
+        )
+
+    @property
+    def _beyond_numbers(self) -> dict[str, Any]:
+        """What measures need to know of columns that are not all complete numbers that count alike."""
+        if self._intake.plain:
+            return {}
+        one = self.parts[0].partition.labels if len(self.parts) == 1 else None
+        return {
+            "variables": list(self._intake.variables.values()),
+            "weights": self._intake.relative_weights,
+            "labels": one,
+        }
 
     @cached_property
     def _known(self) -> Mapping[Any, Known]:
@@ -370,15 +467,29 @@ class Release:
             with_known=self.with_known,
             harms=self._harms,
             cautions=[*self.cautions, *about_dominance(risk)],
+            cells=self._cells,
+            dropped=self._intake.dropped,
+            recoded=self._recoded,
             counted=self._written[-1] if self._written else None,
             _pair=self._pair,
         )
 
+    @property
+    def _recoded_columns(self) -> tuple[Any, ...]:
+        """Strata that are released otherwise than they came, since small ones were merged."""
+        return self.plan.strata.columns if self._recoded else ()
+
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
         """Put the untouched columns in as they stand in the file."""
+        there = frozenset(as_written.column_names)
+        if self._intake.rows is not None:
+            as_written = as_written.take(self._intake.rows)
         for name in self.roles.released:
+            if name not in there or name in self._recoded_columns:
+                continue
             column = as_written[name]
             if self._order is not None:
                 column = column.take(self._order)
-            table = table.set_column(table.column_names.index(name), name, column)
+            at = table.column_names.index(name)
+            table = table.set_column(at, as_written.schema.field(name), column)
         return table

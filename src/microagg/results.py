@@ -34,7 +34,8 @@ def _plain(value: object) -> object:
 class Partition:
     """A partition of n records into groups of at least k.
 
-    ``sse`` and ``information_loss`` (100·SSE/SST) are taken in the scaled space.
+    ``sse`` and ``information_loss`` (100·SSE/SST) are taken in the scaled space; where records have
+    weights, each square counts by its record's weight, in units of the mean weight.
     """
 
     labels: Labels = field(repr=False)  # (n,), groups 0..g-1 numbered by first appearance
@@ -47,6 +48,7 @@ class Partition:
     seconds: float
     lower_bound: float | None = None
     stopped: bool = False  # whether the search was ended early, see :class:`microagg.StopSearch`
+    weighted: bool = False  # whether records had weights that differ
 
     def __post_init__(self) -> None:
         self.labels.setflags(write=False)
@@ -95,5 +97,6 @@ class Partition:
             "lower_bound": self.lower_bound,
             "gap": self.gap,
             "stopped": self.stopped,
+            "weighted": self.weighted,
             "seconds": self.seconds,
         }

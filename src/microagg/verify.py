@@ -68,7 +68,7 @@ def verify(
 
     Parameters
     ----------
-    data : CSV, Parquet or Arrow file, or a frame of pandas, polars or pyarrow
+    data : file of any format that microagg reads, or a frame of pandas, polars or pyarrow
     k : least number of units that must share a combination
     columns : names; by default all numeric columns, and ``left_out`` of the result tells the others
     unit : column whose distinct values are the units, such as persons or firms; by default every
@@ -102,7 +102,7 @@ def verify_all(
         data = read_file(Path(data), csv=csv)
     if isinstance(data, Source):
         written, typed = Frame(data.as_written), lambda: Frame(data.table)
-        is_text = data.kind == "csv"
+        is_text = data.is_text
     else:
         written = Frame(data)
         typed, is_text = lambda: written, False

@@ -83,6 +83,7 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
         "renumbered": [],
         "confidential": [],
         "known": ["id", "region"],
+        "strata": [],
     }
     assert (result["records"], result["k"], result["verdict"]) == (60, 5, "amber")
     (part,) = result["parts"]
@@ -191,9 +192,9 @@ def test_an_error_as_json(survey, tmp_path):
 
 
 def test_unknown_ending_is_refused_before_reading(tmp_path):
-    done = here("protect", tmp_path / "absent.csv", tmp_path / "safe.xlsx", "--k", 3)
+    done = here("protect", tmp_path / "absent.csv", tmp_path / "safe.docx", "--k", 3)
     assert done.returncode == 2
-    assert "safe.xlsx' has none that is known. Use one of .csv" in done.stderr
+    assert "safe.docx' has none that is known. Use one of .csv" in done.stderr
 
 
 def test_names_with_commas_markup_and_control_signs(tmp_path):

@@ -520,7 +520,7 @@ def test_what_is_no_number_is_refused_by_column_and_row(make, values, fact):
 
 def refused(frame, fact):
     with pytest.raises(InputError) as caught:
-        protect(frame, columns=["age", "odd"])
+        microagg.partition(frame, 2)
     message = str(caught.value)
     assert message.startswith("Columns to work on must h")
     assert "column 'odd'" in message
@@ -668,3 +668,11 @@ def test_names_that_are_the_same_as_text_are_refused_when_writing(tmp_path):
     release = microagg.protect(pd.DataFrame({1: AGE, "1": list("ABABBA")}), k=3, columns=[1])
     with pytest.raises(TableError, match=r"names in a file are text and must differ; '1', '1'"):
         release.write(tmp_path / "out.parquet")
+
+
+def test_values_taken_of_a_column_of_objects_stay_objects():
+    frame = Frame(pd.DataFrame({"sex": pd.Series(["f", None, "m"], dtype=object)}))
+    assert frame.taken("sex", np.array([2, 2, 0])).dtype == object
+    found = frame.taken("sex", np.array([2, -1, 0]))
+    assert found.dtype == object
+    assert found.isna().tolist() == [False, True, False]

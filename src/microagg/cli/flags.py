@@ -11,7 +11,7 @@ import typer
 
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
-from microagg.plan_text import split_names
+from microagg.plan_text import PART_FLAGS, read_value, split_names, split_pair
 from microagg.registry import find
 from microagg.settings import check_options
 
@@ -51,11 +51,90 @@ _FLAGS: dict[str, Any] = {
         "--unit",
         help="Column that tells whose record it is (person, household, firm): k counts its values.",
     ),
+    "unit_mode": _flag(
+        str,
+        "--unit-mode",
+        help="count: each group holds k different units; together: the records of a unit also stay in one "
+        "group.",
+    ),
+    "strata": _flag(
+        list[str],
+        "--strata",
+        help="Columns, such as the region, whose values never share a group: figures for each stay exact.",
+    ),
+    "small_strata": _flag(
+        str,
+        "--small-strata",
+        help="What becomes of a stratum with fewer than k units: error names it, merge joins it to another.",
+    ),
+    "weight": _flag(
+        str,
+        "--weight",
+        help="Column of survey weights, how many of the population a record stands for: means are "
+        "weighted, k is not.",
+    ),
+    "weight_release": _flag(
+        str,
+        "--weight-release",
+        help="mean of the group, which keeps weighted totals and singles nobody out; keep it as it is; drop "
+        "it.",
+    ),
+    "weight_grouping": _flag(
+        str,
+        "--weight-grouping",
+        help="weighted: only methods that can weigh records; plain: groups are formed without weights.",
+    ),
+    "missing": _flag(
+        str,
+        "--missing",
+        help="Missing values: pattern (groups share what is missing), majority, fill, drop (such records) or "
+        "error.",
+    ),
+    "missing_most": _flag(
+        float,
+        "--missing-most",
+        metavar="SHARE",
+        help="Largest share of values, 0 to 1, that joining rare patterns of missing values may blank.",
+    ),
+    "missing_code": _flag(
+        list[str],
+        "--missing-code",
+        metavar="COLUMN=CODES",
+        help="Values of a column that mean missing, such as income=-8,-9; may be given for several columns.",
+    ),
     "kind": _flag(
         list[str],
         "--kind",
         metavar="COLUMN=KIND",
-        help="What a column holds, number or integer, where its values do not tell.",
+        help="What a column holds, where its values do not tell: number, integer, boolean, nominal, ordinal, "
+        "date, spiked or hierarchy; or its levels from lowest to highest, as in education=low,middle,high.",
+    ),
+    "importance": _flag(
+        list[str],
+        "--importance",
+        metavar="COLUMN=NUMBER",
+        help="How much a column counts when records are compared, against 1 of the others.",
+    ),
+    "transform": _flag(
+        list[str],
+        "--transform",
+        metavar="COLUMN=HOW",
+        help="Compare the log or the rank of a skewed column; its values are released all the same.",
+    ),
+    "require": _flag(
+        list[str],
+        "--require",
+        metavar="RULE:COLUMN=NUMBER",
+        help="What each group must satisfy beside k: distinct:diagnosis=3 (l-diversity; also entropy and "
+        "recursive), closeness:diagnosis=0.2, p_percent:turnover=10, n_k:turnover=2,85, population=100, "
+        "individual_risk=0.05.",
+    ),
+    "relation": _flag(
+        list[str],
+        "--relation",
+        metavar="TEXT",
+        help="What holds between columns, such as 'gross = net + tax' or 'net <= gross': a plan that would "
+        "break it is refused.",
     ),
     "method": _flag(str, "--method", "-m", help="See: microagg methods; auto if left out."),
     "option": _flag(
@@ -160,16 +239,28 @@ def plan_of(flags: dict[str, Any]) -> Plan:
     """Build the plan that flags describe."""
     given = {name: value for name, value in flags.items() if value is not None}
     base = Plan.from_toml(given.pop("plan")) if "plan" in given else Plan()
-    for name in _LISTS:
+    for name in (*_LISTS, "strata"):
         if name in given:
             given[name] = split_names(given[name])
     if "seed" in given:
         given["random_state"] = _seed(given.pop("seed"))
-    if "kind" in given:
-        given["kinds"] = dict(_parted("--kind", word) for word in given.pop("kind"))
+    kinds = _columns(given)
+    if kinds:
+        given["kinds"] = kinds
+    if "missing_code" in given:
+        given["missing_code"] = _codes(given["missing_code"])
+    for part, settings in PART_FLAGS.items():
+        named = {flag.removeprefix("--").replace("-", "_"): key for key, flag in settings.items()}
+        table = {key: given.pop(flag) for flag, key in named.items() if flag in given}
+        if table:
+            given[part] = table
+    if "require" in given:
+        given["require"] = _requirements(given["require"])
+    if "relation" in given:
+        given["relations"] = given.pop("relation")
     if "bound_effort" in given:
         given["bound"] = given.pop("bound_effort")
-    options = dict(_parted("--option", word) for word in given.pop("option", ()))
+    options = dict(_option(word) for word in given.pop("option", ()))
     for block in base.blocks:
         check_options(find(given.get("method", block.method)), options)
     for name in options.keys() & given.keys():
@@ -177,12 +268,66 @@ def plan_of(flags: dict[str, Any]) -> Plan:
     return base.override(**given, **{name: _number(value) for name, value in options.items()})
 
 
-def _parted(flag: str, word: str) -> tuple[str, str]:
-    name, sign, value = word.rpartition("=") if flag == "--kind" else word.partition("=")
-    if not sign:
-        example = "sector=number" if flag == "--kind" else "gamma=0.2"
-        raise InputError(f"{flag} takes a name and a value, such as {example}; got {shown(word)}.")
-    return (name, value) if flag == "--kind" else (name.strip(), value.strip())
+def _columns(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Take the flags that describe single columns; return what is said of each column."""
+    found: dict[str, dict[str, Any]] = {}
+    for word in given.pop("kind", ()):
+        name, kind = split_pair("--kind", word, "sector=nominal")
+        said: dict[str, Any] = {"kind": kind}
+        if "," in kind:
+            said = {"kind": "ordinal", "levels": _values(kind)}
+        found.setdefault(name, {}).update(said)
+    for word in given.pop("importance", ()):
+        name, number = split_pair("--importance", word, "income=2")
+        found.setdefault(name, {})["importance"] = read_value(number)
+    for word in given.pop("transform", ()):
+        name, how = split_pair("--transform", word, "income=log")
+        found.setdefault(name, {})["transform"] = how
+    return found
+
+
+def _codes(words: list[str]) -> dict[str, list[Any]]:
+    """Codes of missing values; those of a column may come one by one."""
+    found: dict[str, list[Any]] = {}
+    for word in words:
+        name, codes = split_pair("--missing-code", word, "income=-8")
+        found.setdefault(name, []).extend(_values(codes))
+    return found
+
+
+def _requirements(words: list[str]) -> dict[str, Any]:
+    """Rules, each of a column (distinct:diagnosis=3) or of the whole group (population=100)."""
+    found: dict[str, Any] = {}
+    for word in words:
+        rule, sign, rest = word.partition(":")
+        if sign and "=" not in rule:
+            name, value = split_pair("--require", rest, "distinct:diagnosis=3")
+            numbers = [read_value(number) for number in value.split(",")]
+            table = found.setdefault(rule, {})
+            if not isinstance(table, dict) or name in table:
+                raise _twice(rule)
+            table[name] = numbers[0] if len(numbers) == 1 else numbers
+        else:
+            rule, value = split_pair("--require", word, "distinct:diagnosis=3 or population=100")
+            if rule in found:
+                raise _twice(rule)
+            found[rule] = read_value(value)
+    return found
+
+
+def _twice(rule: str) -> InputError:
+    return InputError(
+        f"Each requirement of a column is given once; --require gives {shown(rule)} twice. Leave one out."
+    )
+
+
+def _values(word: str) -> list[Any]:
+    return [read_value(value) for value in split_names([word]) or ()]
+
+
+def _option(word: str) -> tuple[str, str]:
+    name, value = split_pair("--option", word, "gamma=0.2")
+    return name.strip(), value.strip()
 
 
 def _seed(word: str) -> int | None:

@@ -30,9 +30,25 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-In = Annotated[Path, typer.Argument(metavar="IN", help="CSV, Parquet or Arrow file.")]
+In = Annotated[
+    Path,
+    typer.Argument(
+        metavar="IN",
+        help="File whose ending tells its format: .csv .tsv .txt, .parquet (also a folder, or a pattern "
+        "in quotes), .arrow .feather, SPSS .sav .zsav .por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx "
+        ".xls .ods, fixed width .dat .asc with a µ-ARGUS description .rda beside it.",
+    ),
+]
 Out = Annotated[
-    Path, typer.Argument(metavar="OUT", help="File to write; its ending tells the format.")
+    Path,
+    typer.Argument(
+        metavar="OUT",
+        help="File to write; its ending tells the format. Written are all of these but .por, .sas7bdat, "
+        ".xls and .ods; a folder, if IN is one.",
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Excel: name of the sheet; the first if left out.")
 ]
 Columns = Annotated[
     list[str] | None,
@@ -121,6 +137,7 @@ def protect(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
+    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -143,6 +160,7 @@ def protect(
             target,
             plan_of(flags),
             csv=_csv_format(delimiter, encoding, decimal),
+            sheet=sheet,
             report=report,
             public=public,
             analyses=analyses or [],
@@ -161,6 +179,7 @@ def plan(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
+    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -176,7 +195,8 @@ def plan(
     with speaker.run():
         from microagg.cli.protect import draft_plan
 
-        draft_plan(speaker, source, plan_of(flags), _csv_format(delimiter, encoding, decimal))
+        csv = _csv_format(delimiter, encoding, decimal)
+        draft_plan(speaker, source, plan_of(flags), csv, sheet)
 
 
 @app.command()
@@ -350,7 +370,9 @@ def _whole_numbers(text: str) -> list[int]:
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of any format that protect reads.")
+    ],
     k: Annotated[
         int | None,
         typer.Option("--k", "-k", help="Least number of records that share their values."),

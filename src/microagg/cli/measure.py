@@ -13,7 +13,7 @@ from microagg.cautions import about_dominance, about_known, about_secrets
 from microagg.cli.protect import say_analyses, say_caution, say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
-from microagg.evidence import attacker_words, linked_words, loss_words
+from microagg.findings import attacker_words, linked_words, loss_words
 from microagg.measure.analyses import columns_of
 from microagg.measure.harm import rank
 from microagg.measure.known import known_columns, known_risk
@@ -273,12 +273,8 @@ def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
         raise InputError(
             "The plan does not name the columns to protect; take that of the report, which does."
         )
-    sets, sizes = [], []
-    for block in plan.blocks:
-        chosen = [str(name) for name in block.columns or ()]
-        for part in [[name] for name in chosen] if block.per_column else [chosen]:
-            sets.append(part)
-            sizes.append(block.k or 1)
+    promises = plan.promises()
+    sizes, sets = [k for k, _ in promises], [[str(name) for name in part] for _, part in promises]
     unit = None if plan.unit is None or plan.unit in plan.drop else str(plan.unit)
     return verify_all(file, sizes, sets, unit=unit, csv=csv)
 

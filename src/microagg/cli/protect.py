@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from microagg.cli.show import Speaker
-from microagg.draft import Guess, draft
+from microagg.draft import Guess, completed
 from microagg.errors import StopSearch
-from microagg.evidence import Caution, Evidence
+from microagg.evidence import Evidence
+from microagg.findings import Caution
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.frames import Frame
 from microagg.words import names, plural
 
 __all__ = ["draft_plan", "protect_file", "say_analyses", "say_caution", "say_secrets"]
@@ -45,6 +46,9 @@ class _Listener(Observer):
             self.bar(done, total)
         if self.asked():
             raise StopSearch
+
+    def left_out(self, words: str) -> None:
+        self._speaker.say("left out", words)
 
     def written(self, files: Sequence[Path]) -> None:
         self._speaker.written = [str(path) for path in files]
@@ -76,6 +80,7 @@ def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
         "output": str(job.target),
         "report": None if job.report is None else str(job.report),
         **outcome.evidence.as_dict(),
+        "left_out": outcome.left_out,
         "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
         "seconds": outcome.seconds,
     }
@@ -111,6 +116,15 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             speaker.say(label, names(columns, 40))
     if roles.unit is not None:
         speaker.say("unit", names([roles.unit]))
+    if roles.strata:
+        speaker.say("strata", f"{names(roles.strata, 40)}; no group holds records of two")
+    if roles.weight is not None and evidence.plan.weight is not None:
+        how = {
+            "mean": "released as the group's mean, so that weighted totals stay",
+            "keep": "left as it is, and so known",
+            "drop": "left out",
+        }[evidence.plan.weight.release]
+        speaker.say("weight", f"{names([roles.weight])}, {how}")
     known = names(roles.known, 40)
     speaker.say("known", f"{known}, left as they are" if known else "no column is left as it is")
     for part in evidence.parts:
@@ -119,6 +133,8 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         if part.partition.gap is not None:
             proof = sentence if word == "no" else f"could do better {word} {sentence}"
             speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
+    if evidence.missing_words:
+        speaker.say("missing", evidence.missing_words)
     speaker.say("lost", evidence.loss_words)
     say_analyses(speaker, evidence.utility)
     speaker.say("hidden", evidence.hidden_words)
@@ -131,6 +147,11 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             "accepted",
             f"{threshold.what}: {threshold.limit}, found {threshold.found}: {result}",
             style="bold" if threshold.passed else "bold red",
+        )
+    for one in evidence.counted.required if evidence.counted else ():
+        speaker.say(
+            "required",
+            f"{one.words}: {'pass' if one.passed else 'fail'}, {one.found} in the worst group",
         )
     speaker.say("verified", f"{job.target}: {evidence.counted_words}")
     say_cautions(speaker, evidence)
@@ -203,17 +224,11 @@ def _say_draft(speaker: Speaker, guesses: Mapping[Any, Guess]) -> None:
     speaker.say("", "microagg plan IN > plan.toml writes this down for editing")
 
 
-def draft_plan(speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None) -> None:
+def draft_plan(
+    speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None, sheet: str | None = None
+) -> None:
     """Print the plan that a table and the flags give, with a reason for each column."""
-    table = read_file(source, csv=csv).table
-    drafted = draft(table, k=plan.blocks[0].k or 5)
-    named = {*plan.drop, *plan.renumber, *plan.confidential, plan.unit}
-    whole = replace(plan, notes=drafted.notes)
-    if plan.blocks[0].columns is None:
-        columns = tuple(n for n in drafted.blocks[0].columns or () if n not in named)
-        block = replace(plan.blocks[0], columns=columns, k=drafted.blocks[0].k)
-        whole = replace(whole, blocks=(block,))
-    whole.roles(table.column_names)  # names that the table does not have are refused
+    whole = completed(Frame(read_file(source, csv=csv, sheet=sheet).table), plan)
     speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
     if not speaker.as_json:
         print(whole.to_toml(), end="")

@@ -31,7 +31,8 @@ def ancestors(variable: Variable) -> list[list[str]]:
     """Ancestors of every level from the top down to the level itself, one list for each depth.
 
     >>> from microagg.plan import Column
-    >>> nace = Variable("nace", "hierarchy", np.zeros(1), Column("hierarchy", prefixes=(1,)), ("A1", "A2", "B1"))
+    >>> setting = Column("hierarchy", prefixes=(1,))
+    >>> nace = Variable("nace", "hierarchy", np.zeros(1), setting, ("A1", "A2", "B1"))
     >>> ancestors(nace)
     [['A', 'A', 'B'], ['A1', 'A2', 'B1']]
     """
@@ -127,8 +128,8 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
         if gini <= 0:
             continue
         width = int(number.max()) + 1
-        key, back = np.unique(groups * width + number[leaves], return_inverse=True)
-        within = np.bincount(back.reshape(-1), weights=mass)[back.reshape(-1)]
+        back = np.unique(groups * width + number[leaves], return_inverse=True)[1].reshape(-1)
+        within = np.bincount(back, weights=mass)[back]
         score += within / total[groups] / gini
     overall = np.bincount(level, weights=w, minlength=m)
     best = np.lexsort((leaves, -overall[leaves], -np.round(score, 12), groups))

@@ -43,7 +43,8 @@ def corners(points: Floats, levels: Labels, weights: Floats | None = None) -> Co
 
     ``levels`` are those of the records, −1 where missing; m are not. Weights have a mean of 1.
 
-    >>> corners(np.array([[0.0], [1.0]]), np.array([0, 0, 1, -1])).apply(np.array([0.0, 1.0])).round(3).tolist()
+    >>> found = corners(np.array([[0.0], [1.0]]), np.array([0, 0, 1, -1]))
+    >>> found.apply(np.array([0.0, 1.0])).round(3).tolist()
     [[-0.577], [1.155]]
     """
     there = levels >= 0

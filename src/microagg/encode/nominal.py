@@ -1,10 +1,10 @@
 """Categories without order, and truth values: any two levels are equally far apart; released is the mode.
 
-A level is a corner of a regular simplex, which needs one coordinate fewer than there are levels and
-has the distances of one-hot columns. Scaled to an inertia of n − 1 it is one-hot/√γ, where γ = n/(n−1)·(1 − Σp²)
-is Gini's index of the column; the SSE of a group is its size times its Gini index, over γ. For two levels
-that is the z-score. With the mode, a group loses (1 − share of the mode) per record, at most
-twice its Gini index: SSE ≤ loss of the release ≤ 2·SSE.
+A level is a corner of a regular simplex, which needs one coordinate fewer than there are levels and has
+the distances of one-hot columns. Scaled to an inertia of n − 1 it is one-hot/√γ, where
+γ = n/(n−1)·(1 − Σp²) is Gini's index of the column; the SSE of a group is its size times its Gini index,
+over γ. For two levels that is the z-score. With the mode, a group loses 1 − share of the mode for each
+record, at most twice its Gini index: SSE ≤ loss of the release ≤ 2·SSE.
 
 Of more than 64 levels the simplex is projected at random to 64 coordinates, which keeps all distances to
 about an eighth; losses are measured from the categories all the same.
@@ -44,7 +44,7 @@ def simplex(m: int) -> Floats:
         return np.zeros((max(m, 1), 1))
     if m - 1 > MOST_COORDINATES:
         chance = np.random.default_rng(_SEED)
-        return chance.standard_normal((m, MOST_COORDINATES)) / np.sqrt(MOST_COORDINATES)
+        return np.asarray(chance.standard_normal((m, MOST_COORDINATES)) / np.sqrt(MOST_COORDINATES))
     points = np.zeros((m, m - 1))
     for j in range(1, m):  # Helmert's contrasts: level j against all before it
         points[:j, j - 1] = -1 / np.sqrt(j * (j + 1))

@@ -1,4 +1,4 @@
-"""Categories with an order: one coordinate, the number of the level; released is the level nearest to the mean.
+"""Categories with an order: one coordinate, the level's number; released is the level nearest to the mean.
 
 Levels are as far apart as their places in the order. Only levels that some record has are released.
 With ``release = "median"`` it is the level in the middle of the group, of two different middles the
@@ -68,6 +68,6 @@ def _medians(variable: Variable, labels: Labels, g: int, weights: Floats | None 
         reached = (upto - before[groups]) >= totals[groups] / 2 * (1 - 1e-12)
         first = np.full(len(totals), len(values))
         np.minimum.at(first, groups[reached], np.flatnonzero(reached))
-        return values[first]
+        return np.asarray(values[first])
 
     return by_present(variable.values, labels, g, medians)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from microagg.encode.scale import fit_scale, total_squares
+from microagg.encode.weights import as_weights
 from microagg.groups import Floats
 from microagg.settings import check_k, check_scale
 from microagg.tables.matrix import as_matrix
@@ -21,6 +22,7 @@ class Prepared:
     values: Floats  # (n, d) as given, maybe the caller's own array: nobody must write to it
     k: int
     scale: str
+    weights: Floats | None = None  # (n,) of mean 1; None where all records weigh the same
 
     def __len__(self) -> int:
         return len(self.values)
@@ -28,15 +30,15 @@ class Prepared:
     @cached_property
     def scaled(self) -> Floats:
         """The records in the scaled space, C-contiguous of shape (n, d)."""
-        return fit_scale(self.values, self.scale).apply(self.values)
+        return fit_scale(self.values, self.scale, self.weights).apply(self.values)
 
     @cached_property
     def sst(self) -> float:
-        """Sum of squared distances to the mean of all, in the scaled space."""
-        return total_squares(self.values, self.scale)
+        """Sum of (weighted) squared distances to the mean of all, in the scaled space."""
+        return total_squares(self.values, self.scale, self.weights)
 
 
-def prepare(X: Any, k: Any, scale: str) -> Prepared:
+def prepare(X: Any, k: Any, scale: str, weights: Any = None) -> Prepared:
     """Refuse a scale, records or a k that break a rule; return them ready for any method.
 
     Parameters
@@ -44,6 +46,8 @@ def prepare(X: Any, k: Any, scale: str) -> Prepared:
     X : array-like of shape (n,) or (n, d), or a data frame of numbers
     k : int, 1 ≤ k ≤ n
     scale : {"zscore", "range", "robust", "none"}
+    weights : array-like of shape (n,), optional
+        Finite numbers above 0; equal ones are the same as none.
 
     >>> records = prepare([1, 2, 3], k=2, scale="zscore")
     >>> len(records), records.k, records.scaled.tolist(), records.sst
@@ -51,4 +55,5 @@ def prepare(X: Any, k: Any, scale: str) -> Prepared:
     """
     check_scale(scale)
     values = as_matrix(X)
-    return Prepared(values, check_k(k, len(values)), scale)
+    k = check_k(k, len(values))
+    return Prepared(values, k, scale, as_weights(weights, len(values)))

@@ -23,6 +23,7 @@ __all__ = ["Scaling", "fit_scale", "total_squares"]
 
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
+_ROUNDING = 1e-12  # of a sum of weights, at most
 # The interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.3489795003921634
 
@@ -45,7 +46,7 @@ class Scaling:
         return Y
 
 
-def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
+def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> Scaling:
     """Find the centre and the spread of each column.
 
     Parameters
@@ -55,6 +56,9 @@ def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
         The spread: the standard deviation (denominator n−1), the range max − min, the
         interquartile range / 1.349 (which equals the standard deviation for normal
         data; a column whose quartiles coincide uses its standard deviation), or 1.
+    weights : float64 array of shape (n,) with mean 1, optional
+        Mean, standard deviation and quartiles are then weighted, the deviation such that the sum of
+        weighted squares of z-scores is n − 1, as it is without weights.
 
     >>> X = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]])
     >>> fit_scale(X).apply(X).tolist()
@@ -73,16 +77,16 @@ def fit_scale(X: Floats, how: str = "zscore") -> Scaling:
         exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
     Y = np.ldexp(X, -exponent)
     Y -= np.ldexp(low, -exponent)
-    centre = Y.mean(axis=0)
-    spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how)
+    centre = Y.mean(axis=0) if weights is None else _weighted_mean(Y, weights)
+    spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how, weights)
     spread[low == high] = np.inf
     return Scaling(low, exponent, centre, spread)
 
 
-def total_squares(X: Floats, how: str = "zscore") -> float:
+def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None) -> float:
     """Sum of squared distances of the scaled records to their mean (SST), without scaling z-scores.
 
-    These have n − 1 in each column that is not constant, by definition.
+    These have n − 1 in each column that is not constant, by definition, with weights too.
 
     >>> total_squares(np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]))
     2.0
@@ -90,17 +94,42 @@ def total_squares(X: Floats, how: str = "zscore") -> float:
     if how == "zscore":
         varying = sum(float(column.min()) < float(column.max()) for column in X.T)
         return float(varying * (len(X) - 1))
-    Y = fit_scale(X, how).apply(X)
-    return float(np.square(Y - Y.mean(axis=0)).sum())
+    Y = fit_scale(X, how, weights).apply(X)
+    if weights is None:
+        return float(np.square(Y - Y.mean(axis=0)).sum())
+    squares = np.square(Y - _weighted_mean(Y, weights))
+    return float(np.einsum("i,ij->", weights, squares))
 
 
-def _spread(Y: Floats, how: str) -> Floats:
+def _weighted_mean(Y: Floats, weights: Floats) -> Floats:
+    """Mean of each column, around its first value lest an offset cost digits."""
+    mean: Floats = Y[0] + np.einsum("i,ij->j", weights, Y - Y[0]) / weights.sum()
+    return mean
+
+
+def _spread(Y: Floats, how: str, weights: Floats | None) -> Floats:
     """Spread of each centred column."""
     if how == "range":
         return np.asarray(np.ptp(Y, axis=0))
-    deviation = np.sqrt(np.einsum("ij,ij->j", Y, Y) / max(len(Y) - 1, 1))
+    weighted = Y if weights is None else weights[:, None] * Y
+    deviation = np.sqrt(np.einsum("ij,ij->j", weighted, Y) / max(len(Y) - 1, 1))
     if how == "zscore":
         return np.asarray(deviation)
-    first, third = np.quantile(Y, [0.25, 0.75], axis=0)
+    if weights is None:
+        first, third = np.quantile(Y, [0.25, 0.75], axis=0)
+    else:
+        first, third = _weighted_quantiles(Y, weights, (0.25, 0.75))
     quartiles = (third - first) / _NORMAL_IQR
     return np.asarray(np.where(quartiles > 0, quartiles, deviation))
+
+
+def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -> Floats:
+    """Quantiles of each column, shape (shares, d): the first value at which the weights reach a share."""
+    found = np.empty((len(shares), Y.shape[1]))
+    for j, column in enumerate(Y.T):
+        order = np.argsort(column, kind="stable")
+        reached = np.cumsum(weights[order])
+        # A share that is reached but for rounding is reached.
+        at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - _ROUNDING))
+        found[:, j] = column[order[at]]
+    return found

@@ -21,7 +21,7 @@ from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["Space", "encoder_of", "names_of_levels", "released_values", "space_of"]
+__all__ = ["Space", "are_plain", "encoder_of", "names_of_levels", "released_values", "space_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def space_of(
     >>> space_of([age]).scaled.tolist()
     [[-1.0], [0.0], [1.0]]
     """
-    if _plain(variables) and weights is None:
+    if are_plain(variables) and weights is None:
         return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
     coordinates = []
     for variable in variables:
@@ -77,7 +77,7 @@ def space_of(
     return Space(np.ascontiguousarray(np.hstack(coordinates)), "none")
 
 
-def _plain(variables: Sequence[Variable]) -> bool:
+def are_plain(variables: Sequence[Variable]) -> bool:
     """Whether all are complete numbers that count alike, as tables of numbers have them."""
     return all(
         variable.kind in ("number", "integer")

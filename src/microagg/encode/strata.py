@@ -30,7 +30,8 @@ def strata_of(frame: Frame, columns: Sequence[Any]) -> tuple[Labels, Labels]:
             row = int(np.argmax(codes < 0)) + 1
             raise InputError(
                 f"Every record belongs to a stratum; column {shown(name)} is missing in row {row} (the first "
-                'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those records.'
+                'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those '
+                "records."
             )
         values.append(codes)
     table = np.column_stack(values)

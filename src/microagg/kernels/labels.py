@@ -54,3 +54,32 @@ def squares_within(X, labels, n_groups):
         for j in range(1, d + 1):
             total += max(groups[g, j, 2] - groups[g, j, 1] * groups[g, j, 1] / groups[g, 0, 0], 0.0)
     return total
+
+
+@kernel
+def weighted_squares_within(X, weights, labels, n_groups):
+    """Sum of weighted squared distances of the rows of X to the weighted means of their groups.
+
+    In two passes: a light first member may be far from all others, and the squares of differences to
+    it would then cancel to much less than themselves.
+    """
+    n, d = X.shape
+    first = np.full(n_groups, -1)
+    mass, mean = np.zeros(n_groups), np.zeros((n_groups, d))
+    for i in range(n):
+        g = labels[i]
+        if first[g] < 0:
+            first[g] = i
+        mass[g] += weights[i]
+        for j in range(d):
+            mean[g, j] += weights[i] * (X[i, j] - X[first[g], j])
+    for g in range(n_groups):
+        for j in range(d):
+            mean[g, j] = X[first[g], j] + mean[g, j] / mass[g]
+    within = np.zeros(n_groups)  # by group: a sum over all would lose the digits of small ones
+    for i in range(n):
+        square = 0.0
+        for j in range(d):
+            square += (X[i, j] - mean[labels[i], j]) ** 2
+        within[labels[i]] += weights[i] * square
+    return within.sum()

@@ -16,7 +16,7 @@ from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import WIDTH, Tree, build, remove
 from microagg.kernels.shells import Shells, build_shells, farthest_in_shells, leave
-from microagg.kernels.sums import add_row
+from microagg.kernels.sums import add_row, two_sum
 
 __all__ = ["Left", "all_left", "outermost", "renewed", "take"]
 
@@ -31,35 +31,70 @@ class Left(NamedTuple):
     high: Any  # (d,) the total
     low: Any
     centroid: Any  # (d,) scratch
+    weights: Any  # (n,), or None where all records weigh the same
+    mass: Any  # (2,) the total weight of those left, high and low part; None without weights
     enough: int  # with no more records left than these the tree is worn
 
 
-def all_left(X: Floats) -> Left:
-    """Begin with all records of X."""
+class _Total(NamedTuple):
+    """What the records left sum up to, see Left."""
+
+    high: Any
+    low: Any
+    weights: Any
+    mass: Any
+
+
+def all_left(X: Floats, weights: Floats | None = None) -> Left:
+    """Begin with all records of X; with weights their centroid is the weighted one."""
     n, d = X.shape
-    high, low = np.zeros(d), np.zeros(d)
-    _total(X, high, low)
-    return _around(X, np.full(n, -1), build(X, np.arange(n)), high, low)
+    mass = None if weights is None else np.zeros(2)
+    total = _Total(np.zeros(d), np.zeros(d), weights, mass)
+    _add_all(X, *total)
+    return _around(X, np.full(n, -1), build(X, np.arange(n)), total)
 
 
 def renewed(left: Left) -> Left:
     """Build new shells around the present centroid, and a new tree if it is half empty."""
     rows = np.flatnonzero(left.labels < 0)
     tree = build(left.X, rows) if len(rows) <= left.enough else left.tree
-    return _around(left.X, left.labels, tree, left.high, left.low)
+    return _around(left.X, left.labels, tree, _Total(left.high, left.low, left.weights, left.mass))
 
 
-def _around(X: Floats, labels: Labels, tree: Tree, high: Floats, low: Floats) -> Left:
+def _around(X: Floats, labels: Labels, tree: Tree, total: _Total) -> Left:
     rows = np.flatnonzero(labels < 0)
-    centroid = (high + low) / max(len(rows), 1)
+    mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
+    centroid = (total.high + total.low) / mass
     shells = build_shells(X, rows, centroid)
-    return Left(X, labels, tree, shells, high, low, centroid, tree.rows.size // 2 - WIDTH)
+    enough = tree.rows.size // 2 - WIDTH
+    return Left(
+        X, labels, tree, shells, total.high, total.low, centroid, total.weights, total.mass, enough
+    )
 
 
 @kernel
-def _total(X, high, low):
+def _add_all(X, high, low, weights, mass):
     for i in range(X.shape[0]):
-        add_row(high, low, X[i], 1.0)
+        _add(X, high, low, weights, mass, i, 1.0)
+
+
+@subkernel
+def _add(X, high, low, weights, mass, row, sign):
+    """Add a record to the totals, or take it away."""
+    if weights is None:
+        add_row(high, low, X[row], sign)
+    else:
+        add_row(high, low, X[row], sign * weights[row])
+        s, e = two_sum(mass[0], sign * weights[row])
+        mass[0], mass[1] = two_sum(s, e + mass[1])
+
+
+@subkernel
+def _mass_of(mass, m):
+    """What the total is divided by: the number of the records left, or their weight."""
+    if mass is None:
+        return m
+    return mass[0] + mass[1]
 
 
 @subkernel
@@ -68,12 +103,13 @@ def take(left, row, group):
     left.labels[row] = group
     remove(left.tree, row)
     leave(left.shells, row)
-    add_row(left.high, left.low, left.X[row], -1.0)
+    _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
 
 
 @subkernel
 def outermost(left, m):
     """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+    mass = _mass_of(left.mass, m)
     for j in range(left.centroid.size):
-        left.centroid[j] = (left.high[j] + left.low[j]) / m
+        left.centroid[j] = (left.high[j] + left.low[j]) / mass
     return farthest_in_shells(left.shells, left.centroid)

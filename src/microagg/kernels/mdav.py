@@ -42,14 +42,16 @@ def _rounds(left, m, k, group, state):
     return m, group
 
 
-def mdav_labels(X: Floats, k: int, state: State) -> Labels:
+def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) -> Labels:
     """Groups 0, 1, … of MDAV; those not formed when asked to stop are −1.
+
+    With weights the centroid of what is left is the weighted one.
 
     >>> from microagg.progress import new_state
     >>> mdav_labels(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2, new_state()).tolist()
     [1, 0, 2, 2, 1, 0]
     """
-    left = all_left(X)
+    left = all_left(X, weights)
     m, group = _rounds(left, len(X), k, 0, state)
     while m >= 2 * k and not state[STOP]:
         left = renewed(left)

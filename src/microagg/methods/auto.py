@@ -6,6 +6,9 @@ tables in blocks: the groups along their borders are worse at first, which refin
 tables refinement takes enough steps for each group that the start does not matter: there
 the blocks are the groups, and a first call need not wait until MDAV is compiled. Tables with more
 columns than records are turned into a space of as many dimensions as there are records first.
+
+With weights the best groups of one column need not be runs of its sorted values, so that one column is
+refined like several; its start is the best cut into runs (methods/univariate/weighted.py).
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ _RECORDS_A_SECOND = 20_000
 _ANY_START = 2_000  # records up to which the start does not matter
 
 
-def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Labels:
+def mdav_in_blocks(
+    X: Floats, k: int, state: State, most: int = _BLOCK, weights: Floats | None = None
+) -> Labels:
     """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
 
     Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone.
@@ -44,7 +49,8 @@ def mdav_in_blocks(X: Floats, k: int, state: State, most: int = _BLOCK) -> Label
         for b in range(begin, end):
             own = np.sort(rows[first[b] : first[b + 1]])
             if len(own) >= 2 * k:
-                groups = mdav_labels(np.ascontiguousarray(X[own]), k, state)
+                light = None if weights is None else weights[own]
+                groups = mdav_labels(np.ascontiguousarray(X[own]), k, state, light)
                 labels[own] = first[b] + (0 if state[STOP] else groups)
 
     with part(state, 0.0):  # blocks count records at the same time, each from 0
@@ -73,13 +79,20 @@ def auto(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
+    weights: Floats | None = None,
+    whole: int | None = None,
     state: State | None = None,
 ) -> Outcome:
-    """Partition several columns: a start that suits their number, then refined.
+    """Partition several columns, or one with weights: a start that suits their number, then refined.
 
     Costs other than sse are refused. The other options are those of
     :func:`microagg.methods.refine.refine.refine`.
     """
+    if cost != "sse" and weights is not None:
+        raise InputError(
+            f"cost={shown(cost)} cannot be weighted; with weights it is sse. Leave the cost out, or group "
+            "without weights."
+        )
     if cost != "sse":
         raise InputError(
             f"cost={shown(cost)} is for one column; with {X.shape[1]} columns it is sse. Protect each "
@@ -91,10 +104,7 @@ def auto(
     started = time.monotonic()
     if X.shape[1] > len(X):
         X = _as_near(X)
-    short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
-    few = len(X) <= _ANY_START and k <= LARGE and effort != "fast"
-    most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
-    labels = mdav_in_blocks(X, k, state, most)
+    labels = _start(X, k, effort, time_limit, weights, state)
     if state[STOP]:
         return Outcome(labels)
     if time_limit is not None:
@@ -103,9 +113,31 @@ def auto(
         X,
         labels,
         k,
+        weights=weights,
         effort=effort,
         time_limit=time_limit,
         random_state=random_state,
+        whole=whole,
         state=state,
     )
     return Outcome(better)
+
+
+def _start(
+    X: Floats,
+    k: int,
+    effort: str,
+    time_limit: float | None,
+    weights: Floats | None,
+    state: State,
+) -> Labels:
+    """Groups to begin with."""
+    if X.shape[1] == 1 and weights is not None:
+        from microagg.methods.univariate.weighted import cut_weighted
+
+        with part(state, 0.0):
+            return cut_weighted(X, weights, k, state)
+    short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
+    few = len(X) <= _ANY_START and k <= LARGE and effort != "fast"
+    most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
+    return mdav_in_blocks(X, k, state, most, weights)

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from microagg.errors import TableError, shown
+from microagg.tables.folders import is_several, parquet_files
 
 if sys.platform != "win32":
     import fcntl
@@ -47,8 +48,10 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_all(targets: Sequence[Path]) -> Iterator[Parts]:
+def replacing_all(targets: Sequence[Path], folder: bool = False) -> Iterator[Parts]:
     """Yield temporary paths beside several targets, which take their names when the block succeeds.
+
+    With ``folder`` the last target is one, new or empty, and so is its temporary path.
 
     They do so in the order given, each at once, after all are safely on the disk. When the block
     raises, or a later one cannot take its name, all targets are as they were before: what an
@@ -57,19 +60,24 @@ def replacing_all(targets: Sequence[Path]) -> Iterator[Parts]:
     Whoever catches an interrupt sees from ``parts.named`` whether the files are there.
     """
     targets = [_real(target) for target in targets]  # a link stays a link
-    for target in targets:
-        check_target(target)
+    is_folder = [folder and target is targets[-1] for target in targets]
+    for target, several in zip(targets, is_folder, strict=True):
+        check_target(target, several)
     parts = Parts()
     with ExitStack() as held:
         try:
-            for target in targets:
-                _remove_orphans(target)
-                parts.append(held.enter_context(_part_beside(target)))
+            for target, several in zip(targets, is_folder, strict=True):
+                _remove_orphans(target, several)
+                make = _folder_beside if several else _part_beside
+                parts.append(held.enter_context(make(target)))
             yield parts
             for part, target in zip(parts, targets, strict=True):
-                with part.open("rb+") as written:
-                    os.fsync(written.fileno())
-                part.chmod(_mode_for(target))
+                for file in (
+                    [f for f in part.rglob("*") if f.is_file()] if part.is_dir() else [part]
+                ):
+                    with file.open("rb+") as written:
+                        os.fsync(written.fileno())
+                part.chmod(_mode_for(target, part.is_dir()))
             backups = [_backup(target, held) for target in targets[:-1]]
         except OSError as error:
             raise _cannot_write(targets, error) from error
@@ -100,7 +108,7 @@ def _take_names(parts: Parts, targets: list[Path], backups: list[Path | None]) -
             backup = backups[j]
             try:
                 if backup is None:
-                    targets[j].unlink()
+                    _remove(targets[j])
                 else:
                     backup.replace(targets[j])
             except OSError:
@@ -108,6 +116,13 @@ def _take_names(parts: Parts, targets: list[Path], backups: list[Path | None]) -
         if isinstance(error, OSError) or left:
             raise _cannot_write(targets, error, left) from error
         raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _backup(target: Path, held: ExitStack) -> Path | None:
@@ -135,6 +150,24 @@ def _part_beside(target: Path) -> Iterator[Path]:
         except KeyboardInterrupt:  # one that came just before
             part.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """Make a temporary folder, which is removed at the end unless it took its name."""
+    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
+    part = target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
+    handle = None
+    try:
+        part.mkdir(0o700)
+        if sys.platform != "win32":
+            handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+            _lock(handle)
+        yield part
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
@@ -166,8 +199,11 @@ def _lock(handle: int, wait: bool = True) -> bool:
     return True
 
 
-def _remove_orphans(target: Path) -> None:
-    """Remove temporary files for this target whose maker was killed: nobody holds their lock."""
+def _remove_orphans(target: Path, folder: bool = False) -> None:
+    """Remove temporary files for this target whose maker was killed: nobody holds their lock.
+
+    Folders are removed only where the target is one, so that nobody's own folder is taken for such a file.
+    """
     start, end = _start_of_part(target), f".part{target.suffix}"
     orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
     for entry in os.listdir(target.parent):
@@ -175,22 +211,28 @@ def _remove_orphans(target: Path) -> None:
             path = target.parent / entry
             # What cannot be opened or removed is left, as it was left before.
             with contextlib.suppress(OSError):
-                handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
+                handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
                     if _lock(handle, wait=False) and os.path.samestat(
                         os.fstat(handle), os.lstat(path)
                     ):
-                        path.unlink()
+                        _remove(path)
                 finally:
                     os.close(handle)
 
 
-def check_target(target: Path) -> None:
-    """Refuse a place where no file can be made, before any work is done for it."""
+def check_target(target: Path, folder: bool = False) -> None:
+    """Refuse a place where no file (or folder) can be made, before any work is done for it."""
     try:
         if "\0" in str(target):
             raise OSError(0, "the name holds a zero byte")
-        if target.exists() and not target.is_file():
+        if folder and target.is_dir() and any(target.iterdir()):
+            raise TableError(
+                f"A folder to write into must be empty or new; {shown(str(target), 300)} is not empty. "
+                "Choose another name."
+            )
+        if target.exists() and not (target.is_dir() if folder else target.is_file()):
             raise TableError(
                 f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
                 "Choose another name."
@@ -204,20 +246,23 @@ def check_target(target: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file's content, in hexadecimal digits."""
+    """Hash of a file's content, or of the names and hashes of several, in hexadecimal digits."""
     import hashlib
 
+    if is_several(path):
+        lines = [f"{sha256(file)}  {file.name}\n" for file in parquet_files(path)]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _mode_for(target: Path) -> int:
-    """Permissions of the file that is replaced, or those that a new file would get."""
+def _mode_for(target: Path, folder: bool = False) -> int:
+    """Permissions of the file that is replaced, or those that a new file (or folder) would get."""
     if target.exists():
         return target.stat().st_mode & 0o777
     umask = os.umask(0)
     os.umask(umask)
-    return 0o666 & ~umask
+    return (0o777 if folder else 0o666) & ~umask
 
 
 def _cannot_write(

@@ -53,6 +53,7 @@ class CsvFormat:
     encoding: str | None = None
     decimal: str = "."
     newline: str = "\n"
+    names: tuple[str, ...] | None = None  # of the columns of a file that has no line of them
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not re.fullmatch(r"[\x01-\x7f]", self.delimiter):
@@ -192,6 +193,8 @@ def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
 def _read_header(path: Path, form: CsvFormat) -> tuple[list[str], int, bool]:
     """Return the column names, the lines they take up, and whether no record follows."""
     with _line_reader(path, form) as reader:
+        if form.names is not None:
+            return list(form.names), 0, next((row for row in reader if row), None) is None
         names = next((row for row in reader if row), None)
         lines = reader.line_num
         empty = next((row for row in reader if row), None) is None
@@ -236,7 +239,7 @@ def _parse(
 
 def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
     """Name the first line that does not fit the header."""
-    start, columns = 1, 0
+    start, columns = 1, len(form.names or ())
     try:
         with _line_reader(path, form, strict=True) as reader:
             for row in reader:
@@ -338,7 +341,8 @@ def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
     alone = table.num_columns == 1
     header = pa.chunked_array([pa.array(table.column_names, pa.large_string())])
     names = _quoted(header, _DELIMITERS + delimiter, alone)  # whatever one takes for a delimiter
-    yield (delimiter.join(names.to_pylist()) + form.newline).encode()
+    if form.names is None:
+        yield (delimiter.join(names.to_pylist()) + form.newline).encode()
     for start in range(0, table.num_rows, _ROWS_AT_ONCE):
         rows = table.slice(start, _ROWS_AT_ONCE)
         texts = _in_threads(

@@ -20,11 +20,15 @@ def values_as_written(frame: Frame, name: Any, is_text: bool) -> pa.ChunkedArray
     """Return a column, null where it is missing; ``is_text`` says that a CSV file holds it as text."""
     [name] = choose_columns(frame, [name])
     column = frame.arrow_column(name)
-    if not is_text:
+    if not is_text or not _is_text(column.type):
         return column
     texts = pc.utf8_trim_whitespace(column)
     missing = pc.is_in(texts, value_set=pa.array(MISSING_WORDS, texts.type))
     return pc.if_else(missing, pa.scalar(None, texts.type), texts)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def codes_as_written(frame: Frame, name: Any, is_text: bool) -> Labels:

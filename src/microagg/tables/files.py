@@ -1,9 +1,10 @@
-"""Files by their ending: CSV, Parquet and Arrow."""
+"""Files by their ending: CSV, Parquet, Arrow, Excel, fixed width, SPSS, Stata and SAS."""
 
 from __future__ import annotations
 
 import dataclasses
 import stat
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,10 +17,31 @@ import pyarrow.parquet as pq
 
 from microagg.errors import TableError, shown
 from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_names, write_csv
+from microagg.tables.excel import ExcelFormat, read_excel, write_excel
+from microagg.tables.fixed_width import FixedFormat, read_fixed, typed_fields, write_fixed
+from microagg.tables.folders import FolderLayout, is_several, parquet_files, read_folder
+from microagg.tables.labelled import (
+    Coded,
+    Labelled,
+    coded_numbers,
+    is_number_or_tag,
+    numbers_and_tags,
+    typed,
+)
 from microagg.tables.layouts import ArrowLayout, ParquetLayout
 from microagg.tables.libraries import pandas_notes
+from microagg.tables.statistical import FAMILIES, read_statistical, write_statistical
 
-__all__ = ["CsvFormat", "FileFormat", "Source", "kind_of", "read_file", "write_file"]
+__all__ = [
+    "ENDINGS",
+    "CsvFormat",
+    "FileFormat",
+    "Source",
+    "is_folder_target",
+    "kind_of",
+    "read_file",
+    "write_file",
+]
 
 _KINDS = {
     ".csv": "csv",
@@ -30,7 +52,28 @@ _KINDS = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    **FAMILIES,
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xlsb": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
+    ".dat": "fixed",
+    ".asc": "fixed",
+    ".fwf": "fixed",
 }
+_READ_ONLY = {
+    ".por": ".sav",
+    ".sas7bdat": ".xpt",
+    ".xlsm": ".xlsx",
+    ".xlsb": ".xlsx",
+    ".xls": ".xlsx",
+    ".ods": ".xlsx",
+}
+ENDINGS = tuple(_KINDS)
+# What files of these kinds hold is read as text, from which numbers are told.
+_TEXT = ("csv", "excel", "fixed")
+_LABELLED = ("spss", "stata", "sas")
 
 
 @dataclass(frozen=True)
@@ -40,10 +83,13 @@ class FileFormat:
     csv: CsvFormat = field(default_factory=CsvFormat)
     parquet: ParquetLayout = field(default_factory=ParquetLayout)
     arrow: ArrowLayout = field(default_factory=ArrowLayout)
+    excel: ExcelFormat = field(default_factory=ExcelFormat)
+    fixed: FixedFormat | None = None
+    folder: FolderLayout = field(default_factory=FolderLayout)
 
     def for_another(self, csv: CsvFormat | None) -> FileFormat:
-        """Return the format for a file of another ending: what was found in a CSV file is left out."""
-        return dataclasses.replace(self, csv=csv or CsvFormat())
+        """Return the format for a file of another ending: what was found in a text file is left out."""
+        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat(), fixed=None)
 
 
 @dataclass(frozen=True)
@@ -52,9 +98,11 @@ class Source:
 
     Attributes
     ----------
-    as_written : Arrow table; of a CSV file, every column as the text that stands in it
+    as_written : Arrow table; of a CSV file, a sheet and a file of fixed width every column as the text
+        that stands in it; of others with the codes and tags that stand for missing values
     format : what was found out about the file, for writing it back in the same way
-    numbers : columns of a CSV file that are numbers even if they look like codes
+    kind : of the file, see :func:`kind_of`
+    numbers : columns of text that are numbers even if they look like codes
     """
 
     as_written: pa.Table = field(repr=False)
@@ -64,10 +112,76 @@ class Source:
 
     @cached_property
     def table(self) -> pa.Table:
-        """The typed table: columns of a CSV file that read as numbers are int64 or double."""
-        if self.kind != "csv":
+        """The typed table.
+
+        Columns of text that read as numbers are int64 or double; what is declared as missing is null.
+        """
+        if self.kind == "fixed":
+            assert self.format.fixed is not None
+            return typed_fields(self.as_written, self.format.fixed, self.numbers)
+        if self.is_text:
+            return as_typed(self.as_written, self.format.csv.decimal, self.numbers)
+        return typed(self.as_written)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all columns are kept as text."""
+        return self.kind in _TEXT
+
+    @cached_property
+    def labelled(self) -> Labelled:
+        """Labels, missing codes and formats of the columns, as far as the file tells them."""
+        return Labelled.of(self.as_written.schema)
+
+    @property
+    def missing_codes(self) -> dict[str, list[Any]]:
+        """What stands for a missing value, by column: codes, pairs (low, high), tags such as ``.a``.
+
+        The typed table has null in their place.
+        """
+        found: dict[str, list[Any]] = {}
+        for column in self.as_written.schema:
+            codes = list(self.labelled[column.name].missing)
+            if is_number_or_tag(column):
+                _, tags = numbers_and_tags(self.as_written[column.name])
+                codes += [f".{tag}" for tag in sorted(tags.unique().drop_null().to_pylist())]
+            if codes:
+                found[column.name] = codes
+        return found
+
+    def coded(self) -> dict[str, Coded]:
+        """Columns of numbers in which something stands for a missing value, with what and where."""
+        found = {}
+        for column in self.as_written.schema:
+            if column.metadata:
+                one = coded_numbers(column, self.as_written[column.name], self.table[column.name])
+                if one is not None:
+                    found[column.name] = one
+        return found
+
+    def kept_for(self, kind: str) -> pa.Table | None:
+        """Columns as they are written to a file of some kind where nothing changes their values.
+
+        None: as the typed table has them.
+        """
+        if kind == self.kind:
+            return self.as_written if self.is_text or self._has_facts else None
+        if self.kind == "excel" and kind == "csv":
             return self.as_written
-        return as_typed(self.as_written, self.format.csv.decimal, self.numbers)
+        if self.is_text or not self._has_facts:
+            return None
+        tags = {"stata", "sas"}
+        if {self.kind, kind} <= tags:
+            return self.as_written
+        # Numbers that are missing for a reason have no place elsewhere.
+        plain = [c.name for c in self.as_written.schema if not is_number_or_tag(c)]
+        return self.as_written.select(plain)
+
+    @property
+    def _has_facts(self) -> bool:
+        return self.kind in _LABELLED or any(
+            facts.missing or facts.storage for facts in self.labelled.columns.values()
+        )
 
     def to_the_letter(self, table: pa.Table, changed: Iterable[str]) -> pa.Table:
         """Return ``table``, which has the records of this one, with all columns as written but some.
@@ -78,17 +192,32 @@ class Source:
         >>> source.to_the_letter(released, changed=[])["paid"].to_pylist()
         ['1.50']
         """
-        if self.kind != "csv":
+        kept = self.kept_for(self.kind)
+        if kept is None:
             return table
-        kept = frozenset(self.as_written.column_names).difference(changed)
-        pairs = zip(table.column_names, table.columns, strict=True)
-        return pa.table({n: self.as_written[n] if n in kept else column for n, column in pairs})
+        names = frozenset(kept.column_names).difference(changed)
+        for j, name in enumerate(table.column_names):
+            if name in names:
+                table = table.set_column(j, kept.schema.field(name), kept[name])
+        return table
 
 
-def kind_of(path: Path) -> str:
-    """Tell the format of a file from the ending of its name."""
+def kind_of(path: Path, writing: bool = False) -> str:
+    """Tell the format of a file from the ending of its name.
+
+    csv, parquet, arrow, spss, stata, sas, excel or fixed; a folder, or a pattern such as
+    flights/*.parquet, stands for Parquet files.
+    """
+    if _several(path):
+        return "parquet"
+    ending = path.suffix.lower()
+    if writing and ending in _READ_ONLY:
+        raise TableError(
+            f"Files ending in {ending} are read, not written; {shown(str(path), 300)} would be one. Write "
+            f"{_READ_ONLY[ending]} instead."
+        )
     try:
-        return _KINDS[path.suffix.lower()]
+        return _KINDS[ending]
     except KeyError:
         raise TableError(
             f"The ending of a file's name tells its format; {shown(str(path), 300)} has none that is "
@@ -96,26 +225,52 @@ def kind_of(path: Path) -> str:
         ) from None
 
 
+def _several(path: Path) -> bool:
+    """Whether a path stands for Parquet files; a folder whose name ends as other files do does not."""
+    return _KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
+
+
+def is_folder_target(target: Path, source: Path | None = None) -> bool:
+    """Whether a target is a folder of Parquet files: an empty one, or one to be made beside such a source."""
+    if target.is_dir() and _several(target):
+        if any(target.iterdir()):
+            raise TableError(
+                f"A folder to write into must be empty or new; {shown(str(target), 300)} is not empty. "
+                "Choose another name."
+            )
+        return True
+    several = source is not None and _several(source)
+    return several and not target.suffix and not target.exists()
+
+
 def read_file(
-    path: Path, numbers: Collection[str] | None = None, csv: CsvFormat | None = None
+    path: Path,
+    numbers: Collection[str] | None = None,
+    csv: CsvFormat | None = None,
+    *,
+    sheet: str | None = None,
+    like: FileFormat | None = None,
 ) -> Source:
     """Read a table.
 
     Parameters
     ----------
-    path : CSV, Parquet or Arrow file
-    numbers : columns of a CSV file that are numbers even if they look like codes, such as 00123
+    path : file whose ending tells its format, or a folder or pattern of Parquet files
+    numbers : columns of text that are numbers even if they look like codes, such as 00123
     csv : delimiter, encoding and decimal sign of a CSV file, where they are known
+    sheet : of an Excel file; the first if left out
+    like : the format of a file that was written by :func:`write_file`, to read it back
     """
-    _refuse_what_is_no_file(path)
-    csv = _csv_format(path, csv)
+    if not _several(path):
+        _refuse_what_is_no_file(path)
     kind = kind_of(path)
+    csv = _csv_format(path, csv)
+    named = frozenset(numbers or ())
     try:
         if kind == "csv":
             table, csv = read_csv(path, csv)
-            return Source(table, FileFormat(csv), kind, frozenset(numbers or ()))
-        read = _read_parquet if kind == "parquet" else _read_arrow
-        table, form = read(path)
+            return Source(table, FileFormat(csv), kind, named)
+        table, form = _read(path, kind, csv, sheet, like)
     except TableError:
         raise
     except MemoryError:  # a damaged file may ask for more than any machine has
@@ -130,7 +285,44 @@ def read_file(
     except Exception as error:  # whatever a decoder says of foreign bytes
         raise _incomplete(path, kind, error) from None
     refuse_equal_names(path, table.column_names)
-    return Source(table, dataclasses.replace(form, csv=csv), kind)
+    return Source(table, dataclasses.replace(form, csv=csv), kind, named)
+
+
+def _read(
+    path: Path, kind: str, csv: CsvFormat, sheet: str | None, like: FileFormat | None
+) -> tuple[pa.Table, FileFormat]:
+    """Read a file of any kind but CSV."""
+    if kind in _LABELLED:
+        return _sound(read_statistical(path, csv.encoding)), FileFormat()
+    if kind == "excel":
+        table, excel = read_excel(path, sheet if like is None else like.excel.sheet)
+        return table, FileFormat(excel=excel)
+    if kind == "fixed":
+        known = None if like is None or like.fixed is None else like.fixed
+        table, fixed = read_fixed(
+            path,
+            None if known is None else known.description,
+            csv.encoding if known is None else known.encoding,
+        )
+        return table, FileFormat(fixed=fixed)
+    if kind == "arrow":
+        return _read_arrow(path)
+    if _several(path):
+        for file in parquet_files(path):
+            _refuse_what_is_no_file(file)
+        table, folder = read_folder(path, _read_piece)
+        return table, FileFormat(folder=folder)
+    return _read_parquet(path)
+
+
+def _read_piece(path: Path) -> tuple[pa.Table, ParquetLayout]:
+    try:
+        table, form = _read_parquet(path)
+    except TableError:
+        raise
+    except Exception as error:
+        raise _incomplete(path, "parquet", error) from None
+    return table, form.parquet
 
 
 def _read_parquet(path: Path) -> tuple[pa.Table, FileFormat]:
@@ -189,20 +381,42 @@ def _incomplete(path: Path, kind: str, error: BaseException) -> TableError:
 
 
 def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) -> None:  # noqa: A002
-    """Write a table in the format that the ending of the name tells, laid out as ``format`` says."""
-    kind, form = kind_of(path), format or FileFormat()
+    """Write a table in the format that the ending of the name tells, laid out as ``format`` says.
+
+    A folder gets Parquet files.
+    """
+    kind, form = kind_of(path, writing=True), format or FileFormat()
     try:
         if kind == "csv":
             write_csv(table, path, _csv_format(path, form.csv))
-            return
-        layout: Any = form.parquet if kind == "parquet" else form.arrow
-        with path.open("wb") as file:
-            layout.write(table, file)
-    except pa.ArrowException as error:
+        elif kind in _LABELLED:
+            write_statistical(table, path, path.suffix.lower())
+        elif kind == "excel":
+            write_excel(table, path, form.excel)
+        elif kind == "fixed":
+            if form.fixed is None:
+                raise TableError(
+                    "A file of fixed width is written at the positions of a description, which only a file "
+                    "of this kind brings along. Write another format."
+                )
+            write_fixed(table, path, form.fixed)
+        elif path.is_dir():
+            form.folder.write(table, path)
+        else:
+            layout: Any = form.parquet if kind == "parquet" else form.arrow
+            with path.open("wb") as file:
+                layout.write(table, file)
+    except (pa.ArrowException, *_readstat_errors()) as error:
         raise TableError(
             f"The table does not fit into a {kind} file: {_first_line(error)}. "
             "Choose another format or convert that column."
         ) from None
+
+
+def _readstat_errors() -> tuple[type[BaseException], ...]:
+    """Return the classes of errors of pyreadstat, if it was imported."""
+    module = sys.modules.get("pyreadstat")
+    return () if module is None else (module.ReadstatError, module.PyreadstatError)
 
 
 def _csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:

@@ -188,10 +188,14 @@ class Frame:
         texts = [None if null else str(value).strip() for value, null in pairs]
         return [None if text in MISSING_WORDS else text for text in texts]
 
-    def categories(self, name: Any) -> tuple[Labels, list[Any]]:
+    def categories(
+        self, name: Any, missing_words: Sequence[str] = ("",)
+    ) -> tuple[Labels, list[Any]]:
         """Number the distinct values of a column: the number of each record, −1 if missing; the values.
 
-        Values are in the order that their type gives them, else ascending.
+        Values are in the order that their type gives them, those that do not occur among them, else
+        ascending. Texts among ``missing_words`` are
+        missing ones.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -208,7 +212,9 @@ class Frame:
                 )
             column = column.cast(column.type.value_type)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+            words = pa.array(missing_words, column.type)
+            absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+            column = pc.if_else(absent, pa.scalar(None, column.type), column)
         if pa.types.is_floating(column.type):
             column = pc.if_else(
                 pc.is_nan(column), pa.scalar(None, column.type), pc.add(column, 0.0)
@@ -221,7 +227,8 @@ class Frame:
         if pa.types.is_boolean(values.type):
             order = np.argsort(np.asarray(values.cast(pa.int8())))
         elif declared is not None:
-            order = np.argsort(np.asarray(pc.index_in(values, value_set=declared)))
+            place = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
+            return place[codes].astype(np.int64), declared.to_pylist()
         else:
             order = np.asarray(pc.array_sort_indices(values))
         place = np.full(len(values) + 1, -1)

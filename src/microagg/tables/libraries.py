@@ -323,12 +323,12 @@ class _Pandas:
     def taken(self, column: Any, rows: Labels) -> Any:
         import pandas as pd
 
-        if (rows >= 0).all():
-            return pd.Series(column.array.take(rows), index=column.index)
+        if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
+            return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
             column = column.convert_dtypes()  # plain truth values and integers know no missing ones
         values = column.array.take(rows, allow_fill=True)
-        return pd.Series(values, index=column.index)
+        return pd.Series(values, index=column.index, dtype=column.dtype)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         import pandas as pd

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels
+from microagg.groups import Labels
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
 
-__all__ = ["outgoing"]
+__all__ = ["outgoing", "reordered"]
 
 
 def outgoing(
     frame: Frame,
-    values: Mapping[Any, Floats],
+    columns: Mapping[Any, Any],
     *,
-    whole: Collection[Any] = (),
     drop: Collection[Any] = (),
     renumber: Collection[Any] = (),
     shuffle: bool = False,
@@ -27,12 +26,13 @@ def outgoing(
 ) -> tuple[Any, Labels | None]:
     """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
 
-    ``text`` is the same table as a CSV file holds it, in which long ids differ that are one double.
+    ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
+    table as a CSV file holds it, in which long ids differ that are one double.
 
     Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
     never from a seed: who knows the seed could undo them.
     """
-    native = frame.replace(values, whole=list(whole))
+    native = frame.with_columns(columns)
     chance = np.random.default_rng()
     for name in renumber:
         codes = codes_as_written(frame if text is None else text, name, text is not None)
@@ -46,7 +46,7 @@ def outgoing(
     if not shuffle:
         return native, None
     order = chance.permutation(len(frame))
-    return _reordered(native, order), order
+    return reordered(native, order), order
 
 
 def _is_pandas(native: Any) -> bool:
@@ -56,6 +56,8 @@ def _is_pandas(native: Any) -> bool:
 def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:
     import narwhals as nw
     import pyarrow as pa
+
+    from microagg.tables.labelled import label_alone
 
     if _is_pandas(native):
         series = native.iloc[:, at]
@@ -67,7 +69,10 @@ def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> A
         return result
     array = pa.array(values, mask=missing)
     if isinstance(native, pa.Table):
-        return native.set_column(at, pa.field(native.column_names[at], pa.int64()), array)
+        label = label_alone(native.schema.field(at))
+        return native.set_column(
+            at, pa.field(native.column_names[at], pa.int64(), metadata=label), array
+        )
     wrapped = nw.from_native(native, eager_only=True)
     series = nw.new_series(
         wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation
@@ -105,7 +110,8 @@ def _with_pandas_notes_of_its_own(table: Any) -> Any:
     return table.replace_schema_metadata(metadata)
 
 
-def _reordered(native: Any, order: Labels) -> Any:
+def reordered(native: Any, order: Labels) -> Any:
+    """Return a native frame of some rows, in the order given."""
     import narwhals as nw
     import pyarrow as pa
 

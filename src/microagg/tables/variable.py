@@ -83,7 +83,11 @@ class Variable:
 
 
 def variable_of(
-    frame: Frame, name: Any, setting: Column | None = None, codes: Sequence[Any] = ()
+    frame: Frame,
+    name: Any,
+    setting: Column | None = None,
+    codes: Sequence[Any] = (),
+    missing_words: Sequence[str] = ("",),
 ) -> Variable:
     """Read a column as what the plan says, or as what its type says.
 
@@ -93,6 +97,7 @@ def variable_of(
     name : of the column
     setting : its kind and levels; a kind of None is what the table says
     codes : values that mean missing
+    missing_words : texts of categories that mean missing, such as NA in a CSV file
 
     >>> import pyarrow as pa
     >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
@@ -102,7 +107,7 @@ def variable_of(
     setting = setting or Column()
     kind = setting.kind or _kind(frame, name, codes)
     if kind in CATEGORIES:
-        return _categories(frame, name, kind, setting, codes)
+        return _categories(frame, name, kind, setting, codes, missing_words)
     if kind == "date":
         return _dates(frame, name, setting, codes)
     if frame.is_numeric(name):
@@ -132,7 +137,10 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
         if frame.odd_numbers(name) is not None:
             if codes and _numbers_in_text(frame, name, codes, check=False) is not None:
                 return "number"
-            raise frame.not_numbers(name)
+            raise InputError(
+                f"{frame.not_numbers(name)} If it is a category, say so: kind nominal, or ordinal with its "
+                "levels; cells that mean missing can be named as codes."
+            )
         return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
     raise InputError(
         "Columns to protect hold numbers, categories, truth values or dates; column "
@@ -145,8 +153,8 @@ def _check_numbers(values: Floats, name: Any) -> None:
     if infinite.any():
         raise InputError(
             f"Columns to protect must hold finite numbers; column {shown(name)} has an infinite value, "
-            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or drop "
-            "the record."
+            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or "
+            "drop the record."
         )
 
 
@@ -209,8 +217,8 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
     found = instants(column, codes)
     if found is None:
         raise InputError(
-            f"A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one way; "
-            f"column {shown(name)} holds {frame.kind_in_words(name)}"
+            "A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one "
+            f"way; column {shown(name)} holds {frame.kind_in_words(name)}"
             f"{'' if frame.is_numeric(name) else ' of which some are no date'}. Say another kind."
         )
     tags = None
@@ -229,9 +237,14 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
 
 
 def _categories(
-    frame: Frame, name: Any, kind: str, setting: Column, codes: Sequence[Any]
+    frame: Frame,
+    name: Any,
+    kind: str,
+    setting: Column,
+    codes: Sequence[Any],
+    missing_words: Sequence[str],
 ) -> Variable:
-    numbers, found = frame.categories(name)
+    numbers, found = frame.categories(name, missing_words)
     tags = None
     if codes:
         meant = [_matching(code, found) for code in codes]
@@ -243,7 +256,10 @@ def _categories(
         numbers = np.where(tags >= 0, -1, numbers)
         tags = tags if (tags >= 0).any() else None
     occurs = np.bincount(numbers[numbers >= 0], minlength=len(found)) > 0
-    occurring = [level for level in range(len(found)) if occurs[level]]
+    in_order = kind == "ordinal" and frame.is_ordered(
+        name
+    )  # levels that do not occur keep their place
+    occurring = [level for level in range(len(found)) if occurs[level] or in_order]
     place = np.full(len(found) + 1, -1)
     place[occurring] = np.arange(len(occurring))
     levels = tuple(found[level] for level in occurring)
@@ -256,7 +272,8 @@ def _categories(
         )
     if kind == "boolean" and len(occurring) > 2:
         raise InputError(
-            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say nominal."
+            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say "
+            "nominal."
         )
     ranks = place[numbers]
     values = np.where(numbers < 0, np.nan, ranks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import microagg
 import naive
@@ -19,6 +20,16 @@ def test_equals_the_naive_twin(table):
     X, k = table
     expected = naive.labels_of(naive.mdav(X.tolist(), k), len(X))
     assert same_groups(mdav(X, k).labels.tolist(), expected)
+
+
+@given(table=tables(max_rows=60), seed=st.integers(0, 2**32 - 1))
+def test_equals_the_naive_twin_with_weights(table, seed):
+    X, k = table
+    # Whole weights of whole numbers: both then sum up without rounding, and ties stay ties.
+    X = np.round(X - X.min())
+    weights = 2.0 ** np.random.default_rng(seed).integers(0, 4, size=len(X))
+    expected = naive.labels_of(naive.mdav(X.tolist(), k, weights.tolist()), len(X))
+    assert same_groups(mdav(X, k, weights=weights).labels.tolist(), expected)
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
+import naive_weighted
 import oracles
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.methods.refine.recombine import Limits, recombine
@@ -37,8 +38,10 @@ def shuffled_groups(rng, n, k):
     return canonical_labels(rng.permutation(np.repeat(np.arange(len(sizes)), sizes)))
 
 
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans())
-def test_variants_are_the_groups_one_record_away(seed, k, ties):
+@given(
+    seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans(), weighted=st.booleans()
+)
+def test_variants_are_the_groups_one_record_away(seed, k, ties, weighted):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2 * k, 2 * k + 6))
     X = rng.integers(0, 3, (n, 2)).astype(float) if ties else rng.normal(size=(n, 2))
@@ -46,11 +49,12 @@ def test_variants_are_the_groups_one_record_away(seed, k, ties):
     near = np.array([[y for y in range(n) if y != x] for x in range(n)], dtype=np.int32)
     word = rng.integers(0, 2**64, size=n, dtype=np.uint64)
     price = rng.normal(size=n)
+    weight = rng.lognormal(size=n) if weighted else None
     size = int(rng.integers(k, 2 * k))
     source = new_columns(1, k)
     source.size[0] = size
     source.members[0, :size] = rng.permutation(n)[:size]
-    measure_columns(distance, word, source)
+    measure_columns(distance, weight, word, source)
     own = set(source.members[0, :size].tolist())
     others = set(range(n)) - own
     expected = {frozenset(own - {x} | {y}) for x in own for y in others}
@@ -59,23 +63,25 @@ def test_variants_are_the_groups_one_record_away(seed, k, ties):
 
     def reduced(group):
         rows = sorted(group)
-        return sum_of_squares(X[rows], np.zeros(len(rows), np.int64)) - price[rows].sum()
+        heavy = np.ones(len(rows)) if weight is None else weight[rows]
+        squares = ((X[rows] - np.average(X[rows], axis=0, weights=heavy)) ** 2).sum(axis=1)
+        return heavy @ squares - price[rows].sum()
 
     found = new_columns(500, k)
     every = np.arange(1)
-    count = variants(distance, near, word, price, source, every, k, 1e9, 1.0, found)
+    count = variants(distance, weight, near, word, price, source, every, k, 1e9, 1.0, found)
     groups = [frozenset(found.members[c, : found.size[c]].tolist()) for c in range(count)]
     assert len(groups) == len(expected)
     assert set(groups) == expected
     again = new_columns(count, k)
     again.members[:], again.size[:] = found.members[:count], found.size[:count]
-    measure_columns(distance, word, again)
+    measure_columns(distance, weight, word, again)
     assert np.array_equal(again.key, found.key[:count])
     assert again.sse == pytest.approx(found.sse[:count], abs=1e-9)
     assert reduced_costs(again, price) == pytest.approx([reduced(g) for g in groups], abs=1e-9)
 
     below = float(np.median([reduced(g) for g in groups]))
-    count = variants(distance, near, word, price, source, every, k, below, 0.0, found)
+    count = variants(distance, weight, near, word, price, source, every, k, below, 0.0, found)
     cheap = {g for g in expected if reduced(g) < below - 1e-9}
     few = {frozenset(found.members[c, : found.size[c]].tolist()) for c in range(count)}
     assert few <= {g for g in expected if reduced(g) < below + 1e-9}
@@ -95,27 +101,32 @@ def test_variants_stop_when_there_is_no_room():
     source = new_columns(2, 2)
     source.size[:] = 3
     source.members[0], source.members[1] = [0, 1, 2], [3, 4, 5]
-    measure_columns(distance, word, source)
+    measure_columns(distance, None, word, source)
     found = new_columns(45, 2)  # 4 · 10 places are set aside for a group of three
-    count = variants(distance, near, word, np.zeros(12), source, np.arange(2), 2, 1e9, 1.0, found)
+    count = variants(
+        distance, None, near, word, np.zeros(12), source, np.arange(2), 2, 1e9, 1.0, found
+    )
     assert 0 < count <= 40
     assert {0, 1, 2} & set(found.members[0].tolist())
 
 
 @settings(max_examples=60)
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans())
-def test_recombination_is_never_worse(seed, k, ties):
+@given(
+    seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans(), weighted=st.booleans()
+)
+def test_recombination_is_never_worse(seed, k, ties, weighted):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2 * k, 40))
     X = rng.integers(0, 4, (n, 2)).astype(float) if ties else rng.normal(size=(n, 2))
+    weights = rng.lognormal(size=n) if weighted else None
     pool = [shuffled_groups(rng, n, k) for _ in range(3)]
-    pool.sort(key=lambda labels: sum_of_squares(X, labels))
+    pool.sort(key=lambda labels: sum_of_squares(X, labels, weights))
     part = np.where(pool[2] < 1, pool[2], -1)  # a partition of which the rest is elsewhere
-    labels = recombine(X, [*pool, part], k, LIMITS, [seed], new_state())
+    labels = recombine(X, [*pool, part], k, LIMITS, [seed], new_state(), weights=weights)
     sizes = np.bincount(labels)
     assert sizes.min() >= k
     assert sizes.max() <= 2 * k - 1
-    assert sum_of_squares(X, labels) <= sum_of_squares(X, pool[0])
+    assert sum_of_squares(X, labels, weights) <= sum_of_squares(X, pool[0], weights)
 
 
 @settings(max_examples=60)
@@ -129,6 +140,19 @@ def test_recombination_finds_the_optimum_among_all_groups(seed, k, n):
     pool.sort(key=lambda labels: sum_of_squares(X, labels))
     labels = recombine(X, pool[::-1], k, Limits(10_000, 64, 64, 10_000), [0], new_state())
     assert sum_of_squares(X, labels) == pytest.approx(naive.least_sse(X.tolist(), k), rel=1e-6)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 3), n=st.integers(6, 9))
+def test_recombination_with_weights_finds_the_optimum_among_all_groups(seed, k, n):
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(n, 2)), rng.lognormal(size=n)
+    pool = [shuffled_groups(rng, n, k) for _ in range(400)]
+    pool.sort(key=lambda labels: sum_of_squares(X, labels, weights))
+    limits = Limits(10_000, 64, 64, 10_000)
+    labels = recombine(X, pool[::-1], k, limits, [0], new_state(), weights=weights)
+    least = float(naive_weighted.least_sse(X, weights, k))
+    assert sum_of_squares(X, labels, weights) == pytest.approx(least, rel=1e-6)
 
 
 def test_recombination_takes_the_best_groups_of_two_partitions():

@@ -73,10 +73,15 @@ def test_never_worse_in_ten_thousand_cases(monkeypatch):
         assert loss(X, found) <= loss(X, labels) * (1 + 1e-12)
 
 
-def loss(X, labels):
+def loss(X, labels, weights=None):
     """SSE by its definition, of few records."""
-    groups = (X[labels == g] for g in np.unique(labels))
-    return sum(((group - group.mean(axis=0)) ** 2).sum() for group in groups)
+    weights = np.ones(len(X)) if weights is None else weights
+    total = 0.0
+    for g in np.unique(labels):
+        group, heavy = X[labels == g], weights[labels == g]
+        centre = np.average(group, axis=0, weights=heavy)
+        total += float((heavy[:, None] * (group - centre) ** 2).sum())
+    return total
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +93,16 @@ def checked_anneal():
     try:
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        function(X, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
+        for weights in (None, np.ones(4)):
+            function(X, weights, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 12])
-def test_every_step_keeps_sizes_and_books(checked_anneal, k):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_step_keeps_sizes_and_books(checked_anneal, k, weighted):
     # Hot, so that worse groups are taken too.
     rng = np.random.default_rng(k)
     for seed in range(60):
@@ -103,10 +110,11 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k):
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
         most = 2 + seed % 9  # groups in a pool
+        weights = rng.lognormal(size=n) if weighted else None
         count, sse = checked_anneal(
-            X, labels, k, most, 300, Heat(5.0, 0.0, 1.0), np.uint64(seed), new_state()
+            X, weights, labels, k, most, 300, Heat(5.0, 0.0, 1.0), np.uint64(seed), new_state()
         )
-        assert sse == pytest.approx(loss(X, labels))
+        assert sse == pytest.approx(loss(X, labels, weights))
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
@@ -118,26 +126,31 @@ def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
     labels = np.array([0, 0, 0, 1])
     with pytest.raises(AssertionError, match="size of a group"):
         checked_anneal(
-            np.ones((4, 1)), labels, 2, 2, 1, Heat(0.0, 0.0, 1.0), np.uint64(0), new_state()
+            np.ones((4, 1)), None, labels, 2, 2, 1, Heat(0.0, 0.0, 1.0), np.uint64(0), new_state()
         )
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1), k=st.integers(1, 5), q=st.integers(1, 4), d=st.integers(1, 3)
+    seed=st.integers(0, 2**32 - 1),
+    k=st.integers(1, 5),
+    q=st.integers(1, 4),
+    d=st.integers(1, 3),
+    weighted=st.booleans(),
 )
-def test_a_pool_keeps_its_books(seed, k, q, d):
+def test_a_pool_keeps_its_books(seed, k, q, d, weighted):
     rng = np.random.default_rng(seed)
     m = int(rng.integers(q * k, q * (2 * k - 1) + 1))
     X = rng.integers(0, 5, size=(m, d)).astype(float)
-    pool = new_pool(m, q + 1, d)
+    weights = rng.integers(1, 30, size=m).astype(float) if weighted else None
+    pool = new_pool(m, q + 1, d, weights)
     pool.rows[:m] = rng.permutation(m)
-    measure(X, pool, m)
+    measure(X, weights, pool, m)
     random = np.array([seed], np.uint64)
     rebuild(pool, m, q, k, random)
-    built = _check_books(pool, X, m, q, k)
+    built = _check_books(pool, X, weights, m, q, k)
     descend(pool, m, q, k)
-    assert _check_books(pool, X, m, q, k) <= built * (1 + 1e-9)
-    assert not _improvable(pool, X, m, q, k)
+    assert _check_books(pool, X, weights, m, q, k) <= built * (1 + 1e-9)
+    assert not _improvable(pool, X, weights, m, q, k)
 
 
 def _parts(pool, m, q):
@@ -151,25 +164,27 @@ def _parts(pool, m, q):
     return part
 
 
-def _check_books(pool, X, m, q, k):
+def _check_books(pool, X, weights, m, q, k):
     labels = np.empty(m, dtype=np.int64)
     labels[pool.rows[:m]] = _parts(pool, m, q)
     sizes = np.bincount(labels, minlength=q)
     assert sizes.tolist() == pool.size[:q].tolist()
     assert sizes.min() >= k
     assert sizes.max() <= max(2 * k - 1, 1)
-    assert cost(pool, q) == pytest.approx(sum_of_squares(X, labels), abs=1e-9)
+    assert cost(pool, q) == pytest.approx(loss(X, labels, weights), abs=1e-9)
+    if weights is not None:
+        assert pool.mass[:q] == pytest.approx(np.bincount(labels, weights, minlength=q))
     return cost(pool, q)
 
 
-def _improvable(pool, X, m, q, k):
+def _improvable(pool, X, weights, m, q, k):
     """Whether some move or swap lowers the loss, found by trying all of them."""
     rows, part = pool.rows[:m], _parts(pool, m, q)
     labels = np.empty(m, dtype=np.int64)
 
     def loss(parts):
         labels[rows] = parts
-        return sum_of_squares(X, labels)
+        return sum_of_squares(X, labels, weights)
 
     now = loss(part) * (1 - 1e-9) - 1e-9
     sizes = np.bincount(part, minlength=q)

@@ -13,7 +13,8 @@ Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic). The steps above are the
 Here      Ties go to the lower row index. s is searched once the group of r is gone: that is
           the farthest record before the removal, unless that one itself went, in
           which case it is the farthest of what is left. The three searches go through shells
-          and a tree (kernels/left.py) and find what scans over all records would.
+          and a tree (kernels/left.py) and find what scans over all records would. With weights the
+          centroid is the weighted one; who is near to whom does not depend on weights.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from microagg.progress import State, new_state
 from microagg.results import Outcome
 
 
-def mdav(X: Floats, k: int, *, state: State | None = None) -> Outcome:
+def mdav(
+    X: Floats, k: int, *, weights: Floats | None = None, state: State | None = None
+) -> Outcome:
     """Partition by maximum distance to the average vector.
 
     Parameters
     ----------
     X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
     k : int, at least 1
+    weights : float64 array of shape (n,), optional
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -41,4 +45,4 @@ def mdav(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     >>> mdav(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [1, 0, 2, 2, 1, 0]
     """
-    return Outcome(mdav_labels(X, k, new_state() if state is None else state))
+    return Outcome(mdav_labels(X, k, new_state() if state is None else state, weights))

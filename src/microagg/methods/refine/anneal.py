@@ -51,28 +51,42 @@ class _Groups(NamedTuple):
 
 
 @subkernel
-def _centre(X, groups, g):
+def _centre(X, weights, groups, g):
     """Compute the centroid of a group anew."""
     size = groups.size[g]
-    for j in range(X.shape[1]):
-        total = 0.0
+    if weights is None:
+        for j in range(X.shape[1]):
+            total = 0.0
+            for a in range(size):
+                total += X[groups.members[g, a], j]
+            groups.centroid[j, g] = total / size
+    else:
+        mass = 0.0
         for a in range(size):
-            total += X[groups.members[g, a], j]
-        groups.centroid[j, g] = total / size
+            mass += weights[groups.members[g, a]]
+        for j in range(X.shape[1]):
+            total = 0.0
+            for a in range(size):
+                total += weights[groups.members[g, a]] * X[groups.members[g, a], j]
+            groups.centroid[j, g] = total / mass
 
 
 @subkernel
-def _spread(X, groups, g):
+def _spread(X, weights, groups, g):
     """Compute the SSE of a group from its records and its centroid."""
     total = 0.0
     for a in range(groups.size[g]):
         for j in range(X.shape[1]):
-            total += (X[groups.members[g, a], j] - groups.centroid[j, g]) ** 2
+            square = (X[groups.members[g, a], j] - groups.centroid[j, g]) ** 2
+            if weights is None:
+                total += square
+            else:
+                total += weights[groups.members[g, a]] * square
     return total
 
 
 @subkernel
-def _form(X, labels, k):
+def _form(X, weights, labels, k):
     """Make the groups of the labels 0, 1, …; return them and their number."""
     n, d = X.shape
     slots = n // k
@@ -89,8 +103,8 @@ def _form(X, labels, k):
         groups.size[g] += 1
         count = max(count, g + 1)
     for g in range(count):
-        _centre(X, groups, g)
-        groups.sse[g] = _spread(X, groups, g)
+        _centre(X, weights, groups, g)
+        groups.sse[g] = _spread(X, weights, groups, g)
     return groups, count
 
 
@@ -146,7 +160,7 @@ def _around(X, groups, count, own, p, chosen, distance, random):
 
 
 @subkernel
-def _gather(X, groups, chosen, q, pool):
+def _gather(X, weights, groups, chosen, q, pool):
     """Put the records of the chosen groups into the pool; return their number and SSE."""
     m, sse = 0, 0.0
     for a in range(q):
@@ -155,7 +169,7 @@ def _gather(X, groups, chosen, q, pool):
         for b in range(groups.size[g]):
             pool.rows[m] = groups.members[g, b]
             m += 1
-    measure(X, pool, m)
+    measure(X, weights, pool, m)
     return m, sse
 
 
@@ -168,7 +182,7 @@ def _number_of_groups(q, m, k, random):
 
 
 @subkernel
-def _replace(X, groups, count, chosen, q, pool, new_q):
+def _replace(X, weights, groups, count, chosen, q, pool, new_q):
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     if new_q > q:
         chosen[q] = count
@@ -178,8 +192,11 @@ def _replace(X, groups, count, chosen, q, pool, new_q):
         groups.size[g] = pool.size[a]
         for b in range(pool.size[a]):
             groups.members[g, b] = pool.rows[pool.members[a, b]]
-        groups.sse[g] = pool.within[a] / pool.size[a]
-        _centre(X, groups, g)
+        _centre(X, weights, groups, g)
+        if weights is None:
+            groups.sse[g] = pool.within[a] / pool.size[a]
+        else:  # from the records: among weights that differ much the pool's sums are rounded more
+            groups.sse[g] = _spread(X, weights, groups, g)
     if new_q < q:  # the last group takes the place of the one that is gone
         gone, count = chosen[q - 1], count - 1
         groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
@@ -192,7 +209,7 @@ def _replace(X, groups, count, chosen, q, pool, new_q):
 
 
 @subkernel
-def _check(X, groups, count, k):
+def _check(X, weights, groups, count, k):
     """Raise unless every record is in one group of k to 2k−1, and the books are right."""
     seen = np.zeros(len(X), np.intp)
     for g in range(count):
@@ -200,7 +217,7 @@ def _check(X, groups, count, k):
             raise AssertionError("size of a group")
         for a in range(groups.size[g]):
             seen[groups.members[g, a]] += 1
-        sse = _spread(X, groups, g)
+        sse = _spread(X, weights, groups, g)
         if abs(sse - groups.sse[g]) > 1e-9 * (1 + sse):
             raise AssertionError("SSE of a group")
     for i in range(len(X)):
@@ -209,14 +226,16 @@ def _check(X, groups, count, k):
 
 
 @kernel
-def anneal(X, labels, k, most, steps, heat, seed, state):
+def anneal(X, weights, labels, k, most, steps, heat, seed, state):
     """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
+
+    The weights are None where all records weigh the same.
 
     Every group has k to 2k−1 records, before and after every step. A pool has 2 to ``most``
     groups; larger ones find better optima but take longer.
     """
-    groups, count = _form(X, labels, k)
-    pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1])
+    groups, count = _form(X, weights, labels, k)
+    pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1], weights)
     chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     random = np.array([seed], np.uint64)
     for step in range(steps):
@@ -229,7 +248,7 @@ def anneal(X, labels, k, most, steps, heat, seed, state):
             q = _around(X, groups, count, own, p, chosen, distance, random)
         else:
             q = _neighbours(X, groups, count, row, own, p, chosen, distance)
-        m, before = _gather(X, groups, chosen, q, pool)
+        m, before = _gather(X, weights, groups, chosen, q, pool)
         new_q = _number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
@@ -237,9 +256,9 @@ def anneal(X, labels, k, most, steps, heat, seed, state):
             heat.unit * before / q
         )
         if cost(pool, new_q) < before + temperature * draw_exponential(random):
-            count = _replace(X, groups, count, chosen, q, pool, new_q)
+            count = _replace(X, weights, groups, count, chosen, q, pool, new_q)
         if CHECKED:
-            _check(X, groups, count, k)
+            _check(X, weights, groups, count, k)
     total = 0.0
     for g in range(count):
         total += groups.sse[g]
@@ -248,8 +267,18 @@ def anneal(X, labels, k, most, steps, heat, seed, state):
     return count, total
 
 
+@subkernel
+def _weights_of(weights, rows):
+    """Return the weights of some records, or None."""
+    if weights is None:
+        return None
+    return weights[rows]
+
+
 @kernel
-def anneal_cells(X, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state):
+def anneal_cells(
+    X, weights, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state
+):
     """Anneal the cells begin..end−1 of the old groups; write the new ones and the SSE of each cell.
 
     A cell has as many records as before, so that its rows have their place among the new ones; its
@@ -263,5 +292,6 @@ def anneal_cells(X, old, groups, first, begin, end, k, most, steps, heat, seeds,
             for j in range(X.shape[1]):
                 own[a, j] = X[rows[a], j]
         turns = int(np.ceil(steps * mine.size))
-        count, sse[cell] = anneal(own, labels, k, most, turns, heat, seeds[cell], state)
+        light = _weights_of(weights, rows)
+        count, sse[cell] = anneal(own, light, labels, k, most, turns, heat, seeds[cell], state)
         put_back(own, rows, labels, count, new.begins[cell], k, new)

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.groups import Labels, canonical_labels
 from microagg.kernels.threads import share_out, thread_count
 from microagg.methods.refine.cells import split
 from microagg.methods.refine.recombine import Limits, recombine
 from microagg.methods.refine.refine import Budget, Run, anneal_table, cells_of
-from microagg.progress import State, tell_best
+from microagg.progress import tell_best
 
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _GROUPS_IN_A_POOL = 26  # to anneal, after the first turn
@@ -44,16 +44,9 @@ _TURNS = 4  # the most without a time limit
 _EASY = 1_080  # over k²: groups in a cell whose program takes seconds; the solver's branches are no clock
 
 
-def _recombined(
-    X: Floats,
-    pool: list[Labels],
-    k: int,
-    limits: Limits,
-    seed: list[int],
-    state: State,
-    done: int,
-) -> Labels:
+def _recombined(run: Run, pool: list[Labels], limits: Limits, turn: int, done: int) -> Labels:
     """Recombine every block once; return new labels."""
+    X, k, state, seed = run.X, run.k, run.state, [run.seed, turn]
     labels = pool[0].copy()
     random = np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
     most = max(2, _RECORDS_IN_A_BLOCK // k**2)
@@ -73,7 +66,8 @@ def _recombined(
                 whole = count == size[groups]
                 inside.append(np.where(whole, np.cumsum(whole) - 1, -1)[place])
             alone = n_blocks == 1
-            new = recombine(X[rows], inside, k, limits, [*seed, b], state, alone=alone)
+            own = None if run.weights is None else run.weights[rows]
+            new = recombine(X[rows], inside, k, limits, [*seed, b], state, weights=own, alone=alone)
             labels[rows] = first + new  # unlike those of other blocks
 
     share_out(work, n_blocks, state, done, at_once=1)
@@ -114,33 +108,32 @@ def search_best(run: Run, labels: Labels, budget: Budget, endless: bool) -> Labe
 
     Endless searches go on until they are asked to stop.
     """
-    X, k, seed, state = run
-    best, least = labels, sum_of_squares(X, labels)
+    best, least = labels, run.loss(labels)
     n_groups = int(labels.max()) + 1
     number = min(_TURNS, 1 + _GROUPS // n_groups)
     walks = max(1, thread_count() // cells_of(n_groups)) if endless else 1
-    done = 0 if endless else len(X) // (2 * number)  # of half a turn
+    done = 0 if endless else len(run.X) // (2 * number)  # of half a turn
     pool: list[Labels] = []
     alone = _ALONE if endless else min(_ALONE, number - 1)
     turn, fruitful = 0, True
     while not run.over() and least > 0 and (endless or turn < number):
         for found, last in _annealed(run, best, budget, turn, walks, done):
             pool = [last, *pool][:_POOL]
-            sse = sum_of_squares(X, found)
+            sse = run.loss(found)
             if sse < least:
                 best, least = found, sse
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
         if not endless:
-            easy = max(2, _EASY // k**2)
+            easy = max(2, _EASY // run.k**2)
             limits = limits._replace(
                 groups=min(limits.groups, easy), largest=min(limits.largest, easy)
             )
         if turn >= alone and fruitful:
-            best = _recombined(X, [best, *pool], k, limits, [seed, turn], state, done)
-            before, least = least, sum_of_squares(X, best)
+            best = _recombined(run, [best, *pool], limits, turn, done)
+            before, least = least, run.loss(best)
             fruitful = least < before
         else:
             fruitful = True
-        tell_best(state, least)
+        tell_best(run.state, least)
         turn += 1
     return best

@@ -6,6 +6,8 @@ Idea      Two neighbouring groups a and b with centroids A and B lose least when
           best parting sorts the records of both along the line from A to B and cuts where they are
           nearer to the other end, or where a size forbids to go on. That moves the centroids;
           repeat while it gains. A second try begins from a line through two random records.
+          With weights |a| and |b| are sums of weights, and a record counts by its weight times how
+          much nearer it is to the other end.
 Cost      O(k·d) for a pair, O(n·d) for a sweep over groups and their neighbours.
 Paper     None: our own. 2-means with bounds on the sizes.
 Threads   The groups are split into cells as for annealing (cells.py), otherwise in every sweep; a pair
@@ -40,38 +42,59 @@ class _Groups(NamedTuple):
     changed: Any  # (groups,) last sweep that changed it
 
 
+@subkernel
+def _times(number, weights, row):
+    """Weight a number; without weights it stays as it is."""
+    if weights is None:
+        return number
+    return weights[row] * number
+
+
+@subkernel
+def _mass_of(weights, rows, begin, end):
+    """Weight of rows[begin:end], or their number."""
+    if weights is None:
+        return end - begin
+    mass = 0.0
+    for x in range(begin, end):
+        mass += weights[rows[x]]
+    return mass
+
+
 @kernel
-def _form(X, labels, groups):
+def _form(X, weights, labels, groups):
     """Fill in the groups of labels that count from 0."""
     for i in range(labels.size):
         g = labels[i]
         groups.members[g, groups.size[g]] = i
         groups.size[g] += 1
         for j in range(X.shape[1]):
-            groups.centroid[g, j] += X[i, j]
+            groups.centroid[g, j] += _times(X[i, j], weights, i)
     for g in range(groups.size.size):
+        mass = _mass_of(weights, groups.members[g], 0, groups.size[g])
         for j in range(X.shape[1]):
-            groups.centroid[g, j] /= groups.size[g]
+            groups.centroid[g, j] /= mass
 
 
 @subkernel
-def _centres(X, rows, cut, m, ends):
+def _centres(X, weights, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
     for j in range(X.shape[1]):
         ends[0, j] = ends[1, j] = 0.0
     for x in range(m):
         row, end = rows[x], 0 if x < cut else 1
         for j in range(X.shape[1]):
-            ends[end, j] += X[row, j]
+            ends[end, j] += _times(X[row, j], weights, row)
+    one, other = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
     total = 0.0
     for j in range(X.shape[1]):
-        ends[0, j], ends[1, j] = ends[0, j] / cut, ends[1, j] / (m - cut)
+        ends[0, j], ends[1, j] = ends[0, j] / one, ends[1, j] / other
         total += (ends[0, j] - ends[1, j]) ** 2
-    return total * cut * (m - cut)
+    return total * one * other
 
 
 @subkernel
-def _sort_along(X, rows, m, k, ends, keys):
+def _sort_along(X, weights, rows, m, k, ends, keys):
     """Cut the rows where they are nearer to the second end, within the bounds; return the cut."""
     cut = 0
     for x in range(m):
@@ -79,6 +102,7 @@ def _sort_along(X, rows, m, k, ends, keys):
         for j in range(X.shape[1]):
             middle = 0.5 * (ends[0, j] + ends[1, j])
             keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
+        keys[x] = _times(keys[x], weights, rows[x])
         cut += keys[x] < 0
     cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
     select(keys, rows, 0, m, cut)
@@ -86,17 +110,17 @@ def _sort_along(X, rows, m, k, ends, keys):
 
 
 @subkernel
-def _part(X, rows, m, k, ends, keys):
+def _part(X, weights, rows, m, k, ends, keys):
     """Part the rows from given ends on while it gains; return what was made large, and the cut."""
     gain, best = -1.0, 0
     for _ in range(_ROUNDS):
-        cut = _sort_along(X, rows, m, k, ends, keys)
-        now = _centres(X, rows, cut, m, ends)
+        cut = _sort_along(X, weights, rows, m, k, ends, keys)
+        now = _centres(X, weights, rows, cut, m, ends)
         best = cut
         if now <= gain * (1 + _NOISE):
             break
         gain = now
-    return _centres(X, rows, best, m, ends), best
+    return _centres(X, weights, rows, best, m, ends), best
 
 
 @subkernel
@@ -109,7 +133,7 @@ def _keep(groups, g, rows, begin, end, centre):
 
 
 @subkernel
-def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):
+def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
     """Part two groups anew."""
     m = groups.size[a] + groups.size[b]
     for attempt in range(2):
@@ -117,12 +141,12 @@ def _part_pair(X, groups, k, a, b, rows, keys, ends, random, sweep):
             rows[x] = groups.members[a, x]
         for x in range(groups.size[b]):
             rows[groups.size[a] + x] = groups.members[b, x]
-        before = _centres(X, rows, groups.size[a], m, ends)
+        before = _centres(X, weights, rows, groups.size[a], m, ends)
         if attempt == 1:
             one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
             for j in range(X.shape[1]):
                 ends[0, j], ends[1, j] = X[one, j], X[other, j]
-        after, cut = _part(X, rows, m, k, ends, keys)
+        after, cut = _part(X, weights, rows, m, k, ends, keys)
         if after > before * (1 + _NOISE):
             _keep(groups, a, rows, 0, cut, ends[0])
             _keep(groups, b, rows, cut, m, ends[1])
@@ -149,7 +173,7 @@ def _nearest(centroid, mine, a, near, squares):
 
 
 @kernel
-def _part_cells(X, groups, k, begin, end, order, first, seeds, sweep, state):
+def _part_cells(X, weights, groups, k, begin, end, order, first, seeds, sweep, state):
     """Part the pairs of neighbours in the cells begin..end−1 of which one changed not long ago."""
     rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
     ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
@@ -165,11 +189,19 @@ def _part_cells(X, groups, k, begin, end, order, first, seeds, sweep, state):
                 b, g, h = near[c], mine[a], mine[near[c]]
                 fresh = max(groups.changed[g], groups.changed[h]) >= sweep - _LASTS
                 if fresh and not done[a, b]:
-                    _part_pair(X, groups, k, g, h, rows, keys, ends, random, sweep)
+                    _part_pair(X, weights, groups, k, g, h, rows, keys, ends, random, sweep)
                     done[a, b] = done[b, a] = True
 
 
-def part_pairs(X: Floats, labels: Labels, k: int, sweeps: int, seed: int, state: State) -> Labels:
+def part_pairs(
+    X: Floats,
+    weights: Floats | None,
+    labels: Labels,
+    k: int,
+    sweeps: int,
+    seed: int,
+    state: State,
+) -> Labels:
     """Improve groups of k to 2k−1 records, labelled 0, 1, …, until nothing gains or it is over."""
     g = int(labels.max()) + 1
     groups = _Groups(
@@ -178,7 +210,7 @@ def part_pairs(X: Floats, labels: Labels, k: int, sweeps: int, seed: int, state:
         np.zeros((g, X.shape[1])),
         np.zeros(g, np.intp),
     )
-    _form(X, labels, groups)
+    _form(X, weights, labels, groups)
     rng = np.random.default_rng(seed)
     for sweep in range(1, sweeps + 1):
         if state[STOP] or groups.changed.max() < sweep - 1 - _LASTS:
@@ -194,7 +226,7 @@ def part_pairs(X: Floats, labels: Labels, k: int, sweeps: int, seed: int, state:
             _: int,
             now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
         ) -> None:
-            _part_cells(X, groups, k, begin, end, *now, state)
+            _part_cells(X, weights, groups, k, begin, end, *now, state)
 
         share_out(work, len(seeds), state, at_once=1)
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)

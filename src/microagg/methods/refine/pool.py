@@ -5,6 +5,10 @@ for the handful of records at hand all distances are computed once, and for each
 of distances to each group is kept. The change that a move or a swap makes is then a matter
 of a few operations, whatever the number of columns.
 
+With weights, a pair's squared distance counts by the product of their weights, and the sum is divided by
+the weight of the group. Only what is summed differs: ``weight`` and ``mass`` are None without
+weights, and the compiler leaves out what is meant for the other case.
+
 What a loop runs over lies side by side in memory, so that the compiler makes vector code of it.
 """
 
@@ -18,6 +22,7 @@ from microagg.kernels.jit import kernel, subkernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
+_CHANGES = 50  # for each record of a pool with weights at most; one or two are usual
 
 
 class Pool(NamedTuple):
@@ -26,14 +31,16 @@ class Pool(NamedTuple):
     rows: Any  # (records,)
     values: Any  # (columns, records)
     distance: Any  # (records, records) squared
-    to_group: Any  # (groups, records) sum of distances to the members
+    to_group: Any  # (groups, records) sum of distances to the members, each by the member's weight
     members: Any  # (groups, records)
     size: Any  # (groups,)
-    within: Any  # (groups,) sum of distances over pairs
+    within: Any  # (groups,) sum of distances over pairs, each by the product of their weights
     left: Any  # (records,) in no group yet
     change: Any  # (records,) scratch
     changed: Any  # (groups,) when it last was
     seen: Any  # (groups, groups) when the pair was last looked at
+    weight: Any  # (records,) or None
+    mass: Any  # (groups,) weight of the members, or None
 
 
 @subkernel
@@ -43,9 +50,13 @@ def _whole(m):
 
 
 @kernel
-def new_pool(records, groups, columns):
+def new_pool(records, groups, columns, weights):
     """Allocate a pool with room for this number of records, groups and columns."""
     records = _whole(records)
+    if weights is None:
+        weight = mass = None
+    else:
+        weight, mass = np.empty(records), np.empty(groups)
     return Pool(
         np.empty(records, np.intp),
         np.empty((columns, records)),
@@ -58,6 +69,8 @@ def new_pool(records, groups, columns):
         np.empty(records),
         np.empty(groups, np.intp),
         np.empty((groups, groups), np.intp),
+        weight,
+        mass,
     )
 
 
@@ -92,9 +105,12 @@ def draw_exponential(random):
 
 
 @kernel
-def measure(X, pool, m):
-    """Fill in the distances of the pool's records."""
+def measure(X, weights, pool, m):
+    """Fill in the distances of the pool's records, and their weights."""
     rows, values, distance = pool.rows, pool.values, pool.distance
+    if weights is not None:
+        for a in range(m):
+            pool.weight[a] = weights[rows[a]]
     d, width = X.shape[1], _whole(m)
     for a in range(width):
         row = rows[min(a, m - 1)]
@@ -115,24 +131,56 @@ def cost(pool, q):
     """SSE of the pool's groups."""
     total = 0.0
     for g in range(q):
-        total += pool.within[g] / pool.size[g]
+        total += pool.within[g] / _mass_of(g, pool.size, pool.mass)
     return total
 
 
 @subkernel
-def _join(x, g, width, size, within, members, to_group, distance):
+def _mass_of(g, size, mass):
+    """What the sum over pairs of a group is divided by."""
+    if mass is None:
+        return size[g]
+    return mass[g]
+
+
+@subkernel
+def _weigh(g, size, members, weight, mass):
+    """Sum up the weight of a group anew: to subtract what leaves would let rounding grow."""
+    if mass is not None:
+        mass[g] = 0.0
+        for a in range(size[g]):
+            mass[g] += weight[members[g, a]]
+
+
+@subkernel
+def _join(x, g, width, size, within, members, to_group, distance, weight, mass):
     """Put a record that is in no group into one."""
     members[g, size[g]] = x
     size[g] += 1
-    within[g] += to_group[g, x]
-    for y in range(width):
-        to_group[g, y] += distance[x, y]
+    if weight is None:
+        within[g] += to_group[g, x]
+        for y in range(width):
+            to_group[g, y] += distance[x, y]
+    else:
+        within[g] += weight[x] * to_group[g, x]
+        mass[g] += weight[x]
+        for y in range(width):
+            to_group[g, y] += weight[x] * distance[x, y]
+
+
+@subkernel
+def _cost_of_joining(x, g, size, within, to_group, weight, mass):
+    """By how much a record in no group raises the SSE of one."""
+    if weight is None:
+        return (within[g] + to_group[g, x]) / (size[g] + 1) - within[g] / size[g]
+    more = weight[x] * to_group[g, x]
+    return (within[g] + more) / (mass[g] + weight[x]) - within[g] / mass[g]
 
 
 @kernel
 def rebuild(pool, m, q, k, random):
     """Form q groups anew around random records; what is left over goes where it costs least."""
-    left, size, within = pool.left, pool.size, pool.within
+    left, size, within, weight, mass = pool.left, pool.size, pool.within, pool.weight, pool.mass
     members, to_group, distance = pool.members, pool.to_group, pool.distance
     for x in range(m):
         left[x] = x
@@ -141,11 +189,12 @@ def rebuild(pool, m, q, k, random):
         for y in range(width):
             to_group[g, y] = 0.0
         within[g], size[g] = 0.0, 0
+        _weigh(g, size, members, weight, mass)
         at = int(draw(random) * count)
         while True:
             x, count = left[at], count - 1
             left[at] = left[count]
-            _join(x, g, width, size, within, members, to_group, distance)
+            _join(x, g, width, size, within, members, to_group, distance, weight, mass)
             if size[g] == k:
                 break
             least = np.inf
@@ -155,19 +204,23 @@ def rebuild(pool, m, q, k, random):
     for a in range(count):
         x, g, least = left[a], 0, np.inf
         for b in range(q):
-            more = (within[b] + to_group[b, x]) / (size[b] + 1) - within[b] / size[b]
+            more = _cost_of_joining(x, b, size, within, to_group, weight, mass)
             if size[b] < 2 * k - 1 and more < least:
                 g, least = b, more
-        _join(x, g, width, size, within, members, to_group, distance)
+        _join(x, g, width, size, within, members, to_group, distance, weight, mass)
 
 
 @subkernel
-def _best_swap(g, h, size, members, to_group, distance, change, bound):
+def _best_swap(g, h, size, within, members, to_group, distance, change, weight, mass, bound):
     """Find the places in two groups of the records that gain most by a swap, −1 if none gains enough.
 
     A swap of x in g and y in h changes the SSE by (to(y, g) − to(x, g) − d²)/|g| +
     (to(x, h) − to(y, h) − d²)/|h|.
     """
+    if weight is not None:
+        return _best_weighted_swap(
+            g, h, size, within, members, to_group, distance, change, weight, mass, bound
+        )
     one, other = 1.0 / size[g], 1.0 / size[h]
     both = one + other
     for b in range(size[h]):
@@ -185,8 +238,10 @@ def _best_swap(g, h, size, members, to_group, distance, change, bound):
 
 
 @subkernel
-def _best_move(g, h, k, size, within, members, to_group, bound):
+def _best_move(g, h, k, size, within, members, to_group, weight, mass, bound):
     """Find the place in group g of the record that gains most by moving to h, −1 if none does."""
+    if weight is not None:
+        return _best_weighted_move(g, h, size, within, members, to_group, weight, mass, bound)
     place = -1
     one, other = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
     bound += within[g] / size[g] + within[h] / size[h] - within[g] * one - within[h] * other
@@ -199,35 +254,98 @@ def _best_move(g, h, k, size, within, members, to_group, bound):
 
 
 @subkernel
-def _swap(g, a, h, b, width, within, members, to_group, distance):
-    """Change the groups of the records at places a of g and b of h."""
-    x, y = members[g, a], members[h, b]
-    members[g, a], members[h, b] = y, x
-    within[g] += to_group[g, y] - to_group[g, x] - distance[x, y]
-    within[h] += to_group[h, x] - to_group[h, y] - distance[x, y]
-    for z in range(width):
-        more = distance[y, z] - distance[x, z]
-        to_group[g, z] += more
-        to_group[h, z] -= more
+def _best_weighted_swap(
+    g, h, size, within, members, to_group, distance, change, weight, mass, bound
+):
+    """Find what _best_swap finds: here a swap changes what both sums are divided by."""
+    now = within[g] / mass[g] + within[h] / mass[h]
+    for b in range(size[h]):
+        y = members[h, b]
+        change[b] = within[h] - weight[y] * to_group[h, y]
+    place = -1
+    for a in range(size[g]):
+        x = members[g, a]
+        heavy = weight[x]
+        rest, taken = within[g] - heavy * to_group[g, x], heavy * to_group[h, x]
+        for b in range(size[h]):
+            y = members[h, b]
+            light = weight[y]
+            between = heavy * light * distance[x, y]
+            total = (rest + light * to_group[g, y] - between) / (mass[g] - heavy + light)
+            total += (change[b] + taken - between) / (mass[h] - light + heavy) - now
+            if total < bound:
+                bound, place = total, a * size[h] + b
+    return place
 
 
 @subkernel
-def _move(g, a, h, width, size, within, members, to_group, distance):
+def _best_weighted_move(g, h, size, within, members, to_group, weight, mass, bound):
+    """Find what _best_move finds."""
+    place, now = -1, within[g] / mass[g] + within[h] / mass[h]
+    for a in range(size[g]):
+        x = members[g, a]
+        total = (within[g] - weight[x] * to_group[g, x]) / (mass[g] - weight[x]) - now
+        total += (within[h] + weight[x] * to_group[h, x]) / (mass[h] + weight[x])
+        if total < bound:
+            bound, place = total, a
+    return place
+
+
+@subkernel
+def _swap(g, a, h, b, width, size, within, members, to_group, distance, weight, mass):
+    """Change the groups of the records at places a of g and b of h."""
+    x, y = members[g, a], members[h, b]
+    members[g, a], members[h, b] = y, x
+    if weight is None:
+        within[g] += to_group[g, y] - to_group[g, x] - distance[x, y]
+        within[h] += to_group[h, x] - to_group[h, y] - distance[x, y]
+        for z in range(width):
+            more = distance[y, z] - distance[x, z]
+            to_group[g, z] += more
+            to_group[h, z] -= more
+    else:
+        v, w = weight[x], weight[y]
+        within[g] += w * to_group[g, y] - v * to_group[g, x] - v * w * distance[x, y]
+        within[h] += v * to_group[h, x] - w * to_group[h, y] - v * w * distance[x, y]
+        for z in range(width):
+            more = w * distance[y, z] - v * distance[x, z]
+            to_group[g, z] += more
+            to_group[h, z] -= more
+        _weigh(g, size, members, weight, mass)
+        _weigh(h, size, members, weight, mass)
+
+
+@subkernel
+def _move(g, a, h, width, size, within, members, to_group, distance, weight, mass):
     """Move the record at place a of g to h."""
     x = members[g, a]
     size[g] -= 1
     members[g, a] = members[g, size[g]]
-    within[g] -= to_group[g, x]
-    for y in range(width):
-        to_group[g, y] -= distance[x, y]
-    _join(x, h, width, size, within, members, to_group, distance)
+    if weight is None:
+        within[g] -= to_group[g, x]
+        for y in range(width):
+            to_group[g, y] -= distance[x, y]
+    else:
+        within[g] -= weight[x] * to_group[g, x]
+        for y in range(width):
+            to_group[g, y] -= weight[x] * distance[x, y]
+        _weigh(g, size, members, weight, mass)
+    _join(x, h, width, size, within, members, to_group, distance, weight, mass)
+
+
+@subkernel
+def _ends(clock, m, weight):
+    """Whether it takes too long: weights that differ much are rounded so that gains may go in circles."""
+    if weight is None:
+        return False
+    return clock > _CHANGES * m
 
 
 @kernel
 def descend(pool, m, q, k):
     """Move and swap records of the pool until nothing gains any more."""
     changed, seen, change = pool.changed, pool.seen, pool.change
-    size, within = pool.size, pool.within
+    size, within, weight, mass = pool.size, pool.within, pool.weight, pool.mass
     members, to_group, distance = pool.members, pool.to_group, pool.distance
     width, bound = _whole(m), -max(_NOISE * cost(pool, q), _UNDERFLOW)
     for g in range(q):
@@ -235,29 +353,82 @@ def descend(pool, m, q, k):
         for h in range(g):
             seen[g, h] = 0
     clock, busy = 1, True
-    while busy:
+    while busy and not _ends(clock, m, weight):
         busy = False
         for g in range(q):
             for h in range(g):
-                while seen[g, h] < max(changed[g], changed[h]):
+                while seen[g, h] < max(changed[g], changed[h]) and not _ends(clock, m, weight):
                     seen[g, h] = clock
                     done = False
                     if size[g] > k and size[h] < 2 * k - 1:
-                        a = _best_move(g, h, k, size, within, members, to_group, bound)
+                        a = _best_move(
+                            g, h, k, size, within, members, to_group, weight, mass, bound
+                        )
                         if a >= 0:
-                            _move(g, a, h, width, size, within, members, to_group, distance)
+                            _move(
+                                g,
+                                a,
+                                h,
+                                width,
+                                size,
+                                within,
+                                members,
+                                to_group,
+                                distance,
+                                weight,
+                                mass,
+                            )
                             done = True
                     if not done and size[h] > k and size[g] < 2 * k - 1:
-                        a = _best_move(h, g, k, size, within, members, to_group, bound)
+                        a = _best_move(
+                            h, g, k, size, within, members, to_group, weight, mass, bound
+                        )
                         if a >= 0:
-                            _move(h, a, g, width, size, within, members, to_group, distance)
+                            _move(
+                                h,
+                                a,
+                                g,
+                                width,
+                                size,
+                                within,
+                                members,
+                                to_group,
+                                distance,
+                                weight,
+                                mass,
+                            )
                             done = True
                     if not done:
-                        a = _best_swap(g, h, size, members, to_group, distance, change, bound)
+                        a = _best_swap(
+                            g,
+                            h,
+                            size,
+                            within,
+                            members,
+                            to_group,
+                            distance,
+                            change,
+                            weight,
+                            mass,
+                            bound,
+                        )
                         if a >= 0:
                             b = a % size[h]
                             a = a // size[h]
-                            _swap(g, a, h, b, width, within, members, to_group, distance)
+                            _swap(
+                                g,
+                                a,
+                                h,
+                                b,
+                                width,
+                                size,
+                                within,
+                                members,
+                                to_group,
+                                distance,
+                                weight,
+                                mass,
+                            )
                             done = True
                     if done:
                         clock += 1

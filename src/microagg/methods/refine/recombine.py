@@ -70,6 +70,7 @@ class _Table(NamedTuple):
     """What is known of the records."""
 
     distance: Floats  # (n, n) squared, in units of a group's mean SSE
+    weight: Floats | None  # (n,)
     near: NDArray[np.int32]  # (n, _NEAR) other records, nearest first
     word: NDArray[np.uint64]  # (n,) random
     k: int
@@ -84,7 +85,7 @@ class _Relaxed(NamedTuple):
     value: float
 
 
-def _table(X: Floats, k: int, unit: float) -> _Table:
+def _table(X: Floats, weight: Floats | None, k: int, unit: float) -> _Table:
     n = len(X)
     distance = np.zeros((n, n))
     for column in X.T:
@@ -94,13 +95,13 @@ def _table(X: Floats, k: int, unit: float) -> _Table:
     near = np.argsort(distance, axis=1, kind="stable")[:, : min(_NEAR, n - 1)].astype(np.int32)
     np.fill_diagonal(distance, 0.0)
     word = np.random.default_rng(0).integers(0, 2**64, size=n, dtype=np.uint64)
-    return _Table(distance, near, word, k)
+    return _Table(distance, weight, near, word, k)
 
 
 def _groups_of(table: _Table, labels: Labels) -> Columns:
     """Make columns of the groups of labels 0, 1, …; records of label −1 are left out."""
     columns = as_columns(members_of(labels, 2 * table.k - 1))
-    measure_columns(table.distance, table.word, columns)
+    measure_columns(table.distance, table.weight, table.word, columns)
     return columns
 
 
@@ -152,8 +153,8 @@ def _variants(
     found: Columns,
 ) -> Columns:
     """Find the variants of the chosen columns that are not among the columns yet."""
-    distance, near, word, k = table
-    count = variants(distance, near, word, price, columns, chosen, k, below, slope, found)
+    *known, k = table
+    count = variants(*known, price, columns, chosen, k, below, slope, found)
     new = _take(found, slice(0, count))
     first = np.unique(new.key, return_index=True)[1]
     return _take(new, first[~np.isin(new.key[first], columns.key)])
@@ -252,6 +253,7 @@ def recombine(
     seed: Sequence[int],
     state: State,
     *,
+    weights: Floats | None = None,
     alone: bool = True,
 ) -> Labels:
     """Choose groups for a table of some hundred records from partitions and their variants.
@@ -265,17 +267,18 @@ def recombine(
     limits : how much work it may be
     seed : of the random choice of cells
     state : shared state of a watched run; when asked to stop, the best so far is returned
+    weights : float64 array of shape (n,), None where all records weigh the same
     alone : whether no other thread is at work, so that cells are shared out
 
     Returns
     -------
     Labels, never of higher SSE than those of the first partition.
     """
-    given, sse = pool[0], sum_of_squares(X, pool[0])
+    given, sse = pool[0], sum_of_squares(X, pool[0], weights)
     n_groups = int(given.max()) + 1
     if sse == 0 or n_groups == 1:
         return given
-    table = _table(X, k, sse / n_groups)
+    table = _table(X, weights, k, sse / n_groups)
     now = _groups_of(table, given)
     others = [_groups_of(table, labels) for labels in pool]
     relaxed = _relaxed(table, now, _together(others), state)
@@ -301,4 +304,4 @@ def recombine(
         if now.sse.sum() > before - _TINY * n_groups:
             most *= 2
     labels = canonical_labels(labels_of(now.members, len(X)))
-    return labels if sum_of_squares(X, labels) < sse else given
+    return labels if sum_of_squares(X, labels, weights) < sse else given

@@ -66,7 +66,7 @@ def _plan(budget: Budget, n_groups: int, k: int) -> tuple[int, float]:
     return passes, steps / passes
 
 
-def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
+def _without_oversized(X: Floats, weights: Floats | None, labels: Labels, k: int) -> Labels:
     """Split groups of 2k or more, which never raises the SSE."""
     labels = canonical_labels(labels).copy()
     sizes = np.bincount(labels)
@@ -75,7 +75,8 @@ def _without_oversized(X: Floats, labels: Labels, k: int) -> Labels:
     fresh = len(sizes)
     for g in np.flatnonzero(sizes >= 2 * k):
         rows = order[ends[g] - sizes[g] : ends[g]]
-        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state()))
+        own = None if weights is None else weights[rows]
+        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), own))
         labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
         fresh += int(parts.max())
     return canonical_labels(labels)
@@ -88,6 +89,11 @@ class Run(NamedTuple):
     k: int
     seed: int
     state: State
+    weights: Floats | None = None  # (n,); None where all records weigh the same
+
+    def loss(self, labels: Labels) -> float:
+        """SSE of a partition."""
+        return sum_of_squares(self.X, labels, self.weights)
 
     def over(self) -> bool:
         """Whether to stop."""
@@ -126,6 +132,7 @@ def _anneal_all(
     def work(begin: int, end: int, _: int) -> None:
         anneal_cells(
             run.X,
+            run.weights,
             old,
             groups,
             first,
@@ -149,7 +156,7 @@ def _anneal_all(
 
 def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
     """Anneal in passes: the best partition seen, and the last. The records done rise by ``records``."""
-    least = sum_of_squares(run.X, labels)
+    least = run.loss(labels)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
     passes, steps = _plan(budget, n_groups, run.k)
@@ -174,9 +181,11 @@ def refine(
     labels: Labels,
     k: int,
     *,
+    weights: Floats | None = None,
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
+    whole: int | None = None,
     state: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
@@ -186,9 +195,11 @@ def refine(
     X : float64 array of shape (n, d), C-contiguous, centred and scaled
     labels : int64 array of shape (n,), groups of at least k
     k : int, at least 1
+    weights : float64 array of shape (n,), above 0 and with mean 1, optional
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best partition so far is returned
     random_state : seed; None draws a fresh one
+    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -203,20 +214,22 @@ def refine(
 
     state = new_state() if state is None else state
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    run, budget = Run(X, k, seed, state), _BUDGETS[effort]
-    best = _without_oversized(X, labels, k)
-    least = sum_of_squares(X, best)
+    run, budget = Run(X, k, seed, state, weights), _BUDGETS[effort]
+    if whole is not None:
+        budget = budget._replace(table=budget.table * len(X) // whole)
+    best = _without_oversized(X, weights, labels, k)
+    least = run.loss(best)
     tell_best(state, least)
     with stop_after(state, time_limit, len(X)):
         if best.max() == 0 or run.over():
             found = best
         elif k > LARGE:
-            found = part_pairs(X, best, k, budget.sweeps, seed, state)
+            found = part_pairs(X, weights, best, k, budget.sweeps, seed, state)
         elif effort == "best":
             found = search_best(run, best, budget, endless=time_limit is not None)
         else:
             found, _ = anneal_table(run, best, budget, len(X))
-    if sum_of_squares(X, found) < least:
+    if run.loss(found) < least:
         best = found
     state[DONE] = len(X)
     return best

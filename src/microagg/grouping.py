@@ -1,0 +1,309 @@
+"""Groups of a block: one partition over all cells, which are strata and patterns of missing values.
+
+Records of different cells never share a group, so that the cells are solved by themselves and at the same
+time; their SSE, and the bounds on it, add up. A table of one cell is given to the method as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from microagg.encode.scale import total_squares
+from microagg.encode.space import Space
+from microagg.errors import InputError, StopSearch
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.improve import lower_bound
+from microagg.partition import partition
+from microagg.plan import Block
+from microagg.progress import STOP, Listener, Progress, State, new_state, run_watched
+from microagg.registry import find
+from microagg.require.requirement import Requirement
+from microagg.require.search import repair, satisfy
+from microagg.require.wanted import within
+from microagg.results import Partition
+from microagg.settings import settings_of
+
+__all__ = ["bound_over_cells", "group"]
+
+_SECONDS_BETWEEN_CALLS = 0.1
+
+
+class _Aborted(BaseException):
+    """Ends the searches of all cells, since the caller's thread was interrupted."""
+
+
+def group(
+    space: Space,
+    block: Block,
+    cells: Labels,
+    *,
+    weights: Floats | None = None,
+    requirements: Sequence[Requirement] = (),
+    seed: int | None = 0,
+    progress: Listener | None = None,
+) -> Partition:
+    """Partition the records of a block.
+
+    Parameters
+    ----------
+    space : their coordinates
+    block : k, method and all settings of it
+    cells : (n,) cell of each record, 0, 1, …; each satisfies the requirements as one group
+    weights : of the records in the objective; None: all count alike
+    requirements : what every group must satisfy beside k
+    seed : of the methods that draw random numbers
+    progress : as for :func:`microagg.partition`
+
+    >>> X = np.array([[0.0], [10.0], [1.0], [11.0]])
+    >>> group(Space(X, "none"), Block(k=2), np.array([0, 0, 1, 1])).labels.tolist()
+    [0, 0, 1, 1]
+    """
+    if requirements:
+        _check_method(block)
+
+    def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
+        found = divide(rows, _quick(block, options) if requirements else options, watch)
+        if not requirements:
+            return found
+        return _required(
+            found, space, rows, within(requirements, rows), weights, options, seed, watch
+        )
+
+    def divide(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
+        X = space.matrix if rows is None else np.ascontiguousarray(space.matrix[rows])
+        heavy = {}
+        if weights is not None:
+            heavy = {"weights": weights if rows is None else weights[rows]}
+        return partition(
+            X,
+            block.k or 1,
+            method=block.method,
+            scale=space.scale,
+            random_state=seed,
+            refine=block.refine,
+            bound=block.bound or False,
+            whole=None if rows is None else len(cells),
+            progress=watch,
+            **heavy,
+            **options,
+        )
+
+    if not cells.any():
+        found = solve(None, dict(block.options), progress)
+    else:
+        found = _over_cells(space, block, cells, solve, progress, weights, seed)
+    return replace(found, scale=block.scale)
+
+
+def _over_cells(
+    space: Space,
+    block: Block,
+    cells: Labels,
+    solve: Callable[[Labels | None, dict[str, Any], Listener | None], Partition],
+    progress: Listener | None,
+    weights: Floats | None,
+    seed: int | None,
+) -> Partition:
+    from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
+
+    started = time.perf_counter()
+    k, n = block.k or 1, len(cells)
+    order = np.argsort(cells, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
+    done = np.zeros(len(parts), dtype=np.int64)
+    stop, abort = Event(), Event()
+    workers = min(os.cpu_count() or 1, len(parts))
+
+    def work(number: int) -> Partition | None:
+        rows = parts[number]
+        if len(rows) < 2 * k:  # one group, whatever the method and the requirements
+            done[number] = len(rows)
+            return None
+
+        def watch(so_far: Progress) -> None:
+            done[number] = min(int(so_far), len(rows))
+            if abort.is_set():
+                raise _Aborted
+            if stop.is_set():
+                raise StopSearch
+
+        options = dict(block.options)
+        if options.get("time_limit") is not None:  # the limit is that of the whole table
+            options["time_limit"] = float(options["time_limit"]) * workers * len(rows) / n
+        try:
+            found = solve(rows, _quick(block, options) if stop.is_set() else options, watch)
+        except StopSearch:  # whoever stops a search still wants groups for every record
+            found = replace(solve(rows, _quick(block, options), None), stopped=True)
+        done[number] = len(rows)
+        return found
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-cell") as pool:
+        try:
+            # The largest first, so that none of them is left to the end.
+            largest = sorted(range(len(parts)), key=lambda at: (-len(parts[at]), at))
+            futures = {at: pool.submit(work, at) for at in largest}
+            waiting = set(futures.values())
+            while waiting:
+                waiting = wait(waiting, timeout=_SECONDS_BETWEEN_CALLS).not_done
+                if progress is not None and not stop.is_set():
+                    try:
+                        progress(Progress(int(done.sum())))
+                    except StopSearch:
+                        stop.set()
+            results = [futures[at].result() for at in range(len(parts))]
+        except BaseException:
+            abort.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return _combined(space, block, parts, results, weights, seed, started)
+
+
+def _quick(block: Block, options: dict[str, Any]) -> dict[str, Any]:
+    """Options with the least effort that a method has."""
+    has = {option.name for option in find(block.method).options}
+    return {**options, "effort": "fast"} if "effort" in has else options
+
+
+def _combined(
+    space: Space,
+    block: Block,
+    parts: Sequence[Labels],
+    results: Sequence[Partition | None],
+    weights: Floats | None,
+    seed: int | None,
+    started: float,
+) -> Partition:
+    """Put the partitions of the cells together."""
+    labels = np.empty(len(space.matrix), dtype=np.int64)
+    groups, bound, stopped = 0, 0.0, False
+    for rows, found in zip(parts, results, strict=True):
+        if found is None:
+            labels[rows] = groups
+            groups += 1
+            bound += _squares(
+                space.scaled[rows], np.zeros(len(rows), dtype=np.int64), weights, rows
+            )
+            continue
+        labels[rows] = groups + found.labels
+        groups += found.n_groups
+        stopped = stopped or found.stopped
+        bound += np.nan if found.lower_bound is None else found.lower_bound
+    labels = canonical_labels(labels)
+    sse = _squares(space.scaled, labels, weights)
+    solved = next((found for found in results if found is not None), None)
+    proved = bool(np.isfinite(bound)) and solved is not None and solved.lower_bound is not None
+    method = find(block.method)
+    options = settings_of(method, dict(block.options), seed) if solved is None else solved.options
+    return Partition(
+        labels=labels,
+        k=block.k or 1,
+        method=method.name,
+        scale=block.scale,
+        options=options,
+        sse=sse,
+        sst=_total(space, weights),
+        seconds=time.perf_counter() - started,
+        # Plain numbers of one column are cut in their own unit, in which bounds do not add up.
+        lower_bound=min(float(bound), sse) if proved and space.encoded else None,
+        stopped=stopped,
+    )
+
+
+def _squares(
+    X: Floats, labels: Labels, weights: Floats | None, rows: Labels | None = None
+) -> float:
+    if weights is None:
+        return sum_of_squares(X, labels)
+    return sum_of_squares(X, labels, weights if rows is None else weights[rows])
+
+
+def _total(space: Space, weights: Floats | None) -> float:
+    if not space.encoded:
+        return total_squares(space.matrix, space.scale)
+    return _squares(space.scaled, np.zeros(len(space.scaled), dtype=np.int64), weights)
+
+
+def _check_method(block: Block) -> None:
+    """Refuse methods whose proofs and costs are not about groups that satisfy requirements."""
+    if block.method == "optimal":
+        raise InputError(
+            "method 'optimal' proves its groups for k alone; with a unit or other requirements use 'auto'."
+        )
+
+
+def _required(
+    found: Partition,
+    space: Space,
+    rows: Labels | None,
+    requirements: Sequence[Requirement],
+    weights: Floats | None,
+    options: dict[str, Any],
+    seed: int | None,
+    watch: Listener | None,
+) -> Partition:
+    """Change groups until they satisfy all requirements, at the least loss that a search finds."""
+    started = time.perf_counter()
+    X = space.scaled if rows is None else np.ascontiguousarray(space.scaled[rows])
+    own = weights if weights is None or rows is None else weights[rows]
+    plain = options.get("cost", "sse") == "sse" and not options.get("group_cost")
+    state = new_state()
+
+    def work(state: State) -> Labels:
+        if (
+            found.stopped or not plain
+        ):  # the search minimises the SSE: other costs are repaired only
+            return repair(X, found.k, requirements, found.labels, weights=own)
+        return satisfy(
+            X,
+            found.k,
+            requirements,
+            found.labels,
+            weights=own,
+            effort=options.get("effort", "balanced"),
+            time_limit=options.get("time_limit"),
+            random_state=seed,
+            state=state,
+        )
+
+    labels = canonical_labels(run_watched(work, watch, state=state, sst=found.sst))
+    return replace(
+        found,
+        labels=labels,
+        sse=_squares(X, labels, own),
+        options={
+            **found.options,
+            **{name: options[name] for name in ("effort",) if name in options},
+        },
+        seconds=found.seconds + time.perf_counter() - started,
+        stopped=found.stopped or bool(state[STOP]),
+    )
+
+
+def bound_over_cells(
+    space: Space, cells: Labels, k: int, progress: Listener | None = None
+) -> float:
+    """Prove a lower bound on the SSE of all groups that do not cross cells: the sum of the cells' bounds."""
+    if not cells.any():
+        return lower_bound(space.matrix, k, scale=space.scale, effort="balanced", progress=progress)
+    order = np.argsort(cells, kind="stable")
+    total, before = 0.0, 0
+    for rows in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1):
+
+        def watch(done: Progress, before: int = before) -> None:
+            if progress is not None:
+                progress(Progress(before + int(done)))
+
+        X = np.ascontiguousarray(space.scaled[rows])
+        if len(rows) < 2 * k:
+            total += sum_of_squares(X, np.zeros(len(rows), dtype=np.int64))
+        else:
+            total += lower_bound(X, k, scale="none", effort="balanced", progress=watch)
+        before += len(rows)
+    return total

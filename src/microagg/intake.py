@@ -1,0 +1,306 @@
+"""What a plan makes of a table before any group is formed: typed columns, weights, units and cells.
+
+All that can be wrong with a table is found here, so that a mistake costs no waiting: values that do not fit
+their kind, weights that are none, strata that are too small, relations that do not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.encode.missing import Joined, join_rare
+from microagg.encode.space import Space, are_plain, space_of
+from microagg.encode.strata import merge_small, strata_of
+from microagg.errors import InputError, shown
+from microagg.groups import Floats, Labels
+from microagg.plan import Block, Plan, Roles
+from microagg.require.requirement import Requirement, check_feasible
+from microagg.require.units import check_units
+from microagg.require.wanted import requirements_of, within
+from microagg.tables.exact import codes_as_written
+from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.labelled import Coded
+from microagg.tables.outgoing import reordered
+from microagg.tables.variable import QUANTITIES, Variable, variable_of
+from microagg.words import names as listed_names
+from microagg.words import percent, plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Intake", "PartInput", "broken_relation", "part_input", "take_in"]
+
+
+@dataclass(frozen=True, eq=False)
+class Intake:
+    """A table as its plan reads it."""
+
+    frame: Frame
+    text: pa.Table | None
+    """The same table as it stands in a CSV file."""
+    plan: Plan
+    roles: Roles
+    variables: Mapping[Any, Variable]
+    """The protected columns."""
+    weights: Floats | None
+    """Of the records, as given."""
+    units: Labels | None
+    """Of the records; −1: missing."""
+    strata: Labels | None
+    strata_values: Labels | None
+    """Number of each record's value in each column of the strata."""
+    rows: Labels | None
+    """Records of the given table that are kept, where some are left out for missing values; None: all."""
+    given: int
+    """Records of the given table."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def dropped(self) -> int:
+        """Records that are left out for missing values."""
+        return self.given - len(self)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all protected columns are complete numbers, and all records count alike."""
+        columns = list(self.variables.values())
+        return self.relative_weights is None and are_plain(columns)
+
+    @property
+    def relative_weights(self) -> Floats | None:
+        """Weights with a mean of 1; None where all are equal, which is the same as none."""
+        w = self.weights
+        if w is None or (w == w[0]).all():
+            return None
+        return np.asarray(w / w.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class PartInput:
+    """Columns that get one partition, ready to be grouped."""
+
+    variables: Sequence[Variable]
+    space: Space
+    states: Labels  # (n, columns), with what the join of patterns blanks
+    cells: Labels  # (n,) records of different ones never share a group
+    strata_merged: bool
+    requirements: Sequence[Requirement]
+    """What every group must satisfy beside k, for all records."""
+
+
+def take_in(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
+) -> Intake:
+    """Read the columns of a table as a plan says, and check all that can be wrong with them.
+
+    ``coded`` tells what stands for missing values in the file that the table came from.
+    """
+    roles = plan.roles(table.names)
+    if not len(table):
+        raise InputError(
+            "A table to protect has at least one record and one column; this one has 0 records. Check that "
+            "it was read whole."
+        )
+    coded = coded or {}
+    variables = _variables(table, plan, roles, text is not None, coded)
+    given, rows = len(table), None
+    if plan.missing.policy == "drop":
+        rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
+    if rows is not None and len(rows) < given:
+        if not len(rows):
+            raise InputError(
+                'missing = "drop" leaves out records with a missing value; every record has one. Say '
+                'another policy, such as "pattern".'
+            )
+        table = Frame(reordered(table.native, rows))
+        text = None if text is None else text.take(rows)
+        variables = _variables(table, plan, roles, text is not None, {})
+    if plan.missing.policy == "error":
+        for variable in variables.values():
+            if variable.missing.any():
+                raise _refused(variable)
+    found = Intake(
+        frame=table,
+        text=text,
+        plan=plan,
+        roles=roles,
+        variables=variables,
+        weights=None if plan.weight is None else _weights(table, plan.weight.column),
+        units=_units(table, text, plan),
+        strata=None,
+        strata_values=None,
+        rows=rows,
+        given=given,
+    )
+    _check_relations(found)
+    if not plan.strata.columns:
+        return found
+    strata, values = strata_of(table, plan.strata.columns)
+    return replace(found, strata=strata, strata_values=values)
+
+
+def _variables(
+    table: Frame, plan: Plan, roles: Roles, is_csv: bool, coded: Mapping[Any, Coded]
+) -> dict[Any, Variable]:
+    codes = plan.missing.codes
+    words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
+    found = {}
+    for name in roles.protected:
+        one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
+        if name in coded and name not in codes and one.kind in QUANTITIES:
+            one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
+        found[name] = one
+    return found
+
+
+def _refused(variable: Variable) -> InputError:
+    missing = variable.missing
+    return InputError(
+        f"Columns to protect must have no missing values by the policy error; column "
+        f"{shown(variable.name)} has {int(missing.sum()):,}, the first in row {int(np.argmax(missing)) + 1} "
+        '(the first record is row 1). Fill them, or say missing = "pattern".'
+    )
+
+
+def _weights(table: Frame, name: Any) -> Floats:
+    if not table.is_numeric(name):
+        raise InputError(
+            f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
+        )
+    found = table.doubles(name)
+    wrong = ~(np.isfinite(found) & (found > 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = (
+            "missing" if np.isnan(found[row]) else "not above 0" if found[row] <= 0 else "infinite"
+        )
+        raise InputError(
+            f"Weights are numbers above 0, one for each record; in column {shown(name)}, row {row + 1} (the "
+            f"first record is row 1), it is {what}, and so in {int(wrong.sum()):,} in all. Correct them, or "
+            "drop those records."
+        )
+    return found
+
+
+def _units(table: Frame, text: pa.Table | None, plan: Plan) -> Labels | None:
+    if plan.unit is None:
+        return None
+    written = table if text is None else Frame(text)
+    found = codes_as_written(written, plan.unit, text is not None)
+    most = max(block.k or 1 for block in plan.blocks)
+    check_units(found, most, listed_names([plan.unit]))
+    return found
+
+
+def _check_relations(found: Intake) -> None:
+    for relation in found.plan.relations:
+        values = {}
+        for name in relation.columns:
+            variable = found.variables.get(name)
+            values[name] = _numbers(found.frame, name) if variable is None else variable.values
+            if variable is not None and variable.is_category:
+                raise InputError(
+                    f"A relation is about numbers; {shown(name)} in {shown(relation.text, 200)} is of kind "
+                    f"{variable.kind}. Leave the relation out, or name it as a number."
+                )
+        wrong = relation.broken(values)
+        if wrong.any():
+            raise InputError(
+                f"A relation holds in every record before release; {shown(relation.text, 200)} does not in "
+                f"{plural(int(wrong.sum()), 'record')}, the first in row {int(np.argmax(wrong)) + 1} (the "
+                "first record is row 1). Correct those records, or leave the relation out."
+            )
+
+
+def _numbers(frame: Frame, name: Any) -> Floats:
+    if not frame.is_numeric(name):
+        raise InputError(
+            f"A relation is about numbers; column {shown(name)} holds {frame.kind_in_words(name)}."
+        )
+    return frame.doubles(name)
+
+
+def broken_relation(plan: Plan, frame: Frame) -> str | None:
+    """Name the first relation that a released table breaks, and where; None: all hold."""
+    for relation in plan.relations:
+        values = {name: _numbers(frame, name) for name in relation.columns}
+        wrong = relation.broken(values)
+        if wrong.any():
+            return f"{shown(relation.text, 200)} in {plural(int(wrong.sum()), 'record')}"
+    return None
+
+
+def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInput:
+    """Encode columns and find the cells in which groups may form.
+
+    Raises
+    ------
+    InputError
+        If a stratum has fewer than k units, or rare patterns cannot be joined without blanking too much.
+    """
+    plan, k = intake.plan, block.k or 1
+    variables = [intake.variables[name] for name in columns]
+    policy = plan.missing.policy
+    weights = intake.relative_weights
+    space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
+    n = len(intake)
+    strata, merged = np.zeros(n, dtype=np.int64), False
+    if intake.strata is not None and intake.strata_values is not None:
+        strata = merge_small(
+            intake.strata,
+            intake.strata_values,
+            k,
+            intake.units,
+            space.scaled,
+            plan.strata.small,
+            intake.frame,
+            plan.strata.columns,
+            plan.unit,
+        )
+        merged = int(strata.max()) < int(intake.strata.max())
+    requirements = requirements_of(intake.frame, block, intake.units, plan.unit, intake.weights)
+    check_feasible(requirements)
+    if strata.any():
+        for stratum in range(int(strata.max()) + 1):
+            check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
+    states = np.column_stack([variable.states for variable in variables])
+    if policy != "pattern" or not states.any():
+        return PartInput(variables, space, states, strata, merged, requirements)
+
+    def satisfied(rows: Labels) -> bool:
+        return all(one.feasible() for one in within(requirements, rows))
+
+    enough = satisfied if block.require else None
+    joined = join_rare(states, strata, k, intake.units, space.scaled, enough)
+    if joined.blanked > plan.missing.most * states.size:
+        raise _too_many_blanked(states, joined, plan)
+    return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
+
+
+def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
+    """Say what each policy would do, in figures."""
+    n, cells = len(states), states.size
+    missing = int(np.count_nonzero(states))
+    incomplete = int((states != 0).any(axis=1).sum())
+    patterns = len(np.unique(states, axis=0))
+    needed = np.ceil(1000 * joined.blanked / cells) / 1000
+    return InputError(
+        "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
+        f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
+        f"{joined.blanked:,} of {cells:,} values blanked ({percent(100 * joined.blanked / cells)}). Other "
+        "policies: majority releases in each group what most of its records have, a value or none; fill "
+        f"puts the group's value in place of up to {missing:,} missing ones "
+        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
+        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them by missing, "
+        f"--missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect fewer columns "
+        "together."
+    )

@@ -1,0 +1,207 @@
+"""A plan as keywords, and as plain data for JSON and TOML, in and out; defaults are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from microagg.errors import InputError, shown
+from microagg.plan_blocks import block_as_dict, block_from_dict
+from microagg.plan_checks import (
+    as_plain,
+    check_keys,
+    check_table,
+    field_names,
+    text_name,
+    text_names,
+)
+from microagg.plan_parts import (
+    Accept,
+    Column,
+    Missing,
+    Strata,
+    Unit,
+    columns_with,
+    missing_with,
+    strata_with,
+    unit_with,
+    weight_with,
+)
+from microagg.relations import Relation
+
+if TYPE_CHECKING:
+    from microagg.plan import Plan
+
+__all__ = ["LISTS", "SHORT", "as_data", "as_keywords", "fields_of_data"]
+
+FORMAT = 1  # version of the plan file
+_FRESH = "fresh"  # a seed of None, which TOML has no word for
+
+# Roles that are lists of columns.
+LISTS = ("drop", "renumber", "confidential")
+# Parts of the plan, with the setting that may stand for the part where it says nothing else.
+SHORT = {"strata": "columns", "weight": "column", "unit": "column", "missing": "policy"}
+_KEYS = {
+    "microagg",
+    "seed",
+    *LISTS,
+    *SHORT,
+    "shuffle",
+    "round",
+    "digits",
+    "columns",
+    "accept",
+    "relation",
+    "block",
+}
+
+
+def as_keywords(plan: Plan) -> dict[str, Any]:
+    """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
+    if len(plan.blocks) > 1:
+        raise InputError("Keywords describe one block; this plan has several.")
+    found = block_as_dict(plan.blocks[0])
+    for name in LISTS:
+        if getattr(plan, name):
+            found[name] = list(getattr(plan, name))
+    parts = _parts_as_data(plan)
+    for name, key in SHORT.items():
+        if name in parts:
+            found[name] = parts[name][key] if set(parts[name]) == {key} else parts[name]
+    if plan.relations:
+        found["relations"] = [relation.text for relation in plan.relations]
+    if plan.shuffle:
+        found["shuffle"] = True
+    if plan.round != "no":
+        found["round"] = True if plan.round == "nearest" else plan.round
+    if plan.digits is not None:
+        found["digits"] = plan.digits
+    if plan.columns:
+        found["kinds"] = {name: _in_short(column) for name, column in plan.columns.items()}
+    if plan.seed != 0:
+        found["random_state"] = plan.seed
+    for name in ("loss", "linkage"):
+        if getattr(plan.accept, name) is not None:
+            found[f"max_{name}"] = getattr(plan.accept, name)
+    return found
+
+
+def as_data(plan: Plan) -> dict[str, Any]:
+    """Plain data for JSON and TOML: what differs from the defaults, and every block."""
+    found: dict[str, Any] = {"microagg": FORMAT}
+    if plan.seed != 0:
+        found["seed"] = _FRESH if plan.seed is None else plan.seed
+    for name in LISTS:
+        if getattr(plan, name):
+            found[name] = list(getattr(plan, name))
+    found |= _parts_as_data(plan)
+    if plan.shuffle:
+        found["shuffle"] = True
+    if plan.round != "no":
+        found["round"] = plan.round
+    if plan.digits is not None:
+        found["digits"] = plan.digits
+    if plan.columns:
+        found["columns"] = {name: as_plain(column) for name, column in plan.columns.items()}
+    accepted = as_plain(plan.accept)
+    if accepted:
+        found["accept"] = accepted
+    if plan.relations:
+        found["relation"] = [{"holds": relation.text} for relation in plan.relations]
+    found["block"] = [block_as_dict(block) for block in plan.blocks]
+    return found
+
+
+def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Strata, weight, unit and missing values as tables, those that say anything."""
+    found = {}
+    if plan.strata.columns:
+        found["strata"] = as_plain(plan.strata)
+    if plan.weight is not None:
+        found["weight"] = {**as_plain(plan.weight), "column": plan.weight.column}
+    if plan.unit is not None:
+        unit = Unit(plan.unit, plan.unit_mode)
+        found["unit"] = {**as_plain(unit), "column": plan.unit}
+    if plan.missing != Missing():
+        found["missing"] = as_plain(plan.missing)
+    return found
+
+
+def _in_short(column: Column) -> Any:
+    """A column as the keyword ``kinds`` takes it: a kind, levels in order, or a table of settings."""
+    found = as_plain(column)
+    if found.keys() == {"kind"}:
+        return found["kind"]
+    if found.keys() == {"kind", "levels"} and column.kind == "ordinal":
+        return found["levels"]
+    return found
+
+
+def fields_of_data(given: Any) -> dict[str, Any]:
+    """Read the fields of a plan from what :func:`as_data` gives; unknown keys are refused."""
+    check_table("A plan", given)
+    version = given.get("microagg", "missing")
+    if version != FORMAT or isinstance(version, bool):
+        raise InputError(
+            f"A plan begins with the version of its format, microagg = {FORMAT}; here it is "
+            f"{shown(version)}."
+        )
+    check_keys("a plan", given, _KEYS)
+    whole: dict[str, Any] = {}
+    for name in LISTS:
+        if name in given:
+            whole[name] = text_names(name, given[name])
+    for name in ("shuffle", "round", "digits"):
+        if name in given:
+            whole[name] = given[name]
+    if "seed" in given:
+        whole["seed"] = None if given["seed"] == _FRESH else given["seed"]
+    for name in ("strata", "weight", "unit", "missing"):
+        if name in given:
+            _check_names_of_part(name, given[name])
+    if "strata" in given:
+        whole["strata"] = strata_with(Strata(), given["strata"])
+    if "weight" in given:
+        whole["weight"] = weight_with(None, given["weight"])
+    if "unit" in given:
+        unit = unit_with(Unit(), given["unit"])
+        whole |= {"unit": unit.column, "unit_mode": unit.mode}
+    if "missing" in given:
+        whole["missing"] = missing_with(Missing(), given["missing"])
+    if "relation" in given:
+        whole["relations"] = _relations_of_tables(given["relation"])
+    if "accept" in given:
+        check_keys("accept", given["accept"], field_names(Accept))
+        whole["accept"] = Accept(**given["accept"])
+    if "columns" in given:
+        check_table("columns", given["columns"])
+        for name, column in given["columns"].items():
+            check_table(f"What columns says of {shown(name)}", column)
+        whole["columns"] = columns_with({}, "columns", given["columns"])
+    blocks = given.get("block", [{}])
+    if not isinstance(blocks, list):
+        raise InputError("Blocks are written [[block]], with two brackets, one for each block.")
+    whole["blocks"] = tuple(block_from_dict(block) for block in blocks)
+    return whole
+
+
+def _relations_of_tables(given: Any) -> tuple[Relation, ...]:
+    """Relations as a file holds them: [[relation]] with holds = "gross = net + tax"."""
+    if not isinstance(given, list):
+        raise InputError(
+            "Relations are written [[relation]], with two brackets, one for each relation."
+        )
+    for table in given:
+        check_keys("relation", table, {"holds"})
+        if "holds" not in table:
+            raise InputError('A relation says what holds: holds = "gross = net + tax".')
+    return tuple(Relation(table["holds"]) for table in given)
+
+
+def _check_names_of_part(part: str, given: Any) -> None:
+    """Refuse names of columns in a part that are not texts, as those of a file are."""
+    table = given if isinstance(given, Mapping) else {SHORT[part]: given}
+    if part == "strata" and "columns" in table:
+        text_names("strata", table["columns"])
+    elif part in ("weight", "unit") and "column" in table:
+        text_name(part, table["column"])

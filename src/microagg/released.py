@@ -1,0 +1,256 @@
+"""What groups release in each column: the value, its state, and the column in its own type.
+
+A group releases the admissible value nearest to its centroid (:mod:`microagg.encode`), rounded as the
+plan says. It depends on the group alone, so that all its records share it. Where a group has no value,
+it releases a missing one, and a code for missing only if all its records have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.encode import integer
+from microagg.encode.missing import group_states
+from microagg.encode.nominal import modes
+from microagg.encode.space import names_of_levels, released_values
+from microagg.errors import InputError, shown
+from microagg.groups import Floats, Labels, group_means, standard_deviation
+from microagg.intake import Intake, PartInput
+from microagg.plan import Block, Plan
+from microagg.tables.dates import to_arrow
+from microagg.tables.frames import Frame
+from microagg.tables.variable import Variable
+
+__all__ = ["Cells", "Released", "mean_weights", "release_block", "released_beside"]
+
+# Released means keep this share of a column's standard deviation, unless digits are given.
+_KEPT = 1e-6
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Counts of cells of one column that are no aggregate of values that were there."""
+
+    missing: int
+    """Missing before."""
+    blanked: int
+    """Values that are released as missing."""
+    filled: int
+    """Missing values in whose place the group's value is released."""
+    codes_lost: int
+    """Codes for missing that are released as plainly missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Released columns of one block."""
+
+    values: Floats  # (n, columns), in the numbering of the variables; NaN: missing
+    states: Labels  # (n, columns)
+    cells: Mapping[Any, Cells]
+    columns: Mapping[Any, Any]  # native columns by name
+
+
+def release_block(
+    frame: Frame,
+    variables: Sequence[Variable],
+    states: Labels,
+    labels: Labels,
+    block: Block,
+    plan: Plan,
+    weights: Floats | None = None,
+) -> Released:
+    """Aggregate the columns of a block by the groups of its records.
+
+    Parameters
+    ----------
+    frame : the table as it came
+    variables : the columns
+    states : (n, columns) state of each value, with those that the join of patterns blanked
+    labels : (n,) group of each record
+    weights : of the records in means
+    """
+    g = int(labels.max()) + 1
+    of_groups = group_states(states, labels, g, plan.missing.policy)
+    values = np.empty((len(labels), len(variables)))
+    columns, cells = {}, {}
+    for j, variable in enumerate(variables):
+        # What the join of patterns blanked is missing for its whole group.
+        found = released_values(variable, labels, g, block.released, weights)
+        found = _rounded(found, variable, labels, plan, block, frame, weights)
+        found[of_groups[:, j] != 0] = np.nan
+        values[:, j] = found[labels]
+        state = of_groups[:, j][labels]
+        cells[variable.name] = _cells(variable, state)
+        columns[variable.name] = _native(frame, variable, values[:, j], state, plan)
+    return Released(values, of_groups[labels], cells, columns)
+
+
+def _cells(variable: Variable, state: Labels) -> Cells:
+    before = variable.states
+    return Cells(
+        missing=int(np.count_nonzero(before)),
+        blanked=int(np.count_nonzero((before == 0) & (state != 0))),
+        filled=int(np.count_nonzero((before != 0) & (state == 0))),
+        codes_lost=int(np.count_nonzero((before >= 2) & (state == 1))),
+    )
+
+
+def stays_whole(frame: Frame, variable: Variable, plan: Plan) -> bool:
+    """Whether whole numbers are released as whole numbers."""
+    return plan.column(variable.name).round in ("nearest", "totals") and (
+        variable.kind == "integer"
+        or (variable.kind == "spiked" and frame.is_numeric(variable.name) and _whole(variable))
+    )
+
+
+def _whole(variable: Variable) -> bool:
+    there = variable.values[~variable.missing]
+    return bool((there == np.rint(there)).all())
+
+
+def _rounded(
+    found: Floats,
+    variable: Variable,
+    labels: Labels,
+    plan: Plan,
+    block: Block,
+    frame: Frame,
+    weights: Floats | None,
+) -> Floats:
+    """Round what groups release, as the plan says."""
+    if variable.is_category:
+        return found
+    if variable.kind == "date":
+        return np.rint(found)
+    if stays_whole(frame, variable, plan):
+        frame.check_roundable(variable.name, variable.values[~variable.missing])
+        if plan.column(variable.name).round == "nearest":
+            return integer.nearest(found)
+        there = ~variable.missing
+        own = None if weights is None else weights[there]
+        mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
+        return integer.totals(found, mass)
+    if plan.digits is None and (weights is not None or _related(plan, variable.name)):
+        return found  # totals and relations hold exactly only without rounding
+    return _to_digits(found, variable.values[~variable.missing], plan.digits, block)
+
+
+def _related(plan: Plan, name: Any) -> bool:
+    return any(name in relation.columns for relation in plan.relations)
+
+
+def _to_digits(released: Floats, original: Floats, decimals: int | None, block: Block) -> Floats:
+    """Round to the digits asked for, or means to a millionth of the standard deviation.
+
+    Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
+    """
+    if decimals is None:
+        spread = standard_deviation(original)
+        if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
+            return released
+        decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
+    # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.round(released, decimals)
+    # Adding 0 makes 0 of −0, which would tell that a mean is just below.
+    return np.where(np.isfinite(found), found + 0.0, released)
+
+
+def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, plan: Plan) -> Any:
+    """Make the released column in the type that the column has."""
+    name = variable.name
+    coded = state >= 2
+    if variable.is_category:
+        return _native_category(frame, variable, values, state)
+    texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
+    if frame.is_numeric(name) and not texts:
+        if coded.any():
+            numbers = np.array([float(code) for code in variable.codes])
+            values = np.where(coded, numbers[np.where(coded, state - 2, 0)], values)
+        return frame.numbers_like(name, values, stays_whole(frame, variable, plan))
+    kind = frame.arrow_column(name).type
+    if variable.kind == "date":
+        array = to_arrow(values, kind, variable.origin, variable.format)
+    else:
+        array = _texts_of_numbers(values)
+        array = array if frame.is_numeric(name) else array.cast(kind)
+    if coded.any():
+        array = _with_codes(array, state, variable.codes)
+    return frame.arrow_like(name, array)
+
+
+def _native_category(frame: Frame, variable: Variable, values: Floats, state: Labels) -> Any:
+    import pyarrow as pa
+
+    levels = np.where(np.isnan(values), -1, np.nan_to_num(values)).astype(np.int64)
+    if levels.max(initial=-1) >= len(variable.levels):  # nodes, which no record has
+        if frame.kind_in_words(variable.name) not in ("text", "categories"):
+            raise InputError(
+                f"Nodes of a hierarchy are text, which stands in a column of text; {shown(variable.name)} "
+                f"holds {frame.kind_in_words(variable.name)}. Turn it into text first, or release leaves."
+            )
+        names = [str(name) for name in names_of_levels(variable)]
+        array = pa.array([None if level < 0 else names[level] for level in levels], pa.string())
+        array = _with_codes(array, state, variable.codes) if (state >= 2).any() else array
+        return frame.arrow_like(variable.name, array)
+    rows = np.where(levels < 0, -1, np.append(variable.rows, -1)[levels])
+    if (state >= 2).any():
+        assert variable.tags is not None
+        of_tag = np.full(len(variable.codes), -1)
+        coded = np.flatnonzero(variable.tags >= 0)[::-1]
+        of_tag[variable.tags[coded]] = coded
+        rows = np.where(state >= 2, of_tag[np.maximum(state - 2, 0)], rows)
+    return frame.taken(variable.name, rows)
+
+
+def _texts_of_numbers(values: Floats) -> Any:
+    import pyarrow as pa
+
+    texts = [
+        None if np.isnan(v) else (str(int(v)) if v == int(v) else repr(v)) for v in values.tolist()
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pa.array([str(codes[s - 2]) if s >= 2 else None for s in state.tolist()], array.type)
+    return pc.if_else(pa.array(state >= 2), texts, array)
+
+
+def mean_weights(weights: Floats, labels: Labels) -> Floats:
+    """Mean weight of the group of each record: Σw stays exact for every union of groups.
+
+    >>> mean_weights(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
+    [2.0, 2.0, 5.0]
+    """
+    return group_means(weights, labels)[labels]
+
+
+def released_beside(intake: Intake, given: PartInput, labels: Labels) -> tuple[dict[Any, Any], int]:
+    """Columns that change beside the protected ones, by name, and how many records change their stratum.
+
+    The weight becomes the group's mean. Where small strata were merged, a group releases the stratum that
+    most of its records have.
+    """
+    frame, plan = intake.frame, intake.plan
+    found: dict[Any, Any] = {}
+    if plan.weight is not None and plan.weight.release == "mean" and intake.weights is not None:
+        name = plan.weight.column
+        found[name] = frame.numbers_like(name, mean_weights(intake.weights, labels))
+    recoded = 0
+    if given.strata_merged and intake.strata is not None:
+        g = int(labels.max()) + 1
+        released = modes(intake.strata, labels, g)[labels].astype(np.int64)
+        recoded = int(np.count_nonzero(released != intake.strata))
+        first = np.unique(intake.strata, return_index=True)[1]
+        for name in plan.strata.columns:
+            found[name] = frame.taken(name, first[released])
+    return found, recoded

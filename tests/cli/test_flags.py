@@ -1,0 +1,185 @@
+"""The flags that describe real tables: what they say, alone and over a plan file, and how they fail."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from microagg.cli.flags import plan_of
+from microagg.cli.main import app
+from microagg.errors import InputError
+from microagg.plan import Column, Missing, Plan, Relation, Require, Strata, Weight
+from microagg.plan_text import read_value, split_pair
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings"),
+    [
+        (
+            {"kind": ["education=low,middle,high"]},
+            {"kinds": {"education": ["low", "middle", "high"]}},
+        ),
+        ({"kind": ["sector=nominal"]}, {"kinds": {"sector": "nominal"}}),
+        ({"kind": ["grade=1,2,3.5"]}, {"kinds": {"grade": [1, 2, 3.5]}}),
+        ({"kind": ["nace=01,02"]}, {"kinds": {"nace": ["01", "02"]}}),
+        ({"kind": ["size=<=5,6-10,>10"]}, {"kinds": {"size": ["<=5", "6-10", ">10"]}}),
+        ({"kind": ['x="1,5","2,5"']}, {"kinds": {"x": ["1,5", "2,5"]}}),
+        ({"kind": ['"a=b"=integer']}, {"kinds": {"a=b": "integer"}}),
+        (
+            {"kind": ["income=spiked"], "importance": ["income=2"], "transform": ["income=log"]},
+            {"kinds": {"income": {"kind": "spiked", "importance": 2, "transform": "log"}}},
+        ),
+        ({"importance": ["income=0.5"]}, {"kinds": {"income": {"importance": 0.5}}}),
+        ({"strata": ["region,sector"]}, {"strata": ["region", "sector"]}),
+        (
+            {"strata": ["region"], "small_strata": "merge"},
+            {"strata": {"columns": ["region"], "small": "merge"}},
+        ),
+        ({"weight": "w"}, {"weight": "w"}),
+        (
+            {"weight": "w", "weight_release": "keep", "weight_grouping": "plain"},
+            {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
+        ),
+        (
+            {"unit": "hid", "unit_mode": "together"},
+            {"unit": {"column": "hid", "mode": "together"}},
+        ),
+        ({"missing": "majority"}, {"missing": "majority"}),
+        ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),
+        (
+            {"missing_code": ["income=-8", "income=-9", "job=?,n/a"]},
+            {"missing": {"codes": {"income": [-8, -9], "job": ["?", "n/a"]}}},
+        ),
+        (
+            {
+                "require": [
+                    "distinct:diagnosis=3",
+                    "distinct:drug=2",
+                    "closeness:diagnosis=0.2",
+                    "p_percent:turnover=10",
+                    "n_k:turnover=2,85",
+                    "recursive:diagnosis=2,3",
+                    'entropy:"a=b"=2.5',
+                    "population=100",
+                    "individual_risk=0.05",
+                ]
+            },
+            {
+                "require": {
+                    "distinct": {"diagnosis": 3, "drug": 2},
+                    "closeness": {"diagnosis": 0.2},
+                    "p_percent": {"turnover": 10},
+                    "n_k": {"turnover": {"n": 2, "k": 85}},
+                    "recursive": {"diagnosis": {"c": 2, "l": 3}},
+                    "entropy": {"a=b": 2.5},
+                    "population": 100,
+                    "individual_risk": 0.05,
+                }
+            },
+        ),
+        (
+            {"relation": ["gross = net + tax", "a <= b"]},
+            {"relations": ["gross = net + tax", "a <= b"]},
+        ),
+    ],
+)
+def test_flags_say_what_keywords_say(flags, settings):
+    assert plan_of(flags) == Plan.of(**settings)
+
+
+def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
+    path = tmp_path / "plan.toml"
+    plan = Plan.of(
+        k=5,
+        columns=["income", "age"],
+        kinds={"income": {"kind": "spiked", "spike": -1, "round": "no"}},
+        strata=["region"],
+        weight="w",
+        unit="hid",
+        missing={"policy": "drop", "codes": {"age": 99}},
+        require={"distinct": {"diagnosis": 3}},
+        relations=["a <= b"],
+    )
+    path.write_text(plan.to_toml())
+    found = plan_of(
+        {
+            "plan": path,
+            "small_strata": "merge",
+            "weight_release": "keep",
+            "unit_mode": "together",
+            "missing_code": ["income=-8"],
+            "missing_most": 0.5,
+            "importance": ["income=2"],
+            "require": ["population=100"],
+            "relation": ["b <= c"],
+        }
+    )
+    assert found.strata == Strata(("region",), "merge")
+    assert found.weight == Weight("w", "keep")
+    assert (found.unit, found.unit_mode) == ("hid", "together")
+    assert found.missing == Missing("drop", 0.5, {"age": [99], "income": [-8]})
+    assert found.columns == {"income": Column("spiked", importance=2, round="no", spike=-1)}
+    assert found.blocks[0].require == Require(distinct={"diagnosis": 3}, population=100)
+    assert found.relations == (Relation("b <= c"),)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"kind": ["age"]}, "--kind takes a name and a value, such as sector=nominal; got 'age'"),
+        ({"kind": ["age=numbr"]}, "Column 'age': kind is one of"),
+        ({"kind": ["age=low,low"]}, "'low' is in it twice"),
+        ({"importance": ["age"]}, "--importance takes a name and a value"),
+        ({"importance": ["age=much"]}, "Column 'age': importance is a number above 0"),
+        ({"transform": ["age"]}, "--transform takes a name and a value"),
+        ({"transform": ["age=sqrt"]}, "transform is one of"),
+        ({"missing_code": ["-8"]}, "--missing-code takes a name and a value"),
+        ({"missing": "patern"}, "missing is one of"),
+        ({"missing_most": 5.0}, "share of the values from 0 to 1"),
+        ({"small_strata": "merge"}, "no strata are named"),
+        ({"weight_release": "keep"}, "weight names a column"),
+        ({"unit_mode": "together"}, "unit names a column"),
+        ({"require": ["distinct"]}, "--require takes a name and a value"),
+        ({"require": ["distinct:diagnosis"]}, "--require takes a name and a value"),
+        ({"require": ["distinct=3"]}, "require.distinct is a table"),
+        ({"require": ["distict:diagnosis=3"]}, r"did you mean distinct\?"),
+        ({"require": ["distinct:a=three"]}, "distinct of column 'a' must be a whole number"),
+        ({"require": ["n_k:turnover=2"]}, "two numbers, n and k"),
+        ({"require": ["population=1", "population:x=2"]}, "'population' twice"),
+        ({"require": ["distinct:x=2", "distinct=2"]}, "'distinct' twice"),
+        ({"require": ["distinct:x=2", "distinct:x=3"]}, "'distinct' twice"),
+        ({"relation": ["a < b"]}, "A relation compares"),
+    ],
+)
+def test_a_wrong_flag_has_its_sentence(flags, message):
+    with pytest.raises(InputError, match=message):
+        plan_of(flags)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        *(("-8", -8), ("0", 0), ("1.50", 1.5), ("1e3", 1000.0), ("-0.5", -0.5)),
+        *((w, w) for w in ("007", "+5", " 5", "1_000", "nan", "inf", "", "0x1", "1.", ".5", "٣")),
+    ],
+)
+def test_values_are_numbers_only_if_nothing_is_lost(word, value):
+    found = read_value(word)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_a_name_in_quotes_ends_at_its_quote():
+    assert split_pair("--kind", '"say ""x"""=number', "") == ('say "x"', "number")
+    assert split_pair("--kind", '"open=number', "") == ('"open', "number")
+    assert split_pair("--kind", "a=b=c", "") == ("a", "b=c")
+
+
+def test_the_help_teaches_each_setting():
+    done = CliRunner().invoke(app, ["protect", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert done.exit_code == 0
+    for flag in (
+        *("--kind", "--importance", "--transform", "--strata", "--small-strata", "--weight"),
+        *("--weight-release", "--weight-grouping", "--unit-mode", "--missing", "--missing-most"),
+        *("--missing-code", "--require", "--relation"),
+    ):
+        assert flag in done.stdout, flag

@@ -1,0 +1,93 @@
+"""Slow, obvious twins of what is done with weights, in rational numbers; they share no code with it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+
+def exactly(numbers):
+    """Doubles as rational numbers."""
+    return [Fraction(float(number)) for number in numbers]
+
+
+def mean(values, weights):
+    """Weighted mean of rational numbers."""
+    return sum(w * v for v, w in zip(values, weights, strict=True)) / sum(weights)
+
+
+def group_sse(rows, weights):
+    """Weighted squared distances of some rows to their weighted mean."""
+    total = Fraction(0)
+    for column in zip(*rows, strict=True):
+        centre = mean(column, weights)
+        total += sum(w * (v - centre) ** 2 for v, w in zip(column, weights, strict=True))
+    return total
+
+
+def sse(rows, weights, labels):
+    """The same over all groups of some labels, as a rational number."""
+    rows, weights = [exactly(row) for row in rows], exactly(weights)
+    total = Fraction(0)
+    for g in set(labels):
+        members = [i for i, label in enumerate(labels) if label == g]
+        total += group_sse([rows[i] for i in members], [weights[i] for i in members])
+    return total
+
+
+def of_mean_one(weights):
+    """Weights in units of their mean."""
+    weights = exactly(weights)
+    return [w * len(weights) / sum(weights) for w in weights]
+
+
+def zscored(rows, weights):
+    """Columns less their weighted means, with weighted squares that sum to n − 1."""
+    weights, columns = of_mean_one(weights), []
+    for column in zip(*rows, strict=True):
+        values = exactly(column)
+        centre = mean(values, weights)
+        squares = sum(w * (v - centre) ** 2 for v, w in zip(values, weights, strict=True))
+        unit = math.sqrt(squares / (len(values) - 1)) if squares else math.inf
+        columns.append([float(v - centre) / unit for v in values])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def least_sse(rows, weights, k):
+    """Least weighted SSE of all partitions into groups of at least k, by trying each; for few rows."""
+    n = len(rows)
+    rows, weights = [exactly(row) for row in rows], exactly(weights)
+    costs = {}
+    for size in range(k, n + 1):
+        for group in itertools.combinations(range(n), size):
+            members = [rows[i] for i in group], [weights[i] for i in group]
+            costs[sum(1 << i for i in group)] = group_sse(*members)
+    best = {0: Fraction(0)}
+    for mask in range(1, 1 << n):
+        first = mask & -mask
+        options = [
+            cost + best[mask ^ group]
+            for group, cost in costs.items()
+            if group & first and group & mask == group and mask ^ group in best
+        ]
+        if options:
+            best[mask] = min(options)
+    return best[(1 << n) - 1]
+
+
+def least_sse_of_runs(values, weights, k):
+    """Least weighted SSE of one column in groups of at least k that are runs of its sorted values."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    rows = [[value] for value in exactly(values[i] for i in order)]
+    weights = exactly(weights[i] for i in order)
+    best = {0: Fraction(0)}
+    for end in range(1, len(rows) + 1):
+        options = [
+            best[start] + group_sse(rows[start:end], weights[start:end])
+            for start in range(end - k + 1)
+            if start in best
+        ]
+        if options:
+            best[end] = min(options)
+    return best[len(rows)]
