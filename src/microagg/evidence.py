@@ -335,6 +335,7 @@ class Evidence:
             },
             "unit": None if self.roles.unit is None else str(self.roles.unit),
             "weight": None if self.roles.weight is None else str(self.roles.weight),
+            "weight_release": None if self.plan.weight is None else self.plan.weight.release,
             "missing": {
                 "policy": self.plan.missing.policy,
                 "words": self.missing_words,
