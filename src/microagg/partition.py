@@ -9,7 +9,7 @@ from typing import Any
 from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.improve import bounded, refined
+from microagg.improve import bounded, check_weighted_effort, refined
 from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.registry import METHODS, Method, find
 from microagg.results import Outcome, Partition
@@ -57,7 +57,8 @@ def partition(
         "balanced".
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
-        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
+        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more and
+        for records with weights.
     progress : callable, optional
         Called about ten times a second with the number of records done. From a search this number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -92,7 +93,9 @@ def partition(
     records = prepare(X, k, scale, weights)
     n, n_columns = records.values.shape
     k = records.k
-    usual = "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast"
+    weighted = records.weights is not None
+    easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
+    usual = "balanced" if easy else "fast"
     proof = _effort("bound", bound, usual)
     if chosen.one_column and n_columns > 1:
         raise InputError(
@@ -100,7 +103,6 @@ def partition(
             "for several columns, or protect(..., per_column=True) for each column by itself."
         )
 
-    weighted = records.weights is not None
     if weighted:
         _check_weighable(chosen, proof)
     started = time.perf_counter()
@@ -152,10 +154,7 @@ def _check_weighable(chosen: Method, proof: str) -> None:
             "them, or group without weights (they then count in the released means only)."
         )
     if proof:
-        raise InputError(
-            "bound= is for records of equal weight; these have weights that differ. Leave the bound out, "
-            "or group without weights."
-        )
+        check_weighted_effort(proof, "bound")
 
 
 def _with_bound(
