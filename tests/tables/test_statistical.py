@@ -462,6 +462,34 @@ def test_an_spss_file_that_claims_more_records_than_it_has(tmp_path):
             read_file(path)
 
 
+@pytest.mark.parametrize("ending", ["sav", "zsav"])
+def test_a_labelled_text_that_is_none(tmp_path, ending):
+    # pyreadstat would end the whole process.
+    path = spss_file(tmp_path / f"in.{ending}", compress=ending == "zsav")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"A       \x05first") + 7] = 255
+    path.write_bytes(content)
+    with pytest.raises(TableError, match="one belongs to bytes that are no UTF-8"):
+        read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "byte", "message"),
+    [
+        (b"\x04\0\0\0\x01\0\0\0\x03", 99, "labels belong to a column that does not exist"),
+        (b"\x04\0\0\0\x01", 99, "labels belong to more columns than there are"),
+        (b"\x02\0\0\0\0", 20, "a column has another width than its parts"),
+    ],
+)
+def test_dictionaries_that_contradict_themselves(tmp_path, place, byte, message):
+    path = spss_file(tmp_path / "in.sav")
+    content = bytearray(path.read_bytes())
+    content[content.index(place, 176) + len(place) - 1] = byte
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=f"is no complete spss file: {message}"):
+        read_file(path)
+
+
 @given(
     ending=st.sampled_from(["dta", "xpt"]),
     edits=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=5),
