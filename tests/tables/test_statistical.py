@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyreadstat._readstat_writer import writer_entry_point
 
+import microagg
 from command import here, said
-from microagg import Plan, TableError
+from microagg import DisclosureRiskWarning, Plan, TableError
 from microagg.job import Job, run
 from microagg.tables.files import read_file, write_file
 from microagg.tables.labelled import ColumnFacts, Labelled
@@ -398,6 +399,50 @@ def test_left_out_is_part_of_the_outcome(tmp_path):
         "'share'): these values are missing without a reason."
     ]
     assert run(Job(source, tmp_path / "out.dta", plan)).left_out == []
+
+
+def test_what_pyreadstat_does_not_tell_is_said(tmp_path):
+    source, target = spss_file(tmp_path / "in.sav"), tmp_path / "out.sav"
+    content = bytearray(source.read_bytes())
+    content[76] = 1  # cases are weighted by the first column
+    source.write_bytes(content)
+    done = protect(source, target, "--columns", "age,pay")
+    assert "The settings that weight cases by a column cannot be written and are left out" in said(
+        done
+    )
+
+
+def test_characteristics_of_stata_are_said_to_be_left_out(tmp_path):
+    source = stata_file(tmp_path / "in.dta", 14)
+    table = read_file(source).as_written
+    facts = Labelled.of(table.schema)
+    noted = Labelled(facts.columns, "stata", notes=("first", "second"), version=118)
+    write_file(table.cast(noted.on(table.schema)), source)
+    assert read_file(source).labelled.lost == ()
+    assert read_file(source).labelled.notes == ("first", "second")
+    content = source.read_bytes().replace(
+        b"_dta\0", b"age\0\0", 1
+    )  # the number of notes: of one column
+    source.write_bytes(content.replace(b"_dta\0", b"pay\0\0", 1))
+    assert read_file(source).labelled.lost == ("the notes and characteristics of single columns",)
+
+
+def test_a_frame_is_written_too(tmp_path):
+    frame = pd.DataFrame({"age": AGE, "city": list("ABCDABCDABCD")}, index=range(5, 17))
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.protect(frame, k=3, columns=["age"])
+    release.write(tmp_path / "out.sav")
+    again = read_file(tmp_path / "out.sav").table
+    assert again.column_names == ["age", "city"]
+    assert again["city"].to_pylist() == list("ABCDABCDABCD")
+    with pytest.raises(TableError, match="of a description"):
+        release.write(tmp_path / "out.dat")
+
+
+def test_out_may_be_in(tmp_path):
+    source, target = spss_file(tmp_path / "in.sav"), spss_file(tmp_path / "out.sav")
+    protect(target, target, "--columns", "age,pay")
+    assert differences(source, target) == {"age", "pay"}
 
 
 def test_letters_from_stata_to_sas(tmp_path):

@@ -24,12 +24,15 @@ class _DamagedError(Exception):
     """Parts of the dictionary contradict each other."""
 
 
-def check_spss(path: Path) -> None:
-    """Refuse a damaged file that pyreadstat could not survive; it tells of all other damage itself."""
+def check_spss(path: Path) -> tuple[str, ...]:
+    """Refuse a damaged file that pyreadstat could not survive; it tells of all other damage itself.
+
+    Returns what the file tells that pyreadstat does not, in words.
+    """
     with path.open("rb") as file:
         head = file.read(176)
         if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:
-            return
+            return ()
         order = "<" if head[64] else ">"
         (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
         room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
@@ -39,9 +42,9 @@ def check_spss(path: Path) -> None:
                 "Check that it was copied whole."
             )
         try:
-            texts, encoding = _labelled_texts(file, order)
+            texts, encoding, subtypes = _dictionary(file, order)
         except (struct.error, OverflowError, OSError):  # the file ends too early
-            return
+            return ()
         except _DamagedError as error:
             raise TableError(
                 f"{shown(str(path), 300)} is no complete spss file: {error}. Check that it was copied "
@@ -50,7 +53,7 @@ def check_spss(path: Path) -> None:
     try:
         codec = codecs.lookup(encoding or "ascii").name
     except LookupError:
-        return
+        return ()
     for text in texts:
         try:
             text.decode(codec)
@@ -62,10 +65,16 @@ def check_spss(path: Path) -> None:
                 f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
                 "again in SPSS."
             ) from None
+    untold = []
+    if any(head[76:80]):
+        untold.append("the settings that weight cases by a column")
+    if subtypes & {17, 18}:
+        untold.append("the attributes of columns, such as their roles in dialogues")
+    return tuple(untold)
 
 
-def _labelled_texts(file: BinaryIO, order: str) -> tuple[list[bytes], str | None]:
-    """Return the texts that have labels, as bytes, and the encoding that the file names."""
+def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:
+    """Return the texts that have labels, as bytes, the encoding, and the kinds of further facts."""
 
     def integers(count: int) -> tuple[int, ...]:
         return struct.unpack(f"{order}{count}i", file.read(4 * count))
@@ -73,6 +82,7 @@ def _labelled_texts(file: BinaryIO, order: str) -> tuple[list[bytes], str | None
     is_text: list[bool] = []  # of each column, and of each further eight bytes of a long one
     texts: list[bytes] = []
     labelled: list[bytes] = []
+    subtypes: set[int] = set()
     encoding, more = None, 0  # parts of a long text that are still to come
     while True:
         (kind,) = integers(1)
@@ -109,9 +119,10 @@ def _labelled_texts(file: BinaryIO, order: str) -> tuple[list[bytes], str | None
             file.seek(80 * max(lines, 0), 1)
         elif kind == 7:
             subtype, size, count = integers(3)
+            subtypes.add(subtype)
             if subtype == 20 and 0 <= size * count < 100:
                 encoding = file.read(size * count).decode("ascii", errors="replace")
             else:
                 file.seek(max(size * count, 0), 1)
         else:  # the end of the dictionary, or something that pyreadstat will complain about
-            return texts, encoding
+            return texts, encoding, subtypes

@@ -27,7 +27,7 @@ from microagg.tables.libraries import plain_arrow
 from microagg.tables.moments import as_moments, as_numbers, moment_format
 from microagg.tables.optional import needed
 from microagg.tables.spss import check_spss
-from microagg.tables.stata import stata_cells, stata_release, write_stata
+from microagg.tables.stata import count_characteristics, stata_cells, stata_release, write_stata
 
 __all__ = ["FAMILIES", "read_statistical", "stored", "write_statistical"]
 
@@ -57,10 +57,11 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
     parse = needed("pyreadstat._readstat_parser").parser_entry_point
     ending = path.suffix.lower()
     family = FAMILIES[ending]
+    untold: tuple[str, ...] = ()
     if family == "stata":
         _refuse_impossible_size(path)
     elif ending in (".sav", ".zsav"):
-        check_spss(path)
+        untold = check_spss(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the only ones are about columns of equal names
         try:
@@ -76,7 +77,7 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
             raise TableError(
                 f"Column names must differ; in {shown(str(path), 300)} some do not. Rename the columns."
             ) from None
-    facts = _facts(path, family, meta)
+    facts = _facts(path, family, meta, untold)
     columns, fields = [], []
     for name in meta.column_names:
         column = _column(data[name], family, facts[name])
@@ -99,7 +100,7 @@ def _refuse_impossible_size(path: Path) -> None:
         )
 
 
-def _facts(path: Path, family: str, meta: Any) -> Labelled:
+def _facts(path: Path, family: str, meta: Any, untold: tuple[str, ...]) -> Labelled:
     columns = {}
     for name, label in zip(meta.column_names, meta.column_labels, strict=True):
         labels = meta.variable_value_labels.get(name) or {}
@@ -121,9 +122,17 @@ def _facts(path: Path, family: str, meta: Any) -> Labelled:
             storage=storage,
             width=width or None,
         )
-    lost = []
+    lost = list(untold)
     if meta.mr_sets:
         lost.append(f"the multiple response sets {listed(meta.mr_sets)}")
+    if family == "stata":
+        unused = set(meta.value_labels) - set(meta.variable_to_label.values())
+        if unused:
+            lost.append(
+                f"the sets of value labels that belong to no column ({listed(sorted(unused))})"
+            )
+        if count_characteristics(path) > (len(meta.notes) + 1 if meta.notes else 0):
+            lost.append("the notes and characteristics of single columns")
     return Labelled(
         columns,
         family,
