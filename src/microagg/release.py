@@ -272,7 +272,7 @@ class Release:
         ``kept`` has the columns that stay what they are as the file that was read holds them.
         """
         frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind_of(part) != "csv")
+        table = frame.to_arrow(unnamed_index=kind_of(part) in ("parquet", "arrow"))
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         if kept is not None:
             table = self._with_text(table, kept)
