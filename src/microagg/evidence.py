@@ -29,7 +29,7 @@ from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
 from microagg.measure.pairs import Pair
-from microagg.measure.pictured import class_sizes, correlations, distribution
+from microagg.measure.pictured import class_sizes, column, correlations
 from microagg.measure.risk import Risk
 from microagg.measure.summaries import Summary, summaries
 from microagg.measure.utility import Utility
@@ -56,6 +56,8 @@ _DECIMALS_BY_COLUMN = {
     "mean_deviation": 3,
     "variance_deviation": 3,
     "total_variation": 3,
+    "release_loss_by_column": 2,  # these two where columns are more than complete numbers
+    "changed": 3,
 }
 # Mean and interval of a few whole numbers can be solved for each of them.
 _LEAST_IN_AN_ANALYSIS = 10
@@ -366,15 +368,12 @@ class Evidence:
         both = self._pair
         drawn: dict[str, Any] = {
             "distributions": {
-                str(name): distribution(x, y, max(self.k, 3))
-                for name, x, y in zip(both.names, both.original.T, both.protected.T, strict=True)
+                str(name): column(both, j, max(self.k, 3)) for j, name in enumerate(both.names)
             },
             "class_sizes": class_sizes(self.alone.class_sizes),
         }
         if 1 < len(both.names) <= _MOST_CORRELATIONS:
-            drawn["correlations"] = few_digits(
-                correlations(*self.utility.correlation_matrices), DIGITS
-            )
+            drawn["correlations"] = few_digits(correlations(*self.utility.associations), DIGITS)
         return drawn
 
     def _part(self, part: Part) -> dict[str, Any]:
@@ -409,7 +408,8 @@ class Evidence:
         found: dict[str, Any] = dict(self.utility.as_dict())
         del found["quantile_deviations"]
         for name, decimals in _DECIMALS_BY_COLUMN.items():
-            found[name] = {column: round(v, decimals) for column, v in found[name].items()}
+            if name in found:
+                found[name] = {key: round(v, decimals) for key, v in found[name].items()}
         least = max(self.k, _LEAST_IN_AN_ANALYSIS)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found

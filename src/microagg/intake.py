@@ -21,8 +21,9 @@ from microagg.plan import Block, Plan, Roles
 from microagg.require.units import check_units
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.labelled import Coded
 from microagg.tables.outgoing import reordered
-from microagg.tables.variable import Variable, variable_of
+from microagg.tables.variable import QUANTITIES, Variable, variable_of
 from microagg.words import names as listed_names
 from microagg.words import percent, plural
 
@@ -89,15 +90,24 @@ class PartInput:
     strata_merged: bool
 
 
-def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
-    """Read the columns of a table as a plan says, and check all that can be wrong with them."""
+def take_in(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
+) -> Intake:
+    """Read the columns of a table as a plan says, and check all that can be wrong with them.
+
+    ``coded`` tells what stands for missing values in the file that the table came from.
+    """
     roles = plan.roles(table.names)
     if not len(table):
         raise InputError(
             "A table to protect has at least one record and one column; this one has 0 records. Check that "
             "it was read whole."
         )
-    variables = _variables(table, plan, roles, text is not None)
+    coded = coded or {}
+    variables = _variables(table, plan, roles, text is not None, coded)
     given, rows = len(table), None
     if plan.missing.policy == "drop":
         rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
@@ -109,7 +119,7 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
             )
         table = Frame(reordered(table.native, rows))
         text = None if text is None else text.take(rows)
-        variables = _variables(table, plan, roles, text is not None)
+        variables = _variables(table, plan, roles, text is not None, {})
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
@@ -134,13 +144,18 @@ def take_in(table: Frame, plan: Plan, text: pa.Table | None = None) -> Intake:
     return replace(found, strata=strata, strata_values=values)
 
 
-def _variables(table: Frame, plan: Plan, roles: Roles, is_csv: bool) -> dict[Any, Variable]:
+def _variables(
+    table: Frame, plan: Plan, roles: Roles, is_csv: bool, coded: Mapping[Any, Coded]
+) -> dict[Any, Variable]:
     codes = plan.missing.codes
     words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
-    return {
-        name: variable_of(table, name, plan.column(name), codes.get(name, ()), words)
-        for name in roles.protected
-    }
+    found = {}
+    for name in roles.protected:
+        one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
+        if name in coded and name not in codes and one.kind in QUANTITIES:
+            one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
+        found[name] = one
+    return found
 
 
 def _refused(variable: Variable) -> InputError:

@@ -130,6 +130,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         lambda done: hears.progress("grouping", done, len(table)),
         guesses,
         None if source.kept_for(source.kind) is None else source.as_written,
+        source.coded(),
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public

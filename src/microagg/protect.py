@@ -24,6 +24,7 @@ from microagg.progress import Listener
 from microagg.release import Release
 from microagg.released import release_block, released_beside
 from microagg.tables.frames import Frame
+from microagg.tables.labelled import Coded
 from microagg.tables.outgoing import outgoing
 from microagg.words import names as listed_names
 
@@ -157,17 +158,19 @@ def protect_table(
     progress: Listener | None = None,
     guesses: Mapping[Any, Guess] | None = None,
     text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
-    ``text`` is the same table as it stands in a CSV file.
+    ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
+    file that it came from.
     """
     plan.check_complete()
     plan.check_supported()
     clock = Clock()
     with clock.time("check"):
         plan, odd = _completed(table, plan, guesses)
-        intake = take_in(table, plan, text)
+        intake = take_in(table, plan, text, coded)
         wanted = [
             (block, part_input(intake, block, columns))
             for block in plan.blocks

@@ -167,7 +167,8 @@ def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, pla
     coded = state >= 2
     if variable.is_category:
         return _native_category(frame, variable, values, state)
-    if frame.is_numeric(name):
+    texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
+    if frame.is_numeric(name) and not texts:
         if coded.any():
             numbers = np.array([float(code) for code in variable.codes])
             values = np.where(coded, numbers[np.where(coded, state - 2, 0)], values)
@@ -176,7 +177,8 @@ def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, pla
     if variable.kind == "date":
         array = to_arrow(values, kind, variable.origin, variable.format)
     else:
-        array = _texts_of_numbers(values, kind)
+        array = _texts_of_numbers(values)
+        array = array if frame.is_numeric(name) else array.cast(kind)
     if coded.any():
         array = _with_codes(array, state, variable.codes)
     return frame.arrow_like(name, array)
@@ -206,13 +208,13 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, state: La
     return frame.taken(variable.name, rows)
 
 
-def _texts_of_numbers(values: Floats, kind: Any) -> Any:
+def _texts_of_numbers(values: Floats) -> Any:
     import pyarrow as pa
 
     texts = [
         None if np.isnan(v) else (str(int(v)) if v == int(v) else repr(v)) for v in values.tolist()
     ]
-    return pa.array(texts, pa.string()).cast(kind)
+    return pa.array(texts, pa.string())
 
 
 def _with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:

@@ -154,11 +154,12 @@ def _alone(risk: Any) -> dict[str, Any]:
 
 def _changed(both: Pair, choose: bool) -> Pair:
     """Without named columns, compare those that differ; if none does, all."""
-    moved = np.any(both.original != both.protected, axis=0)
+    same = both.original == both.protected
+    same |= np.isnan(both.original) & np.isnan(both.protected)
+    moved = ~same.all(axis=0)
     if not choose or not moved.any() or moved.all():
         return both
-    kept = [name for name, changed in zip(both.names, moved, strict=True) if changed]
-    return Pair(kept, both.original[:, moved], both.protected[:, moved], both.before, both.after)
+    return both.of_columns(np.flatnonzero(moved))
 
 
 def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]:

@@ -73,10 +73,10 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
     tellable = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
     by_size = np.argsort(-counts[0], kind="stable")
     kept = [level for level in by_size.tolist() if tellable[level]]
-    kept = kept[: _MOST_LEVELS if len(kept) <= _MOST_LEVELS else _MOST_LEVELS - 1]
-    while kept and _too_few(sizes - counts[:, kept].sum(axis=1), k):
-        kept.pop()
+    kept = kept[:_MOST_LEVELS]
     rest = sizes - counts[:, kept].sum(axis=1)
+    while kept and (_too_few(rest, k) or (rest.any() and len(kept) == _MOST_LEVELS)):
+        rest = rest + counts[:, kept.pop()]
     if not kept and _too_few(rest, k):
         rest = np.zeros_like(rest)
     kept = sorted(kept) if ordered else kept

@@ -15,6 +15,7 @@ from microagg.tables.variable import Variable
 __all__ = ["TimeScale", "time_scale"]
 
 _DAY = 86_400
+_YEAR = 365.2425  # days
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 # Of dates that lie further apart than this the time of day is of no interest.
 _DAYS_THAT_HIDE_HOURS = 60
@@ -59,6 +60,8 @@ class TimeScale:
         '12.3 days'
         """
         days = instants * self.seconds / _DAY
+        if days >= 2 * _YEAR:
+            return f"{days / _YEAR:.3g} years"
         if days >= 1 or days == 0:
             return f"{days:.3g} days"
         return f"{24 * days:.3g} hours"

@@ -13,23 +13,67 @@ A union of groups has the distinct units of both, so that merging never makes it
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
+from microagg.kernels.require_kinds import DISTINCT
+from microagg.require.requirement import Demand, Requirement
+from microagg.settings import check_count
 
-__all__ = ["check_units", "distinct_units", "merge_for_units"]
+__all__ = ["Units", "check_units", "distinct_units", "merge_for_units"]
 
 _NEIGHBOURS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Units(Requirement):
+    """At least ``least`` distinct units in every group.
+
+    Parameters
+    ----------
+    units : whole numbers of shape (n,), the unit of each record
+    least : int, at least 1; k where the promise is about units
+    column : name of the column, for messages
+
+    >>> wanted = Units(np.array([5, 5, 7]), 2, "household")
+    >>> wanted.violation([0, 1]), wanted.violation([1, 2])
+    (0.5, 0.0)
+    """
+
+    units: Labels = field(repr=False)
+    least: int
+    column: str = ""
+
+    def __post_init__(self) -> None:
+        check_count("k, the least number of units in a group,", self.least)
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        own = np.unique(self.units, return_inverse=True)[1].reshape(-1)
+        return Demand(DISTINCT, float(self.least), own, np.ones(len(own)))
+
+    def describe(self) -> str:
+        """Say in words what every group satisfies."""
+        of = f" ({self.column})" if self.column else ""
+        return f"at least {self.least} distinct units{of} in each group"
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out."""
+        return _too_few(self.least, self.column, len(np.unique(self.units)))
+
+
+def _too_few(k: int, column: str, found: int) -> str:
+    return f"k={k} needs at least {k} distinct values of the unit {column}; the table has {found}. Lower k."
 
 
 def check_units(units: Labels, k: int, column: str) -> None:
     """Refuse a table with fewer than k distinct units, where no groups could keep the promise."""
     found = len(np.unique(units))
     if found < k:
-        raise InputError(
-            f"k={k} needs at least {k} distinct values of the unit {column}; the table has {found}. Lower k."
-        )
+        raise InputError(_too_few(k, column, found))
 
 
 def distinct_units(labels: Labels, units: Labels) -> Labels:

@@ -20,7 +20,14 @@ from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_name
 from microagg.tables.excel import ExcelFormat, read_excel, write_excel
 from microagg.tables.fixed_width import FixedFormat, read_fixed, typed_fields, write_fixed
 from microagg.tables.folders import FolderLayout, is_several, parquet_files, read_folder
-from microagg.tables.labelled import Labelled, is_number_or_tag, numbers_and_tags, typed
+from microagg.tables.labelled import (
+    Coded,
+    Labelled,
+    coded_numbers,
+    is_number_or_tag,
+    numbers_and_tags,
+    typed,
+)
 from microagg.tables.layouts import ArrowLayout, ParquetLayout
 from microagg.tables.libraries import pandas_notes
 from microagg.tables.statistical import FAMILIES, read_statistical, write_statistical
@@ -140,6 +147,16 @@ class Source:
                 codes += [f".{tag}" for tag in sorted(tags.unique().drop_null().to_pylist())]
             if codes:
                 found[column.name] = codes
+        return found
+
+    def coded(self) -> dict[str, Coded]:
+        """Columns of numbers in which something stands for a missing value, with what and where."""
+        found = {}
+        for column in self.as_written.schema:
+            if column.metadata:
+                one = coded_numbers(column, self.as_written[column.name], self.table[column.name])
+                if one is not None:
+                    found[column.name] = one
         return found
 
     def kept_for(self, kind: str) -> pa.Table | None:

@@ -11,13 +11,14 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import TableError, shown
+from microagg.groups import Labels
 
 __all__ = [
     "ColumnFacts",
@@ -304,3 +305,33 @@ def _without_codes(column: pa.ChunkedArray, facts: ColumnFacts) -> pa.ChunkedArr
             inside = pc.and_(pc.greater_equal(compared, low), pc.less_equal(compared, high))
             missing = pc.or_(missing, pc.fill_null(inside, False))
     return pc.if_else(missing, pa.scalar(None, kind), column)
+
+
+class Coded(NamedTuple):
+    """What stands for missing values in a column, and where."""
+
+    codes: tuple[float | str, ...]
+    """Numbers, or tags such as ".a"."""
+    tags: Labels
+    """Number of each record's code, −1: none."""
+
+
+def coded_numbers(
+    column: pa.Field, as_written: pa.ChunkedArray, typed_column: pa.ChunkedArray
+) -> Coded | None:
+    """Find the codes and tags of a column of numbers; None where there are none."""
+    if is_number_or_tag(column):
+        _, letters = numbers_and_tags(as_written)
+        words = letters.combine_chunks().dictionary_encode()
+        codes: tuple[float | str, ...] = tuple(f".{tag}" for tag in words.dictionary.to_pylist())
+        tags = np.asarray(words.indices.cast(pa.int64()).fill_null(-1))
+    elif pa.types.is_integer(as_written.type) or pa.types.is_floating(as_written.type):
+        given = np.asarray(as_written.cast(pa.float64(), safe=False))
+        hidden = np.asarray(typed_column.is_null()) & ~np.isnan(given)
+        values, place = np.unique(given[hidden], return_inverse=True)
+        codes = tuple(values.tolist())
+        tags = np.full(len(given), -1)
+        tags[hidden] = place.reshape(-1)
+    else:
+        return None
+    return Coded(codes, tags) if codes else None

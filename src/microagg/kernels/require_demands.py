@@ -1,0 +1,193 @@
+"""What groups must satisfy beside k, in the form that loops need.
+
+Every requirement looks at a group through one tally: what the group has of each code of a column
+(records of a value or a unit, or the amount that a unit contributes), and through its size and its total
+amount. ``shortage`` says how far a tally is from what is asked, 0 when nothing is missing. The loops that
+search for groups keep tallies up to date and never need to know which requirement they serve.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.require_kinds import (
+    CODES,
+    DISTINCT,
+    ENTROPY,
+    EQUAL,
+    EXTRA,
+    FIRST,
+    KIND,
+    LARGEST,
+    LEVEL,
+    ORDERED,
+    P_PERCENT,
+    POPULATION,
+    RECURSIVE,
+    TOLERANCE,
+)
+
+__all__ = ["risk_of", "shortage", "violation_of", "violations"]
+
+
+@subkernel
+def _area(table, begin, height, start, stop):
+    """Sum of |height − share| over the codes start ≤ i < stop, whose shares rise."""
+    low, high = start, stop  # the first share that is not below the height
+    if start < stop:
+        if table[begin + start, 0] >= height:
+            high = start
+        elif table[begin + stop - 1, 0] < height:
+            low = stop
+    while low < high:
+        middle = (low + high) // 2
+        if table[begin + middle, 0] < height:
+            low = middle + 1
+        else:
+            high = middle
+    under = height * (low - start) - (table[begin + low, 1] - table[begin + start, 1])
+    over = (table[begin + stop, 1] - table[begin + low, 1]) - height * (stop - low)
+    return under + over
+
+
+@subkernel
+def _ordered_distance(table, begin, last, code, tally, entries, size):
+    """Earth mover's distance to the whole table, neighbouring ranks 1/(m−1) apart."""
+    if last <= 0:
+        return 0.0
+    total, reached, start = 0.0, 0.0, 0
+    for c in range(entries):
+        if tally[c] > 0:
+            total += _area(table, begin, reached / size, start, code[c])
+            reached, start = reached + tally[c], code[c]
+    total += _area(table, begin, reached / size, start, last)
+    return total / last
+
+
+@subkernel
+def _largest_sum(tally, entries, count):
+    """Sum of the ``count`` largest tallies, found one below the other; ``count`` is small."""
+    total, bound, taken = 0.0, np.inf, 0
+    while taken < count:
+        most, times = -1.0, 0
+        for c in range(entries):
+            if tally[c] < bound:
+                if tally[c] > most:
+                    most, times = tally[c], 1
+                elif tally[c] == most:
+                    times += 1
+        if most <= 0:
+            break
+        used = min(times, count - taken)
+        total, taken, bound = total + used * most, taken + used, most
+    return total
+
+
+@subkernel
+def _two_largest(tally, entries):
+    first = second = 0.0
+    for c in range(entries):
+        if tally[c] > first:
+            first, second = tally[c], first
+        elif tally[c] > second:
+            second = tally[c]
+    return first, second
+
+
+@kernel
+def risk_of(size, population):
+    """Risk of each record of a group of ``size`` that stands for ``population`` persons.
+
+    The posterior mean of 1/F (Benedetti & Franconi 1998), with the usual approximation, which is
+    on the safe side, from three records on. Written so that p near 1 costs no digits.
+    """
+    p = min(size / population, 1.0) if population > 0 else 1.0
+    gap = 1.0 - p
+    if size == 1:
+        return p * (1 + gap / 2 + gap * gap / 3) if gap < 1e-5 else p / gap * np.log(1 / p)
+    if size == 2:
+        if gap < 1e-4:
+            return p * (0.5 + gap / 6 + gap * gap / 12)
+        return p / (gap * gap) * (p * np.log(p) + gap)
+    return p / (size - gap)
+
+
+@subkernel
+def _entropy(tally, entries, size):
+    total = 0.0
+    for c in range(entries):
+        if tally[c] > 1:
+            total += tally[c] * np.log(tally[c])
+    return np.log(size) - total / size
+
+
+@subkernel
+def shortage(rule, table, code, tally, entries, size, total):
+    """How far a group is from what a rule asks, 0 when nothing is missing.
+
+    ``tally[c]`` is what the group has of ``code[c]``, for the first ``entries`` codes, ascending;
+    ``total`` is the sum of the tallies.
+    """
+    kind, level, found = rule[KIND], rule[LEVEL], 0.0
+    begin = int(rule[FIRST])
+    if kind == DISTINCT:
+        have = 0
+        for c in range(entries):
+            have += tally[c] > 0
+        found = (level - have) / level
+    elif kind == ENTROPY:
+        found = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
+    elif kind == RECURSIVE:
+        most = _largest_sum(tally, entries, 1)
+        rest = size - _largest_sum(tally, entries, int(rule[EXTRA]) - 1)
+        # The rule is strict, and counts are whole: one record more would break a tie.
+        found = (most - level * rest + 1) / size if most >= level * rest else 0.0
+    elif kind == ORDERED:
+        found = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
+        found -= level
+    elif kind == EQUAL:
+        for c in range(entries):
+            found += max(tally[c] / size - table[begin + code[c], 0], 0.0)
+        found -= level
+    elif kind == P_PERCENT:
+        first, second = _two_largest(tally, entries)
+        least = level * first  # 0 also where it is too small for a number
+        found = 1 - (total - first - second) / least if least > 0 else 0.0
+    elif kind == LARGEST:
+        top = _largest_sum(tally, entries, int(rule[EXTRA]))
+        found = top / total - level if total > 0 else 0.0
+    elif kind == POPULATION:
+        found = (level - total) / level
+    else:
+        found = risk_of(size, total) - level
+    return found if found > TOLERANCE else 0.0
+
+
+@subkernel
+def violation_of(demands, rows, size, k):
+    """Sum of all shortages of the group rows[:size], that of records included; from the records."""
+    found = max(k - size, 0) / k
+    own, tally, code = np.empty(size, np.intp), np.empty(size), np.empty(size, np.intp)
+    for r in range(len(demands.rule)):
+        total = 0.0
+        for a in range(size):
+            own[a] = demands.codes[r, rows[a]]
+            total += demands.amounts[r, rows[a]]
+        entries = 0
+        for a in np.argsort(own):
+            if entries == 0 or code[entries - 1] != own[a]:
+                code[entries], tally[entries] = own[a], 0.0
+                entries += 1
+            tally[entries - 1] += demands.amounts[r, rows[a]]
+        found += shortage(demands.rule[r], demands.table, code, tally, entries, size, total)
+    return found
+
+
+@kernel
+def violations(demands, rows, start, k):
+    """Violation of each group; group g is rows[start[g] : start[g + 1]]."""
+    found = np.empty(start.size - 1)
+    for g in range(found.size):
+        found[g] = violation_of(demands, rows[start[g] : start[g + 1]], start[g + 1] - start[g], k)
+    return found

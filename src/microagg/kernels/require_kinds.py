@@ -1,0 +1,48 @@
+"""The kinds of requirements, and the arrays that kernels read them from; without loading any kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+__all__ = [
+    "CODES",
+    "DISTINCT",
+    "ENTROPY",
+    "EQUAL",
+    "EXTRA",
+    "FIRST",
+    "KIND",
+    "LARGEST",
+    "LEVEL",
+    "ORDERED",
+    "POPULATION",
+    "P_PERCENT",
+    "RECURSIVE",
+    "RISK",
+    "TOLERANCE",
+    "Demands",
+]
+
+# Kinds of requirements.
+DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK = range(9)
+
+# Shortages below this are rounding: a group right at a threshold satisfies it.
+TOLERANCE = 1e-12
+
+
+# What stands in a row of the rules.
+KIND, LEVEL, EXTRA, FIRST, CODES = range(5)
+
+
+class Demands(NamedTuple):
+    """All requirements of a table, one a row.
+
+    Few arrays, since kernels hand them on in their innermost loops.
+    """
+
+    rule: Any  # (requirements, 5) kind; what is asked; l of (c, l) or n of (n, k); where in the table its
+    # codes begin; how many there are, 0 for requirements that do not look at the whole table
+    table: Any  # (entries, 2) share of each code in the whole table, for ordered closeness of all
+    # up to it; and the sum of the shares of the codes before
+    codes: Any  # (requirements, n) from 0 up; for ordered closeness the rank of the value
+    amounts: Any  # (requirements, n) what a record adds to the tally of its code

@@ -1,0 +1,119 @@
+"""Slow, obvious twins of the requirements and of the search; they share no code with them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+from scipy.special import hyp2f1
+
+
+def distinct(codes, least, rows):
+    return max(0.0, (least - len({codes[i] for i in rows})) / least)
+
+
+def entropy(codes, least, rows):
+    if least == 1:
+        return 0.0
+    counts = Counter(codes[i] for i in rows)
+    H = -math.fsum(c / len(rows) * math.log(c / len(rows)) for c in counts.values())
+    return max(0.0, 1 - H / math.log(least))
+
+
+def recursive_holds(codes, c, least, rows):
+    counts = sorted(Counter(codes[i] for i in rows).values(), reverse=True)
+    return counts[0] < c * sum(counts[least - 1 :])
+
+
+def transport(p, q, ordered):
+    """Earth mover's distance, by carrying earth from the left to the right, or all that is too much."""
+    values = sorted(q)
+    if not ordered:
+        return float(sum(max(p.get(v, 0) - q[v], Fraction(0)) for v in values))
+    if len(values) == 1:
+        return 0.0
+    carried = work = Fraction(0)
+    for value in values:
+        carried += p.get(value, 0) - q[value]
+        work += abs(carried)
+    return float(work / (len(values) - 1))
+
+
+def shares(values):
+    return {v: Fraction(c, len(values)) for v, c in Counter(values).items()}
+
+
+def closeness(codes, most, ordered, rows):
+    far = transport(shares([codes[i] for i in rows]), shares(list(codes)), ordered)
+    return max(0.0, far - most)
+
+
+def contributions(amounts, units, rows):
+    sums = {}
+    for i in rows:
+        key = i if units is None else units[i]
+        sums[key] = sums.get(key, Fraction(0)) + Fraction(float(amounts[i]))
+    return sorted(sums.values(), reverse=True)
+
+
+def p_percent_margin(amounts, p, units, rows):
+    """What is missing to the rule, as a share of p % of the largest; negative when it holds."""
+    x = contributions(amounts, units, rows)
+    if not x or x[0] == 0:
+        return 0.0
+    return float(1 - sum(x[2:]) / (Fraction(float(p)) / 100 * x[0]))
+
+
+def largest_share_margin(amounts, count, percent, units, rows):
+    x = contributions(amounts, units, rows)
+    total = sum(x)
+    return float(sum(x[:count]) / total - Fraction(float(percent)) / 100) if total else 0.0
+
+
+def exact_risk(size, population):
+    """Posterior mean of 1/F, by the hypergeometric function."""
+    p = min(size / population, 1.0)
+    return float(p**size / size * hyp2f1(size, size, size + 1, 1 - p))
+
+
+def squares(X, groups, weights=None):
+    """Weighted SSE by its definition."""
+    total = 0.0
+    for group in groups:
+        w = [1.0 if weights is None else float(weights[i]) for i in group]
+        for j in range(len(X[0])):
+            values = [float(X[i][j]) for i in group]
+            mean = math.fsum(a * v for a, v in zip(w, values, strict=True)) / math.fsum(w)
+            total += math.fsum(a * (v - mean) ** 2 for a, v in zip(w, values, strict=True))
+    return total
+
+
+def best_partition(X, k, requirements, weights=None):
+    """Least SSE of all partitions whose groups have k records and satisfy everything."""
+    allowed = {}
+
+    def fits(group):
+        key = tuple(group)
+        if key not in allowed:
+            allowed[key] = len(group) >= k and all(r.violation(group) == 0 for r in requirements)
+        return allowed[key]
+
+    def least(rows):
+        if not rows:
+            return 0.0
+        first, rest = rows[0], rows[1:]
+        best = math.inf
+        for size in range(k - 1, len(rest) + 1):
+            for others in itertools.combinations(rest, size):
+                group = [first, *others]
+                if fits(group):
+                    remaining = tuple(i for i in rest if i not in others)
+                    tail = known[remaining] if remaining in known else least(list(remaining))
+                    known[remaining] = tail
+                    best = min(best, squares(X, [group], weights) + tail)
+        return best
+
+    known = {}
+    return least(list(range(len(X))))

@@ -1,0 +1,257 @@
+"""Reports of tables with categories, dates, missing values and weights: all there, nothing of a record."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from browser import Browser, find_browser
+from microagg.encode.space import names_of_levels, released_values, space_of
+from microagg.evidence import Evidence, Part
+from microagg.measure.known import known_risk
+from microagg.measure.pairs import Pair
+from microagg.measure.pictured import bars, column
+from microagg.measure.risk import Ask, risk_of
+from microagg.measure.summaries import summaries
+from microagg.measure.utility import utility_of
+from microagg.plan import Column, Plan
+from microagg.report import pictures
+from microagg.report.html import render, report_texts
+from microagg.report.model import release_model
+from microagg.report.public import Bands, public_model
+from microagg.tables.dates import to_arrow
+from microagg.tables.frames import Frame
+from microagg.tables.variable import variable_of
+
+K = 4
+KINDS = {
+    "school": Column("ordinal", levels=("low", "middle", "high")),
+    "benefit": Column("spiked"),
+}
+NAMES = ["income", "benefit", "job", "school", "born", "seen"]
+
+
+def survey(n=160, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "income": rng.lognormal(8, 1, n).round(2),
+            "benefit": np.where(rng.random(n) < 0.7, 0.0, rng.lognormal(5, 1, n).round(1)),
+            "job": rng.choice(
+                ["cook", "clerk", "<b>nurse</b>", "rare one"], n, p=[0.5, 0.3, 0.19, 0.01]
+            ),
+            "school": rng.choice(["low", "middle", "high"], n),
+            "born": pd.to_datetime("1940-01-01") + pd.to_timedelta(rng.integers(0, 20000, n), "D"),
+            "seen": [f"2024-{1 + int(m):02d}-15" for m in rng.integers(0, 12, n)],
+            "w": rng.uniform(10, 90, n).round(1),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "income"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "job"] = None
+    return frame
+
+
+def protected(frame, weighted=False):
+    """Groups by the encoded columns, released as they should be; a pair and the released table."""
+    before = Frame(frame)
+    variables = [variable_of(before, name, KINDS.get(name)) for name in NAMES]
+    space = space_of(variables, states=True)
+    found = microagg.partition(space.scaled, K, method="mdav", scale="none")
+    labels = found.labels
+    values = [released_values(v, labels, found.n_groups)[labels] for v in variables]
+    after = frame.copy()
+    for variable, column_values in zip(variables, values, strict=True):
+        after[variable.name] = native(frame, variable, column_values)
+    w = frame["w"].to_numpy()
+    both = Pair(
+        NAMES,
+        np.column_stack([v.values for v in variables]),
+        np.column_stack(values),
+        before,
+        Frame(after),
+        variables=variables,
+        weights=w / w.mean() if weighted else None,
+        mean_weight=float(w.mean()) if weighted else 1.0,
+        labels=labels,
+    )
+    return both, after, found
+
+
+def native(frame, variable, values):
+    if variable.is_category:
+        names = names_of_levels(variable)
+        return [None if np.isnan(v) else names[int(v)] for v in values]
+    if variable.kind == "date":
+        kind = Frame(frame).arrow_column(variable.name).type
+        return to_arrow(values, kind, variable.origin, variable.format).to_pandas()
+    return values
+
+
+def evidence_of(frame, **settings):
+    both, after, found = protected(frame, **settings)
+    plan = Plan.of(k=K, columns=NAMES, confidential=["w"])
+    ask = Ask(k=K, units=np.arange(len(frame)) // 2)
+    made = Evidence(
+        plan=plan,
+        roles=plan.roles(list(frame.columns)),
+        parts=[Part(np.arange(len(frame)), NAMES, found)],
+        utility=utility_of(both, ["income by job", "income ~ benefit"]),
+        alone=risk_of(both, ask),
+        with_known=known_risk(both, {}, K),
+        harms=[],
+        cautions=[],
+        _pair=both,
+    )
+    return made, after
+
+
+def public_of(evidence, after):
+    plan = replace(evidence.plan, columns=KINDS)
+    return public_model(Frame(after), plan, evidence.roles, Bands.of(evidence), None)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return evidence_of(survey(), weighted=True)
+
+
+def test_the_board_sees_every_kind(made):
+    evidence, _ = made
+    page, twin_text = report_texts(release_model(evidence))
+    twin = json.loads(twin_text)
+    text = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    for words in (
+        "Categories",
+        "How columns go together",
+        "Cramér's V",
+        "loss of what is released",
+        "blanked, filled",
+        "individual risk with sampling weights",
+        "&lt;b&gt;nurse&lt;/b&gt;",
+        "middle",
+        "others",
+        "days →",
+    ):
+        assert words in text, words
+    assert "<b>nurse" not in page
+    assert page.count("<svg") == 6 + 3 + 3
+    rows = {row["column"]: row for row in twin["summaries"]}
+    assert re.fullmatch(r"19\d\d-\d\d-\d\d", rows["born"]["mean"][0])
+    assert rows["seen"]["mean"][0].startswith("2024-")
+    assert rows["income"]["missing"][0] > 0
+    assert rows["job"]["frequent"] == "cook"
+    assert rows["school"]["levels"] == [3, 3]
+    assert set(twin["utility"]["changed"]) == {"job", "school"}
+
+
+def test_no_level_of_few_records_is_shown(made):
+    """Not in the board's report, and not in the public one."""
+    evidence, after = made
+    both = evidence._pair
+    frame = survey()
+    assert 0 < (frame["job"] == "rare one").sum() < K
+    public = public_of(evidence, after)
+    for model in (release_model(evidence), public):
+        assert "rare one" not in render(model)
+        assert "rare one" not in json.dumps(model)
+    found = column(both, NAMES.index("job"), K)
+    assert found["levels"][-1] == "others"
+    assert min(found["before"]) >= K
+    assert sum(found["before"]) == int(frame["job"].notna().sum())
+
+
+def test_public_report_of_every_kind(made):
+    evidence, after = made
+    model = public_of(evidence, after)
+    page = render(model)
+    assert "How columns go together" in page
+    assert "ticks" in model["pictures"]["distributions"]["born"]
+    assert model["pictures"]["distributions"]["school"]["levels"] == ["low", "middle", "high"]
+    assert all("before" not in d for d in model["pictures"]["distributions"].values())
+    assert model["classes"]["alone"]["smallest_class"] == evidence.alone.smallest_class
+    # It is a function of the released table: that of another original is byte by byte the same.
+    again = public_of(evidence, after.copy())
+    assert render(again) == page
+
+
+def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
+    frame = pd.DataFrame({"x": [1.0] * 5 + [2.0] * 5 + [-8.0] * 5})
+    plan = Plan.of(k=5, columns=["x"])
+    bands = Bands("under 1 %", "under 1 %", "under 1 %", "under 1 %")
+    model = public_model(Frame(frame), plan, plan.roles(["x"]), bands, None, {"x": [-8]})
+    assert model["pictures"]["distributions"]["x"]["ends"] == [1.0, 2.0]
+    assert model["classes"]["alone"]["classes"] == 3
+
+
+def test_summaries_of_weights_and_holes_equal_slow_ones(made):
+    frame = survey()
+    both, after, _ = protected(frame, weighted=True)
+    rows = {row.column: row for row in summaries(both, 4)}
+    for place, table in enumerate((frame, after)):
+        there = table["income"].notna()
+        x, w = table.loc[there, "income"].to_numpy(), frame.loc[there, "w"].to_numpy()
+        row = rows["income"]
+        assert row.total[place] == pytest.approx((w * x).sum())
+        assert row.mean[place] == pytest.approx(np.average(x, weights=w))
+        order = np.argsort(x, kind="stable")
+        upto = np.cumsum(w[order])
+        at = int(np.argmax(upto >= upto[-1] / 2))
+        count = 4 + (len(x) - 4) % 2
+        middle = order[at - (count - 1) // 2 :][:count]
+        assert row.median[place] == pytest.approx(np.average(x[middle], weights=w[middle]))
+        assert row.missing[place] == int((~there).sum())
+    job = frame["job"]
+    share = frame.loc[job == "cook", "w"].sum() / frame.loc[job.notna(), "w"].sum()
+    assert rows["job"].frequent_share[0] == pytest.approx(share)
+    plain = summaries(replace(both, weights=None, mean_weight=1.0), 4)[NAMES.index("benefit")]
+    alone = summaries(Pair(["b"], both.original[:, [1]], both.protected[:, [1]]), 4)[0]
+    for what in ("total", "mean", "median", "sd"):
+        assert getattr(plain, what) == pytest.approx(getattr(alone, what))
+
+
+def test_bars_tell_of_no_few():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        m, k = int(rng.integers(1, 20)), int(rng.integers(2, 6))
+        before, after = (rng.integers(0, m, int(rng.integers(1, 80))) for _ in range(2))
+        found = bars([before, after], [f"level {i}" for i in range(m)], k)
+        assert len(found["levels"]) <= 12
+        for key, codes in (("before", before), ("after", after)):
+            told = found[key]
+            assert all(count == 0 or count >= k for count in told)
+            assert not told or sum(told) == len(codes)
+            for level, count in zip(found["levels"], told, strict=True):
+                if level != "others":
+                    assert count == int(np.sum(codes == int(level.split()[1])))
+
+
+def test_bars_are_drawn_with_names_as_they_are():
+    svg = pictures.bars("b", {"levels": ["<i>", "$x$"], "before": [3, 4], "after": [4, 3]}, 7)
+    assert "&lt;i&gt;" in svg
+    assert pictures.BEFORE in svg
+    nothing = pictures.distribution("b", {"levels": [], "after": []}, 7)
+    assert "too few values" in nothing
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+def test_a_browser_shows_it_without_complaint(made, tmp_path):
+    evidence, after = made
+    model = public_of(evidence, after)
+    browser = Browser(find_browser())
+    try:
+        for name, one in (("board", release_model(evidence)), ("public", model)):
+            path = tmp_path / f"{name}.html"
+            path.write_text(render(one), encoding="utf-8")
+            for width in (1280, 380):
+                browser.open(path, width, 900)
+                assert (browser.complaints, browser.requests) == ([], [])
+                wide = browser.evaluate("document.documentElement.scrollWidth")
+                assert wide <= width, (name, width)
+    finally:
+        browser.close()
