@@ -254,7 +254,7 @@ class Evidence:
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
         )
-        merged = self.roles.unit is not None  # so that groups hold k units
+        merged = self.roles.unit is not None or bool(block.require)
         weighted = self.plan.weight is not None
         if used == "exact" and plain_cost and not merged and not weighted:
             where = " that keep to strata and patterns of missing values" * self._in_cells
@@ -265,7 +265,8 @@ class Evidence:
             least = percent_words(found.information_loss * (1 - found.gap))
             return (
                 f"by at most {percent_words(100 * found.gap)}",
-                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}.",
+                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}"
+                + (", whatever else they satisfy." if merged else "."),
             )
         if weighted:
             return (
@@ -273,7 +274,7 @@ class Evidence:
                 "Bounds are proved for records that count alike, and these have weights.",
             )
         if merged:
-            return "not known", "Groups may be merged to hold k units, and no bound was computed."
+            return "not known", "Groups satisfy more than k, and no bound was computed."
         if used == "exact":
             return "not known", (
                 f"The groups are the best for the cost {found.options.get('cost')}; others may lose less by "
@@ -352,6 +353,7 @@ class Evidence:
                 "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
             },
             "parts": [self._part(part) for part in self.parts],
+            "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
             "utility": few_digits(self._utility(), DIGITS),
             "summaries": few_digits([asdict(row) for row in self.summaries], DIGITS),

@@ -9,7 +9,7 @@ from microagg.groups import Labels
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan import Block, Plan, Roles
+from microagg.plan import Block, Plan, Require, Roles
 from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, share, unit_words
@@ -19,12 +19,14 @@ __all__ = [
     "Caution",
     "Counted",
     "Part",
+    "Required",
     "Threshold",
     "attacker_words",
     "linked_words",
     "loss_words",
     "percent_words",
     "promise_words",
+    "required_words",
 ]
 
 Severity = Literal["note", "warning", "amber"]
@@ -79,17 +81,30 @@ class Threshold:
 
 
 @dataclass(frozen=True)
+class Required:
+    """A requirement beside k, and the figure of the worst group in the released table."""
+
+    words: str
+    public: str
+    """The same without thresholds that would help an attacker."""
+    found: str
+    passed: bool
+
+
+@dataclass(frozen=True)
 class Counted:
     """A file that was read back, what was counted in it, and its hash."""
 
     path: str
     parts: tuple[Verification, ...]
     sha256: str
+    required: tuple[Required, ...] = ()
+    """What groups must satisfy beside k, counted over the combinations in the file."""
 
     @property
     def holds(self) -> bool:
         """Whether every part keeps its promise."""
-        return all(part.holds for part in self.parts)
+        return all(part.holds for part in self.parts) and all(r.passed for r in self.required)
 
     @property
     def least(self) -> Verification:
@@ -116,6 +131,28 @@ def promise_words(plan: Plan, roles: Roles) -> str:
         return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
     what = "; ".join(f"{_shared(b, 6)}{beside} by at least {b.k:,}" for b in blocks)
     return f"In the released file, these are shared by {who}: {what}."
+
+
+def required_words(require: Require) -> list[str]:
+    """What groups satisfy beside k, for readers of the released file: no threshold of a dominance rule.
+
+    >>> required_words(Require(distinct={"diagnosis": 3}, p_percent={"turnover": 10}))
+    ['at least 3 different values of diagnosis', 'a p % rule for turnover']
+    """
+    found = [f"at least {n} different values of {names([c])}" for c, n in require.distinct.items()]
+    found += [f"entropy l-diversity of {names([c])}, l = {v:g}" for c, v in require.entropy.items()]
+    found += [
+        f"recursive ({rule.c:g}, {rule.l})-diversity of {names([c])}"
+        for c, rule in require.recursive.items()
+    ]
+    found += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
+    found += [f"a p % rule for {names([c])}" for c in require.p_percent]
+    found += [f"an (n, k) dominance rule for {names([c])}" for c in require.n_k]
+    if require.population is not None:
+        found.append(f"{number(int(require.population))} or more of the population")
+    if require.individual_risk is not None:
+        found.append(f"an individual risk of at most {share(require.individual_risk)}")
+    return found
 
 
 def _shared_beside(plan: Plan) -> str:

@@ -17,14 +17,16 @@ import numpy as np
 
 from microagg.encode.scale import total_squares
 from microagg.encode.space import Space
-from microagg.errors import StopSearch
+from microagg.errors import InputError, StopSearch
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.improve import lower_bound
 from microagg.partition import partition
 from microagg.plan import Block
-from microagg.progress import Listener, Progress
+from microagg.progress import STOP, Listener, Progress, State, new_state, run_watched
 from microagg.registry import find
-from microagg.require.units import merge_for_units
+from microagg.require.requirement import Requirement
+from microagg.require.search import repair, satisfy
+from microagg.require.wanted import within
 from microagg.results import Partition
 from microagg.settings import settings_of
 
@@ -43,7 +45,7 @@ def group(
     cells: Labels,
     *,
     weights: Floats | None = None,
-    units: Labels | None = None,
+    requirements: Sequence[Requirement] = (),
     seed: int | None = 0,
     progress: Listener | None = None,
 ) -> Partition:
@@ -53,9 +55,9 @@ def group(
     ----------
     space : their coordinates
     block : k, method and all settings of it
-    cells : (n,) cell of each record, 0, 1, …; each has at least k units
+    cells : (n,) cell of each record, 0, 1, …; each satisfies the requirements as one group
     weights : of the records in the objective; None: all count alike
-    units : (n,) unit of each record, if k counts units
+    requirements : what every group must satisfy beside k
     seed : of the methods that draw random numbers
     progress : as for :func:`microagg.partition`
 
@@ -63,8 +65,18 @@ def group(
     >>> group(Space(X, "none"), Block(k=2), np.array([0, 0, 1, 1])).labels.tolist()
     [0, 0, 1, 1]
     """
+    if requirements:
+        _check_method(block)
 
     def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
+        found = divide(rows, _quick(block, options) if requirements else options, watch)
+        if not requirements:
+            return found
+        return _required(
+            found, space, rows, within(requirements, rows), weights, options, seed, watch
+        )
+
+    def divide(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         X = space.matrix if rows is None else np.ascontiguousarray(space.matrix[rows])
         heavy = {}
         if weights is not None:
@@ -87,8 +99,7 @@ def group(
         found = solve(None, dict(block.options), progress)
     else:
         found = _over_cells(space, block, cells, solve, progress, weights, seed)
-    found = replace(found, scale=block.scale)
-    return found if units is None else _with_units(found, space, cells, units, weights)
+    return replace(found, scale=block.scale)
 
 
 def _over_cells(
@@ -112,7 +123,7 @@ def _over_cells(
 
     def work(number: int) -> Partition | None:
         rows = parts[number]
-        if len(rows) < 2 * k:  # one group, whatever the method
+        if len(rows) < 2 * k:  # one group, whatever the method and the requirements
             done[number] = len(rows)
             return None
 
@@ -219,20 +230,60 @@ def _total(space: Space, weights: Floats | None) -> float:
     return _squares(space.scaled, np.zeros(len(space.scaled), dtype=np.int64), weights)
 
 
-def _with_units(
-    found: Partition, space: Space, cells: Labels, units: Labels, weights: Floats | None
+def _check_method(block: Block) -> None:
+    """Refuse methods whose proofs and costs are not about groups that satisfy requirements."""
+    if block.method == "optimal":
+        raise InputError(
+            "method 'optimal' proves its groups for k alone; with a unit or other requirements use 'auto'."
+        )
+
+
+def _required(
+    found: Partition,
+    space: Space,
+    rows: Labels | None,
+    requirements: Sequence[Requirement],
+    weights: Floats | None,
+    options: dict[str, Any],
+    seed: int | None,
+    watch: Listener | None,
 ) -> Partition:
-    """Merge groups of a cell until each has k distinct units."""
-    labels = found.labels.copy()
-    top = 0
-    for cell in range(int(cells.max()) + 1):
-        rows = np.flatnonzero(cells == cell)
-        own = canonical_labels(found.labels[rows])
-        merged = merge_for_units(space.scaled[rows], own, units[rows], found.k)
-        labels[rows] = top + merged
-        top += int(merged.max()) + 1
-    labels = canonical_labels(labels)
-    return replace(found, labels=labels, sse=_squares(space.scaled, labels, weights))
+    """Change groups until they satisfy all requirements, at the least loss that a search finds."""
+    started = time.perf_counter()
+    X = space.scaled if rows is None else np.ascontiguousarray(space.scaled[rows])
+    own = weights if weights is None or rows is None else weights[rows]
+    plain = options.get("cost", "sse") == "sse" and not options.get("group_cost")
+    state = new_state()
+
+    def work(state: State) -> Labels:
+        if (
+            found.stopped or not plain
+        ):  # the search minimises the SSE: other costs are repaired only
+            return repair(X, found.k, requirements, found.labels, weights=own)
+        return satisfy(
+            X,
+            found.k,
+            requirements,
+            found.labels,
+            weights=own,
+            effort=options.get("effort", "balanced"),
+            time_limit=options.get("time_limit"),
+            random_state=seed,
+            state=state,
+        )
+
+    labels = canonical_labels(run_watched(work, watch, state=state, sst=found.sst))
+    return replace(
+        found,
+        labels=labels,
+        sse=_squares(X, labels, own),
+        options={
+            **found.options,
+            **{name: options[name] for name in ("effort",) if name in options},
+        },
+        seconds=found.seconds + time.perf_counter() - started,
+        stopped=found.stopped or bool(state[STOP]),
+    )
 
 
 def bound_over_cells(

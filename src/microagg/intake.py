@@ -18,7 +18,9 @@ from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Block, Plan, Roles
+from microagg.require.requirement import Requirement, check_feasible
 from microagg.require.units import check_units
+from microagg.require.wanted import requirements_of, within
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
@@ -88,6 +90,8 @@ class PartInput:
     states: Labels  # (n, columns), with what the join of patterns blanks
     cells: Labels  # (n,) records of different ones never share a group
     strata_merged: bool
+    requirements: Sequence[Requirement]
+    """What every group must satisfy beside k, for all records."""
 
 
 def take_in(
@@ -263,13 +267,23 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
             plan.unit,
         )
         merged = int(strata.max()) < int(intake.strata.max())
+    requirements = requirements_of(intake.frame, block, intake.units, plan.unit, intake.weights)
+    check_feasible(requirements)
+    if strata.any():
+        for stratum in range(int(strata.max()) + 1):
+            check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
     states = np.column_stack([variable.states for variable in variables])
     if policy != "pattern" or not states.any():
-        return PartInput(variables, space, states, strata, merged)
-    joined = join_rare(states, strata, k, intake.units, space.scaled)
+        return PartInput(variables, space, states, strata, merged, requirements)
+
+    def satisfied(rows: Labels) -> bool:
+        return all(one.feasible() for one in within(requirements, rows))
+
+    enough = satisfied if block.require else None
+    joined = join_rare(states, strata, k, intake.units, space.scaled, enough)
     if joined.blanked > plan.missing.most * states.size:
         raise _too_many_blanked(states, joined, plan)
-    return PartInput(variables, space, joined.states, joined.cells, merged)
+    return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
 
 
 def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:

@@ -223,7 +223,6 @@ class Plan:
     def check_supported(self) -> None:
         """Refuse what can be written down and checked, but is not done yet."""
         later = {
-            "require": any(block.require for block in self.blocks),
             'unit = { mode = "together" }': self.unit_mode == "together",
         }
         for what, asked in later.items():

@@ -184,7 +184,7 @@ def protect_table(
                 block,
                 given.cells,
                 weights=intake.relative_weights if _weighs(plan) else None,
-                units=intake.units,
+                requirements=given.requirements,
                 seed=plan.seed,
                 progress=progress,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from microagg.cautions import (
 from microagg.compare import compare
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Evidence
-from microagg.findings import Caution, Counted, Part
+from microagg.findings import Caution, Counted, Part, Required
 from microagg.grouping import bound_over_cells
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
@@ -43,9 +43,11 @@ from microagg.report.html import check_report_target, notebook_view, write_repor
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
+from microagg.require.figures import holds, worst
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
-from microagg.tables.files import FileFormat, kind_of, read_file, write_file
+from microagg.tables.exact import codes_as_written
+from microagg.tables.files import FileFormat, Source, kind_of, read_file, write_file
 from microagg.tables.frames import Frame
 from microagg.tables.misfits import cannot_hold
 from microagg.tables.readback import difference
@@ -290,7 +292,13 @@ class Release:
                 f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
                 "The file was removed."
             )
-        counted = Counted(str(target), tuple(found), sha256(part))
+        counted = Counted(str(target), tuple(found), sha256(part), self._required(back, promised))
+        failed = next((one for one in counted.required if not one.passed), None)
+        if failed is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not have {failed.words}: in the worst "
+                f"group it is {failed.found}. The file was removed."
+            )
         least = counted.least
         if not counted.holds or least.records != len(self._original):
             raise VerificationError(
@@ -307,6 +315,28 @@ class Release:
                 "was removed. Write another format."
             )
         return counted
+
+    def _required(self, back: Source, promised: Sequence[Sequence[Any]]) -> tuple[Required, ...]:
+        """Count requirements over the combinations of values in a file that was read back.
+
+        Each is counted over the records of equal values, which are unions of groups; what the file no longer
+        tells, such as a dropped unit, is known of each record.
+        """
+        written, is_text = Frame(back.as_written), back.is_text
+        found = []
+        for given, columns in zip(self._inputs, promised, strict=True):
+            if not given.requirements:
+                continue
+            labels = combine([codes_as_written(written, name, is_text) for name in columns])
+            if self._order is not None:  # requirements know the records in the order given
+                original = np.empty_like(labels)
+                original[self._order] = labels
+                labels = original
+            found += [
+                Required(one.describe(), one.public(), worst(one, labels), holds(one, labels))
+                for one in given.requirements
+            ]
+        return tuple(found)
 
     def note_written(self, counted: Counted) -> None:
         """Note that a file was written and counted."""

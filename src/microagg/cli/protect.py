@@ -148,6 +148,11 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             f"{threshold.what}: {threshold.limit}, found {threshold.found}: {result}",
             style="bold" if threshold.passed else "bold red",
         )
+    for one in evidence.counted.required if evidence.counted else ():
+        speaker.say(
+            "required",
+            f"{one.words}: {'pass' if one.passed else 'fail'}, {one.found} in the worst group",
+        )
     speaker.say("verified", f"{job.target}: {evidence.counted_words}")
     say_cautions(speaker, evidence)
     if job.report is not None:

@@ -13,6 +13,7 @@ The state of a value is 0 if it is there, 1 if it is missing, 2 and more if it i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,12 @@ class Joined(NamedTuple):
 
 
 def join_rare(
-    states: Labels, strata: Labels, k: int, units: Labels | None = None, near: Floats | None = None
+    states: Labels,
+    strata: Labels,
+    k: int,
+    units: Labels | None = None,
+    near: Floats | None = None,
+    enough: Callable[[Labels], bool] | None = None,
 ) -> Joined:
     """Join patterns of missingness within strata until each is shared by k units.
 
@@ -45,6 +51,7 @@ def join_rare(
     k : least number of units that share a pattern
     units : (n,) unit of each record; None: each record is one
     near : (n, c) coordinates: records that join a pattern are those nearest to it
+    enough : tells whether some records can be a group, where more is asked of one than k units
 
     >>> states = np.array([[0, 0]] * 5 + [[0, 1]])
     >>> found = join_rare(states, np.zeros(6, dtype=int), 2)
@@ -58,21 +65,26 @@ def join_rare(
     for rows in np.split(order, np.flatnonzero(np.diff(strata[order])) + 1):
         own = None if units is None else units[rows]
         at = None if near is None else near[rows]
-        new, pattern = _join(states[rows], k, own, at)
+        can = None if enough is None else lambda some, rows=rows: enough(rows[some])
+        new, pattern = _join(states[rows], k, own, at, can)
         found[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
     return Joined(found, cells, int(np.count_nonzero(found != states)))
 
 
 def _join(
-    states: Labels, k: int, units: Labels | None, near: Floats | None
+    states: Labels,
+    k: int,
+    units: Labels | None,
+    near: Floats | None,
+    enough: Callable[[Labels], bool] | None = None,
 ) -> tuple[Labels, Labels]:
     """Join the patterns of one stratum; return the states and the pattern of each record."""
     patterns, which = np.unique(states, axis=0, return_inverse=True)
     which = which.reshape(-1)
     if len(patterns) == 1:
         return states, which
-    work = _Patterns(patterns, which, k, units, near)
+    work = _Patterns(patterns, which, k, units, near, enough)
     while work.join_rarest():
         pass
     labels = np.unique(work.which, return_inverse=True)[1].reshape(-1)
@@ -89,19 +101,27 @@ class _Patterns:
         k: int,
         units: Labels | None,
         near: Floats | None,
+        enough: Callable[[Labels], bool] | None,
     ) -> None:
         self.patterns, self.which, self.k = patterns, which, k
-        self.units, self.near = units, near
+        self.units, self.near, self.enough = units, near, enough
         self.sizes = np.bincount(which, minlength=len(patterns))
         self.shared = np.array([self._units_of(which == p) for p in range(len(patterns))])
+        self.short = np.array([self._is_short(p) for p in range(len(patterns))])
 
     def _units_of(self, members: NDArray[np.bool_]) -> int:
         return int(members.sum()) if self.units is None else len(np.unique(self.units[members]))
 
+    def _is_short(self, p: int) -> bool:
+        """Whether the records of a pattern cannot be a group."""
+        if not self.sizes[p] or self.shared[p] < self.k or self.enough is None:
+            return bool(self.shared[p] < self.k)
+        return not self.enough(np.flatnonzero(self.which == p))
+
     def join_rarest(self) -> bool:
         """Join the rarest pattern with another; tell whether there was one too rare."""
         there = np.flatnonzero(self.sizes > 0)
-        rare = there[self.shared[there] < self.k]
+        rare = there[self.short[there]]
         if not len(rare) or len(there) == 1:
             return False
         p = int(rare[np.lexsort((rare, self.sizes[rare], self.shared[rare]))[0]])
@@ -111,7 +131,8 @@ class _Patterns:
         of_other = (both != self.patterns[others]).sum(axis=1)
         need = self.k - self.shared[p]
         # A common pattern lends the records that are needed, a rare one is joined as a whole.
-        lends = (self.shared[others] >= self.k + need) & (of_other > 0)
+        lends = (self.shared[others] >= self.k + need) & (of_other > 0) & (need > 0)
+        lends &= self.enough is None
         records = np.where(lends, need, self.sizes[others])
         cost = of_p + of_other * records
         best = int(np.lexsort((others, -self.shared[others], cost))[0])
@@ -127,6 +148,7 @@ class _Patterns:
             to = len(self.patterns)
             self.patterns = np.vstack([self.patterns, target])
             self.sizes, self.shared = np.append(self.sizes, 0), np.append(self.shared, 0)
+            self.short = np.append(self.short, False)
         moved = self.which == p
         if lent is None:
             moved |= self.which == other
@@ -136,6 +158,7 @@ class _Patterns:
         for at in {p, other, to}:
             members = self.which == at
             self.sizes[at], self.shared[at] = members.sum(), self._units_of(members)
+            self.short[at] = self._is_short(at)
 
     def _nearest(self, p: int, other: int, count: int) -> Labels:
         """Records of a pattern that are nearest to those of another, each of a unit that is new there."""

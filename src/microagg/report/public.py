@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from microagg.evidence import Evidence
-from microagg.findings import promise_words
+from microagg.findings import promise_words, required_words
 from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import combine, share_below
 from microagg.measure.known import known_columns
 from microagg.measure.pictured import class_sizes
-from microagg.plan import Accept, Plan, Roles
+from microagg.plan import Accept, Block, Plan, Roles
 from microagg.registry import find
 from microagg.report.bands import band
 from microagg.report.provenance import versions
@@ -78,13 +78,16 @@ def public_model(
     known = known_columns(released, roles.known)
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
-    public_plan = replace(plan, seed=0, accept=Accept(), notes={})
+    public_plan = replace(
+        plan, blocks=tuple(map(_without_secrets, plan.blocks)), seed=0, accept=Accept(), notes={}
+    )
     return {
         "kind": "public",
         "public": True,
         "verdict": _verdict(plan, alone, with_known),
         "promise": promise_words(plan, roles),
         "counted": _counted(plan.k, roles, sizes, all_sizes),
+        "requirements": [words for block in plan.blocks for words in required_words(block.require)],
         "records": len(released),
         "k": plan.k,
         "unit": None if roles.unit is None else str(roles.unit),
@@ -123,6 +126,11 @@ def public_model(
         },
         "versions": versions(),
     }
+
+
+def _without_secrets(block: Block) -> Block:
+    """Return a block without thresholds of dominance rules, which would help an attacker."""
+    return replace(block, require=replace(block.require, p_percent={}, n_k={}))
 
 
 def _verdict(plan: Plan, alone: Labels, with_known: Labels) -> str:
