@@ -20,8 +20,10 @@ from microagg import InputError
 from microagg.measure.known import Known, known_risk
 from microagg.measure.linkage import link
 from microagg.measure.pairs import Pair, pair
+from microagg.measure.pictured import column
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.signs import determines
+from microagg.measure.summaries import summaries
 from microagg.measure.utility import utility_of
 from microagg.plan import Column
 from microagg.tables.variable import Variable
@@ -475,3 +477,33 @@ def test_every_kind_goes_through_every_measure():
         assert set(lost["il1s_by_column"]) == {n for n in both.names if n.split()[0] in NUMBERS}
         assert 0 < lost["information_loss"] <= 100 + 1e-9
         assert ("individual" in risk) == weighted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hole", ["all before", "all after", "all", "one there", "constant"])
+def test_odd_columns_are_measured_without_complaint(kind, hole):
+    """Warnings are errors here."""
+    both = random_pair(np.random.default_rng(4), [kind, "number", "nominal"], 12)
+    x, y = both.original.copy(), both.protected.copy()
+    if hole in ("all before", "all"):
+        x[:, 0] = np.nan
+    if hole in ("all after", "all"):
+        y[:, 0] = np.nan
+    if hole == "one there":
+        x[1:, 0] = np.nan
+    if hole == "constant":
+        x[:, 0] = y[:, 0] = 1
+    first = replace(both.variables[0], values=x[:, 0])
+    changed = replace(both, original=x, protected=y, variables=[first, *both.variables[1:]])
+    for one in (changed, replace(changed, labels=None), replace(changed, weights=np.ones(12))):
+        lost, risk = utility_of(one).as_dict(), risk_of(one, Ask(k=2)).as_dict()
+        name = both.names[0]
+        assert math.isfinite(lost["information_loss"])
+        assert 0 <= risk["record_linkage"] <= 1
+        if hole in ("all before", "all", "one there", "constant"):
+            assert lost["by_column"][name] == 0
+        if hole == "all after":
+            assert lost["by_column"][name] == pytest.approx(100)
+            assert risk["sd_disclosure"]["1"] == 0
+        assert len(summaries(one, 3)) == 3
+        assert all(column(one, j, 3) for j in range(3))

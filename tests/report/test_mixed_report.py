@@ -209,7 +209,7 @@ def test_summaries_of_weights_and_holes_equal_slow_ones(made):
     job = frame["job"]
     share = frame.loc[job == "cook", "w"].sum() / frame.loc[job.notna(), "w"].sum()
     assert rows["job"].frequent_share[0] == pytest.approx(share)
-    plain = summaries(replace(both, weights=None, mean_weight=1.0), 4)[NAMES.index("benefit")]
+    plain = summaries(replace(both, weights=None), 4)[NAMES.index("benefit")]
     alone = summaries(Pair(["b"], both.original[:, [1]], both.protected[:, [1]]), 4)[0]
     for what in ("total", "mean", "median", "sd"):
         assert getattr(plain, what) == pytest.approx(getattr(alone, what))

@@ -19,7 +19,7 @@ from microagg.encode.space import encoder_of
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["encoded"]
+__all__ = ["complete_numbers", "encoded"]
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -43,7 +43,7 @@ def encoded(
     >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
     (True, np.True_)
     """
-    if _complete_numbers(variables, protected):
+    if complete_numbers(variables, protected):
         original = np.column_stack([variable.values for variable in variables])
         scaling = fit_scale(original)
         with np.errstate(over="ignore"):
@@ -52,7 +52,7 @@ def encoded(
     for j, variable in enumerate(variables):
         encoder = encoder_of(variable)
         first.append(encoder.apply(variable.values))
-        second.append(_released(encoder, variable, protected[:, j]))
+        second.append(_released(encoder, protected[:, j]))
         for coordinates, found in zip(
             (first, second),
             _states(variable, protected[:, j], None if states is None else states[:, j]),
@@ -62,7 +62,8 @@ def encoded(
     return np.ascontiguousarray(np.hstack(first)), np.ascontiguousarray(np.hstack(second))
 
 
-def _complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
+def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
+    """Whether coordinates are the scaled values: numbers and dates, none missing, none transformed."""
     return not np.isnan(protected).any() and all(
         variable.kind in ("number", "integer", "date")
         and variable.setting.transform is None
@@ -71,9 +72,9 @@ def _complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
     )
 
 
-def _released(encoder: Encoder, variable: Variable, values: Floats) -> Floats:
+def _released(encoder: Encoder, values: Floats) -> Floats:
     """Coordinates of released values; what the column has no place for is at its mean."""
-    if isinstance(encoder, Corners) and variable.is_category:
+    if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         found = np.clip(encoder.apply(values), -_FAR, _FAR)

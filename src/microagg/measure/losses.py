@@ -119,7 +119,8 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
             moved = transform.apply(y)
         return transform.apply(x)[:, None], np.where(np.isfinite(moved), moved, np.nan)[:, None]
     before, after = both.scaled
-    return before[rows, j][:, None], after[rows, j][:, None]
+    x, y = np.ascontiguousarray(before[rows, j]), np.ascontiguousarray(after[rows, j])
+    return x[:, None], y[:, None]
 
 
 def _off_and_on(variable: Variable) -> bool:
@@ -133,31 +134,41 @@ def _numbers(
     C: Floats, R: Floats, groups: Labels | None, w: Floats | None
 ) -> tuple[float, float | None]:
     """SSE/SST and the loss of the release over SST; None if nothing varies."""
-    weight = np.ones(len(C)) if w is None else w
-    centre = weight @ C / weight.sum()
-    total = float(weight @ np.square(C - centre).sum(axis=1))
+    centre = C.mean(axis=0) if w is None else w @ C / w.sum()
+    total = _squares(C - centre, w)
     if not total > 0:
         return 0.0, None
     blanked = np.isnan(R[:, 0])
-    R = np.where(blanked[:, None], centre, R)
-    released = float(weight @ np.square(C - R).sum(axis=1))
+    some = bool(blanked.any())
+    if some:
+        R = np.where(blanked[:, None], centre, R)
+    released = _squares(C - R, w)
     if groups is None:
         return released / total, released / total
-    centroids = np.where(
-        blanked[:, None], centre, _centroids(C, groups, np.where(blanked, 0.0, weight))
-    )
-    within = float(weight @ np.square(C - centroids).sum(axis=1))
-    return within / total, released / total
+    if some:
+        counted = np.where(blanked, 0.0, 1.0 if w is None else w)
+        centroids = np.where(blanked[:, None], centre, _centroids(C, groups, counted))
+    else:
+        centroids = _centroids(C, groups, w)
+    return _squares(C - centroids, w) / total, released / total
 
 
-def _centroids(C: Floats, groups: Labels, weight: Floats) -> Floats:
+def _squares(moved: Floats, w: Floats | None) -> float:
+    """Weighted sum of squared lengths."""
+    if w is None:
+        return float(np.vdot(moved, moved))
+    return float(w @ np.square(moved).sum(axis=1))
+
+
+def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
     """Weighted mean of the group of each record; sums are of differences to a member of the group."""
-    mass = np.bincount(groups, weights=weight)
+    mass = np.bincount(groups, weights=weight).astype(np.float64)
     found = np.empty_like(C)
     for c in range(C.shape[1]):
         base = np.empty(len(mass))
         base[groups[::-1]] = C[::-1, c]
-        moved = np.bincount(groups, weights=weight * (C[:, c] - base[groups]))
+        off = C[:, c] - base[groups]
+        moved = np.bincount(groups, weights=off if weight is None else weight * off)
         step = np.divide(moved, mass, out=np.zeros_like(moved), where=mass > 0)
         found[:, c] = (base + step)[groups]
     return found

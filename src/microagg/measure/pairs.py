@@ -14,7 +14,7 @@ from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import classes, combine
-from microagg.measure.coordinates import encoded
+from microagg.measure.coordinates import complete_numbers, encoded
 from microagg.measure.reading import protected_values, setting_of, weights_of
 from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
@@ -162,8 +162,9 @@ class Pair:
 
         For complete numbers these are the scaled columns; see :mod:`microagg.measure.coordinates`.
         """
-        if self.variables is None:
-            return self.scaled
+        if self.variables is None or complete_numbers(self.variables, self.protected):
+            # An attacker compares records, whatever their weights.
+            return self.scaled if self.weights is None else replace(self, weights=None).scaled
         return encoded(self.variables, self.protected, self.states)
 
     @cached_property

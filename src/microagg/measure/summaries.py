@@ -67,8 +67,9 @@ def _numbers(both: Pair, j: int, among: int) -> Summary:
     else:
         gone = [np.isnan(values) for values in tables]
         w = np.ones(len(both)) if both.weights is None else both.weights
+        persons = 1.0 if both.weights is None else both.mean_weight
         first, second = (
-            _weighted_four(values[~no], w[~no], among, both.mean_weight)
+            _weighted_four(values[~no], w[~no], among, persons)
             for values, no in zip(tables, gone, strict=True)
         )
         missing = (int(gone[0].sum()), int(gone[1].sum()))
@@ -142,9 +143,12 @@ def _window(n: int, among: int) -> int:
 
 
 def _weighted_four(
-    values: Floats, w: Floats, among: int, mean_weight: float
+    values: Floats, w: Floats, among: int, persons: float
 ) -> tuple[float, float, float, float]:
-    """The same with weights, of the values that are there; all 0 if none is."""
+    """The same with weights, of the values that are there; all 0 if none is.
+
+    ``persons`` is what a weight of 1 stands for, for the total.
+    """
     n = len(values)
     if not n:
         return 0.0, 0.0, 0.0, 0.0
@@ -162,6 +166,6 @@ def _weighted_four(
     start = min(max(at - (count - 1) // 2, 0), n - count)
     rows = order[start : start + count]
     middle = float(np.average(moved[rows], weights=w[rows]))
-    total = (base + mean) * float(w.sum()) * mean_weight
+    total = (base + mean) * float(w.sum()) * persons
     total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
     return total * unit, (base + mean) * unit, (base + middle) * unit, float(np.sqrt(square)) * unit
