@@ -245,7 +245,7 @@ class Evidence:
     def proof(self, part: Part) -> tuple[str, str]:
         """Whether any method could do better: a word, and the sentence."""
         found, block = part.partition, self._block(part)
-        used = find(found.method).guarantee_for(len(part.columns), found.weighted)
+        used = find(found.method).guarantee_for(part.coordinates, found.weighted)
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
         if block.released != "mean":
             return "not known", (
@@ -388,7 +388,7 @@ class Evidence:
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
-            "guarantee": used.guarantee_for(len(part.columns), part.partition.weighted),
+            "guarantee": used.guarantee_for(part.coordinates, part.partition.weighted),
             "aggregate": self._block(part).released,
             "could_do_better": word,
             "proof": sentence,

@@ -41,6 +41,8 @@ class Part(NamedTuple):
     rows: Labels
     columns: list[Any]
     partition: Partition
+    coordinates: int
+    """Of the space in which records are grouped; one for each column, if all are numbers."""
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,8 @@ def protect_table(
                     seed=plan.seed,
                     progress=progress,
                 )
-        parts.append(Part(np.arange(len(intake)), [v.name for v in given.variables], found))
+        names = [variable.name for variable in given.variables]
+        parts.append(Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1]))
         with clock.time("aggregate"):
             released.append(
                 release_block(

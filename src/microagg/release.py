@@ -204,7 +204,7 @@ class Release:
         found, (block,) = part.partition, self.plan.blocks
         if block.bound is not None or found.lower_bound is not None or found.stopped:
             return self
-        exact = find(found.method).guarantee_for(len(part.columns), found.weighted) == "exact"
+        exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
         if (exact and self._units is None) or block.released != "mean":
             return self
         if self._intake.relative_weights is not None:  # bounds are for records that count alike

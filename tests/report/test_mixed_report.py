@@ -100,7 +100,7 @@ def evidence_of(frame, **settings):
     made = Evidence(
         plan=plan,
         roles=plan.roles(list(frame.columns)),
-        parts=[Part(np.arange(len(frame)), NAMES, found)],
+        parts=[Part(np.arange(len(frame)), NAMES, found, len(NAMES))],
         utility=utility_of(both, ["income by job", "income ~ benefit"]),
         alone=risk_of(both, ask),
         with_known=known_risk(both, {}, K),
