@@ -61,6 +61,13 @@ def timed(action: Callable[[], Labels]) -> tuple[Labels, float]:
     return found, time.process_time() - began
 
 
+def warm_up() -> None:
+    """Compile, so that no time below has it in."""
+    X = np.random.default_rng(0).normal(size=(3_000, 3))
+    auto(X, 3)
+    satisfy(X, 3, [Units(np.arange(3_000) // 2, 3)], effort="fast")
+
+
 def units() -> None:
     """Firms and households: merging, growing, searching."""
     eia, eusilc = table("eia"), table("eusilc")
@@ -273,6 +280,7 @@ def large() -> None:
 
 
 def main() -> None:
+    warm_up()
     units()
     together()
     rows = closeness("FICA", (2, 3, 4, 5, 7, 10), _T)
