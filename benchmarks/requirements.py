@@ -61,6 +61,13 @@ def timed(action: Callable[[], Labels]) -> tuple[Labels, float]:
     return found, time.process_time() - began
 
 
+def warm_up() -> None:
+    """Compile, so that no time below has it in."""
+    X = np.random.default_rng(0).normal(size=(3_000, 3))
+    auto(X, 3)
+    satisfy(X, 3, [Units(np.arange(3_000) // 2, 3)], effort="fast")
+
+
 def units() -> None:
     """Firms and households: merging, growing, searching."""
     eia, eusilc = table("eia"), table("eusilc")
@@ -119,7 +126,9 @@ def together() -> None:
     )
 
 
-def closeness(column: str, ks: tuple[int, ...], ts: tuple[float, ...]) -> list[list[object]]:
+def closeness(
+    column: str, ks: tuple[int, ...], ts: tuple[float, ...], effort: str = "balanced"
+) -> list[list[object]]:
     """Our search beside the three algorithms of Soria-Comas et al. on Census."""
     census = table("census")
     X = numbers(census, [name for name in census.column_names if name != column])
@@ -130,14 +139,14 @@ def closeness(column: str, ks: tuple[int, ...], ts: tuple[float, ...]) -> list[l
             wanted = Closeness(values, t)
             demands = demands_of([wanted])
             published = [loss(X, method(X, k, demands)) for method in (merging, k_first, t_first)]
-            found, seconds = timed(lambda k=k, w=wanted: satisfy(X, k, [w]))
+            found, seconds = timed(lambda k=k, w=wanted: satisfy(X, k, [w], effort=effort))
             assert total_violation(found, k, [wanted]) == 0
             ours = loss(X, found)
             rows.append(
                 [k, t, *published, ours, f"{100 * (ours / min(published) - 1):+.0f} %", seconds]
             )
     show(
-        f"t-closeness of {column} on Census, the other 12 columns protected: IL in %",
+        f"t-closeness of {column} on Census, the other 12 columns protected, {effort}: IL in %",
         ["k", "t", "merging", "k first", "t first", "ours", "to the best", "seconds"],
         rows,
     )
@@ -176,7 +185,7 @@ def businesses() -> dict[str, tuple[Floats, Floats]]:
     return {
         f"SBS2000 ({len(kept)} complete records)": (
             fit_scale(raw).apply(raw),
-            np.abs(kept["turnover"].to_numpy(float)),
+            np.abs(kept["total.costs"].to_numpy(float)),
         ),
         "log-normal, 2,000": (fit_scale(logs).apply(logs), drawn[:, 0]),
     }
@@ -192,6 +201,9 @@ def dominance() -> None:
             ("(2, 75)", LargestShare(amounts, 2, 75)),
         ):
             for k in (3, 5):
+                if not wanted.feasible():
+                    rows.append([name, words, k, "the whole table breaks it: refused", "", "", ""])
+                    continue
                 start = canonical_labels(auto(X, k).labels)
                 broken = sum(
                     wanted.violation(np.flatnonzero(start == g)) > 0 for g in range(start.max() + 1)
@@ -201,7 +213,7 @@ def dominance() -> None:
                 row = [name, words, k, f"{broken} of {start.max() + 1}", loss(X, start)]
                 rows.append([*row, loss(X, merged), loss(X, found)])
     show(
-        "dominance in turnover, logs of the columns protected: IL in %",
+        "dominance in an amount, logs of the columns protected: IL in %",
         ["data", "rule", "k", "groups that break it", "k alone", "merged", "searched"],
         rows,
     )
@@ -273,10 +285,12 @@ def large() -> None:
 
 
 def main() -> None:
+    warm_up()
     units()
     together()
-    rows = closeness("FICA", (2, 3, 4, 5, 7, 10), _T)
-    closeness("FEDTAX", (2, 5, 10), _T)
+    for column in ("FICA", "FEDTAX"):
+        closeness(column, tuple(range(2, 11)), _T, "fast")
+    rows = closeness("FICA", (2, 5, 10), _T)
     if "--pictures" in sys.argv:
         draw(rows, _HERE / "docs" / "requirements" / "closeness.svg")
     dominance()
