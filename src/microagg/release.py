@@ -412,6 +412,7 @@ class Release:
         return {
             "variables": list(self._intake.variables.values()),
             "weights": self._intake.relative_weights,
+            "mean_weight": 1.0 if self._intake.weights is None else self._intake.weights.mean(),
             "labels": one,
         }
 

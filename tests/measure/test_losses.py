@@ -96,7 +96,7 @@ def test_two_levels_are_a_z_score():
 @given(both=mixed_pairs(kinds=("nominal",), max_columns=1))
 def test_a_hierarchy_of_one_depth_is_nominal(both):
     old = both.variables[0]
-    new = replace(old, kind="hierarchy", setting=Column("hierarchy", prefixes=()))
+    new = replace(old, kind="hierarchy", setting=Column("hierarchy"))
     changed = np.vstack(losses(replace(both, variables=[new])))
     assert changed == pytest.approx(np.vstack(losses(both)))
 

@@ -182,9 +182,9 @@ def test_public_report_of_every_kind(made):
 
 def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
     frame = pd.DataFrame({"x": [1.0] * 5 + [2.0] * 5 + [-8.0] * 5})
-    plan = Plan.of(k=5, columns=["x"])
+    plan = Plan.of(k=5, columns=["x"], missing={"codes": {"x": [-8]}})
     bands = Bands("under 1 %", "under 1 %", "under 1 %", "under 1 %")
-    model = public_model(Frame(frame), plan, plan.roles(["x"]), bands, None, {"x": [-8]})
+    model = public_model(Frame(frame), plan, plan.roles(["x"]), bands, None)
     assert model["pictures"]["distributions"]["x"]["ends"] == [1.0, 2.0]
     assert model["classes"]["alone"]["classes"] == 3
 

@@ -8,7 +8,6 @@ search could be replayed, and the thresholds that the board set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,6 @@ def public_model(
     roles: Roles,
     bands: Bands,
     file: tuple[str, str] | None,
-    codes: Mapping[Any, Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
     """Gather what the public page shows.
 
@@ -71,9 +69,8 @@ def public_model(
     plan, roles : what was decided
     bands : loss, linkage and uniqueness as ranges
     file : name and hash of the released file, if there is one
-    codes : values of some columns that mean missing, by the plan
     """
-    protected = ReleasedColumns(released, roles.protected, plan.columns, codes or {})
+    protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
     known = known_columns(released, roles.known)
     with_known = combine([alone, *(column.codes for column in known.values())])
