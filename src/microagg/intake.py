@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.encode.missing import Joined, join_rare
+from microagg.encode.missing import Joined, distinct_rows, join_rare
 from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
@@ -255,7 +255,8 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
     n, cells = len(states), states.size
     missing = int(np.count_nonzero(states))
     incomplete = int((states != 0).any(axis=1).sum())
-    patterns = len(np.unique(states, axis=0))
+    patterns = len(distinct_rows(states)[0])
+    enough = max(0.01, np.ceil(100 * joined.blanked / cells) / 100)
     return InputError(
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
         f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
@@ -263,7 +264,7 @@ def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
         "policies: majority releases in each group what most of its records have, a value or none; fill "
         f"puts the group's value in place of up to {missing:,} missing ones "
         f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
-        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = {{ policy = ... }}, "
-        f"allow more with most = {max(0.01, np.ceil(100 * joined.blanked / cells) / 100):g}, or protect fewer columns "
-        "together."
+        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Say missing = "
+        "{ policy = ... }, "
+        f"allow more with most = {enough:g}, or protect fewer columns together."
     )
