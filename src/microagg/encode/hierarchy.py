@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.inertia import Encoder, corners
+from microagg.encode.inertia import Corners, Encoder, corners
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
@@ -90,6 +90,8 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
 
     A node above the codes is where the mean of its codes is.
     """
+    if not variable.levels:  # all values are missing
+        return Corners(np.zeros((1, 1)))
     levels = variable.level_numbers
     depths, above = [], [np.ones(len(variable.levels), dtype=bool)]
     for names in ancestors(variable):
