@@ -20,6 +20,7 @@ BENCHMARKS = (
     "ordering",
     "univariate",
     "measures",
+    "gower",
 )
 
 
