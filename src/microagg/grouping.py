@@ -17,9 +17,10 @@ import numpy as np
 
 from microagg.encode.scale import total_squares
 from microagg.encode.space import Space
-from microagg.errors import InputError, StopSearch
+from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.improve import lower_bound
+from microagg.methods.nominal import nominal_exact
 from microagg.partition import partition
 from microagg.plan import Block
 from microagg.progress import STOP, Listener, Progress, State, new_state, run_watched
@@ -33,6 +34,10 @@ from microagg.settings import settings_of
 __all__ = ["bound_over_cells", "group", "squares"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
+_EXACT_FOR_CATEGORIES = (
+    "auto",
+    "optimal",
+)  # which of themselves take the exact way where there is one
 
 
 class _Aborted(BaseException):
@@ -69,9 +74,10 @@ def group(
         _check_method(block)
 
     def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
-        found = divide(rows, _quick(block, options) if requirements else options, watch)
         if not requirements:
-            return found
+            exact = _of_categories(space, block, rows, seed, weights is not None)
+            return divide(rows, options, watch) if exact is None else exact
+        found = divide(rows, _quick(block, options), watch)
         return _required(
             found, space, rows, within(requirements, rows), weights, options, seed, watch
         )
@@ -100,6 +106,56 @@ def group(
     else:
         found = _over_cells(space, block, cells, solve, progress, weights, seed)
     return replace(found, scale=block.scale)
+
+
+def _of_categories(
+    space: Space, block: Block, rows: Labels | None, seed: int | None, weighted: bool
+) -> Partition | None:
+    """Best groups of one nominal column, proved; None if it is something else, or would take too long."""
+    method = find(block.method)
+    plain = dict(block.options).get("cost", "sse") == "sse"
+    if not (method.categories or (method.name in _EXACT_FOR_CATEGORIES and plain)):
+        return None
+    started = time.perf_counter()
+    levels = None if weighted else space.levels
+    levels = levels if rows is None or levels is None else levels[rows]
+    k = block.k or 1
+    # Where values are missing beside others, as in a joined pattern, these are no corners.
+    corners = levels is not None and (levels.min() >= 0 or levels.max() < 0)
+    labels = None
+    if levels is not None and corners and len(levels) >= k:
+        labels = nominal_exact(np.maximum(levels, 0), k)
+    if labels is None:
+        if method.categories:
+            raise _not_by_categories(method.name, levels, corners)
+        return None
+    X = space.matrix if rows is None else space.matrix[rows]
+    labels = canonical_labels(labels)
+    sse = sum_of_squares(X, labels)
+    return Partition(
+        labels=labels,
+        k=k,
+        method=method.name,
+        scale=block.scale,
+        options=settings_of(method, dict(block.options), seed),
+        sse=sse,
+        sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64)),
+        seconds=time.perf_counter() - started,
+        lower_bound=sse,
+    )
+
+
+def _not_by_categories(method: str, levels: Labels | None, corners: bool) -> InputError:
+    if levels is None:
+        fact = "here are other columns, several of them, more levels, weights or missing values as a state"
+    elif not corners:
+        fact = "here records without a value share groups with others"
+    else:
+        fact = "here too many levels are rare for a search to end soon, or there are fewer than k records"
+    return InputError(
+        f"method {shown(method)} is for one nominal column or one of truth values, of up to 65 levels and "
+        f'without weights; {fact}. Say method = "auto".'
+    )
 
 
 def _over_cells(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.encode.missing import join_rare
+from microagg.encode.missing import distinct_rows, join_enough, join_rare
 from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
@@ -280,8 +280,9 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     def satisfied(rows: Labels) -> bool:
         return all(one.feasible() for one in within(requirements, rows))
 
-    enough = satisfied if block.require else None
-    joined = join_rare(states, strata, k, intake.units, space.scaled, enough)
+    joined = join_rare(states, strata, k, intake.units, space.scaled)
+    if block.require:
+        joined = join_enough(joined, states, strata, satisfied)
     check_blanked(states, joined.states, plan)
     return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
 
@@ -294,7 +295,7 @@ def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
     n = len(states)
     missing = int(np.count_nonzero(states))
     incomplete = int((states != 0).any(axis=1).sum())
-    patterns = len(np.unique(states, axis=0))
+    patterns = len(distinct_rows(states)[0])
     needed = np.ceil(1000 * blanked / cells) / 1000
     raise InputError(
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "

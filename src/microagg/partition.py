@@ -92,6 +92,11 @@ def partition(
     [0, 1, 0, 1]
     """
     chosen = find(method)
+    if chosen.categories:
+        raise InputError(
+            f"method {shown(method)} is for one column of categories; partition takes numbers. Use it in "
+            "protect(), with a nominal column."
+        )
     settings = settings_of(chosen, options, random_state)
     effort = _effort("refine", refine, "balanced")
     records = prepare(X, k, scale, weights)

@@ -46,6 +46,7 @@ class Method:
     options: tuple[Option, ...] = ()
     proves: bool = False  # whether every partition comes with a proved lower bound
     weighted: bool = False  # whether records may have weights in the SSE that it makes small
+    categories: bool = False  # whether it is for one column of categories, and for no numbers
     # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -104,6 +105,7 @@ class Method:
             "one_column": self.one_column,
             "orders": bool(self.order),
             "weighted": self.weighted,
+            "categories": self.categories,
             "options": {option.name: option.default for option in self.options},
         }
 
@@ -341,6 +343,17 @@ METHODS: dict[str, Method] = {
             summary="trees of nearest neighbours, cut at their longest edges; the SSE is at most "
             "(4k − 2)·max(2k − 1, 3k − 3)² times the least possible",
             implementation="microagg.methods.variable_size.mu_approx:mu_approx",
+        ),
+        Method(
+            name="nominal-exact",
+            family="our own",
+            paper="",
+            guarantee="exact",
+            time="O(n), and exponential in the number of levels with fewer than k records",
+            summary="one column of categories: levels with k records stay by themselves, a search over "
+            "counts finds the best company for rare ones; auto and optimal do so where it ends soon",
+            implementation="microagg.methods.nominal:nominal_exact",
+            categories=True,
         ),
         _univariate(
             "hansen-mukherjee",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.inertia import Encoder, corners
+from microagg.encode.inertia import Corners, Encoder, corners
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
@@ -37,24 +37,28 @@ def ancestors(variable: Variable) -> list[list[str]]:
     [['A', 'A', 'B'], ['A1', 'A2', 'B1']]
     """
     codes = [str(level) for level in variable.levels]
-    if variable.setting.parents is not None:
-        chains = [
-            _chain(variable, code, row) for code, row in zip(codes, variable.rows, strict=True)
-        ]
-        depth = max((len(chain) for chain in chains), default=1)
-        found = [[chain[min(d, len(chain) - 1)] for chain in chains] for d in range(depth)]
-    else:
-        lengths = variable.setting.prefixes
-        if lengths is None:
-            lengths = tuple(range(1, max(map(len, codes), default=1)))
-        found = [*([code[:length] for code in codes] for length in sorted(lengths)), codes]
     distinct: list[list[str]] = []
-    for names in found:
+    for names in _all_depths(variable):
         if len(set(names)) > 1 and (not distinct or _numbers(names) != _numbers(distinct[-1])):
             distinct.append(names)
         elif distinct and _numbers(names) == _numbers(distinct[-1]):
             distinct[-1] = names  # the more precise name of the same codes
     return distinct or [codes]
+
+
+def _all_depths(variable: Variable) -> list[list[str]]:
+    """Ancestors at every depth, also where nothing differs."""
+    codes = [str(level) for level in variable.levels]
+    if variable.setting.parents is not None:
+        chains = [
+            _chain(variable, code, row) for code, row in zip(codes, variable.rows, strict=True)
+        ]
+        depth = max((len(chain) for chain in chains), default=1)
+        return [[chain[min(d, len(chain) - 1)] for chain in chains] for d in range(depth)]
+    lengths = variable.setting.prefixes
+    if lengths is None:
+        lengths = tuple(range(1, max(map(len, codes), default=1)))
+    return [*([code[:length] for code in codes] for length in sorted(lengths)), codes]
 
 
 def _numbers(names: list[str]) -> list[int]:
@@ -79,7 +83,8 @@ def _chain(variable: Variable, code: str, row: int) -> list[str]:
 
 def inner_nodes(variable: Variable) -> list[str]:
     """Nodes above the codes, from the top; a released node is numbered after the levels, in this order."""
-    found = [_ROOT]
+    shared = [names[0] for names in _all_depths(variable) if len(set(names)) == 1]
+    found = [shared[-1] if shared else _ROOT]
     for names in ancestors(variable)[:-1]:
         found += sorted(set(names))
     return found
@@ -90,6 +95,8 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
 
     A node above the codes is where the mean of its codes is.
     """
+    if not variable.levels:  # all values are missing
+        return Corners(np.zeros((1, 1)))
     levels = variable.level_numbers
     depths, above = [], [np.ones(len(variable.levels), dtype=bool)]
     for names in ancestors(variable):

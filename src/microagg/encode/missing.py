@@ -2,8 +2,8 @@
 
 By the policy ``pattern`` groups form within one pattern of missingness, so that nothing is imputed. A
 pattern that fewer than k units have is joined with another: its values are blanked until both have the same,
-and where the other is common, only as many of its records join as are needed. Each step takes the rarest
-pattern and the way that blanks the fewest values.
+and where the other is common, only as many of its records join as are needed (joins.py has the search for
+the fewest values blanked).
 
 By ``majority`` and ``fill`` groups form over all patterns, and each group has a value in a column if most of
 its records have one, or if any has.
@@ -17,13 +17,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from microagg.encode.joins import Patterns, Step, best_plan
 from microagg.groups import Floats, Labels
 
-__all__ = ["Joined", "group_states", "join_rare"]
+__all__ = ["Joined", "distinct_rows", "group_states", "join_enough", "join_rare"]
 
 _MISSING = 1
+_LARGEST_CODE = 2**62
+_FEW_CODES = 2**20  # that are counted in a table
 
 
 class Joined(NamedTuple):
@@ -35,12 +37,7 @@ class Joined(NamedTuple):
 
 
 def join_rare(
-    states: Labels,
-    strata: Labels,
-    k: int,
-    units: Labels | None = None,
-    near: Floats | None = None,
-    enough: Callable[[Labels], bool] | None = None,
+    states: Labels, strata: Labels, k: int, units: Labels | None = None, near: Floats | None = None
 ) -> Joined:
     """Join patterns of missingness within strata until each is shared by k units.
 
@@ -51,7 +48,6 @@ def join_rare(
     k : least number of units that share a pattern
     units : (n,) unit of each record; None: each record is one
     near : (n, c) coordinates: records that join a pattern are those nearest to it
-    enough : tells whether some records can be a group, where more is asked of one than k units
 
     >>> states = np.array([[0, 0]] * 5 + [[0, 1]])
     >>> found = join_rare(states, np.zeros(6, dtype=int), 2)
@@ -65,114 +61,99 @@ def join_rare(
     for rows in np.split(order, np.flatnonzero(np.diff(strata[order])) + 1):
         own = None if units is None else units[rows]
         at = None if near is None else near[rows]
-        can = None if enough is None else lambda some, rows=rows: enough(rows[some])
-        new, pattern = _join(states[rows], k, own, at, can)
+        new, pattern = _join(states[rows], k, own, at)
         found[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
     return Joined(found, cells, int(np.count_nonzero(found != states)))
 
 
 def _join(
-    states: Labels,
-    k: int,
-    units: Labels | None,
-    near: Floats | None,
-    enough: Callable[[Labels], bool] | None = None,
+    states: Labels, k: int, units: Labels | None, near: Floats | None
 ) -> tuple[Labels, Labels]:
     """Join the patterns of one stratum; return the states and the pattern of each record."""
-    patterns, which = np.unique(states, axis=0, return_inverse=True)
-    which = which.reshape(-1)
+    patterns, which = distinct_rows(states)
     if len(patterns) == 1:
         return states, which
-    work = _Patterns(patterns, which, k, units, near, enough)
-    while work.join_rarest():
-        pass
-    labels = np.unique(work.which, return_inverse=True)[1].reshape(-1)
-    return work.patterns[work.which], labels
+    narrow = (
+        which.astype(np.int16) if len(patterns) < 2**15 else which
+    )  # sorted by radix, if narrow
+    order = np.argsort(narrow, kind="stable")
+    sizes = np.bincount(which)
+    rows = [[own] for own in np.split(order, np.cumsum(sizes)[:-1])]
+    shared: Labels = sizes
+    people: dict[int, frozenset[int]] = {}
+    if units is not None:
+        most = int(units.max()) + 2
+        pairs = np.unique(which * most + units + 1)
+        shared = np.bincount(pairs // most)
+        rare = np.flatnonzero(shared < k).tolist()
+        people = {p: frozenset(units[rows[p][0]].tolist()) for p in rare}
+    plan = best_plan(Patterns(patterns, sizes, shared, people), k)
+    for step in plan.steps:
+        _follow(step, rows, units, near)
+    labels = np.empty(len(states), dtype=np.int64)
+    for number, own in enumerate(rows):
+        for some in own:
+            labels[some] = number
+    return plan.patterns[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-class _Patterns:
-    """The patterns of a stratum while they are joined."""
+def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
+    """Find the distinct rows of small whole numbers, ascending, and which of them each row is.
 
-    def __init__(
-        self,
-        patterns: Labels,
-        which: Labels,
-        k: int,
-        units: Labels | None,
-        near: Floats | None,
-        enough: Callable[[Labels], bool] | None,
-    ) -> None:
-        self.patterns, self.which, self.k = patterns, which, k
-        self.units, self.near, self.enough = units, near, enough
-        self.sizes = np.bincount(which, minlength=len(patterns))
-        self.shared = np.array([self._units_of(which == p) for p in range(len(patterns))])
-        self.short = np.array([self._is_short(p) for p in range(len(patterns))])
+    >>> rows, which = distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))
+    >>> rows.tolist(), which.tolist()
+    ([[0, 2], [1, 0]], [1, 0, 1])
+    """
+    code, width = np.zeros(len(states), dtype=np.int64), 1
+    for column in states.T:  # rows as numbers, each column a digit: these are told apart in no time
+        base = int(column.max()) + 1
+        if width * base > _LARGEST_CODE:
+            found, code = np.unique(code, return_inverse=True)
+            code, width = code.reshape(-1), len(found)
+        code, width = code * base + column, width * base
+    if width <= _FEW_CODES:
+        number = np.cumsum(np.bincount(code, minlength=width) > 0) - 1
+        which = number[code]
+    else:
+        which = np.unique(code, return_inverse=True)[1].reshape(-1)
+    first = np.empty(int(which.max()) + 1, dtype=np.int64)
+    first[which[::-1]] = np.arange(len(which))[::-1]
+    return states[first], which
 
-    def _units_of(self, members: NDArray[np.bool_]) -> int:
-        return int(members.sum()) if self.units is None else len(np.unique(self.units[members]))
 
-    def _is_short(self, p: int) -> bool:
-        """Whether the records of a pattern cannot be a group."""
-        if not self.sizes[p] or self.shared[p] < self.k or self.enough is None:
-            return bool(self.shared[p] < self.k)
-        return not self.enough(np.flatnonzero(self.which == p))
+def _follow(
+    step: Step, rows: list[list[Labels]], units: Labels | None, near: Floats | None
+) -> None:
+    """Move the records of a step: those of a pattern, and those of another or the nearest of them."""
+    moved = rows[step.pattern]
+    rows[step.pattern] = []
+    if step.lent is None:
+        moved = moved + rows[step.other]
+        rows[step.other] = []
+    else:
+        own, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
+        lent = _nearest(own, candidates, step.lent, units, near)
+        moved = [own, lent]
+        rows[step.other] = [candidates[~np.isin(candidates, lent)]]
+    if step.to == len(rows):
+        rows.append([])
+    rows[step.to] = rows[step.to] + moved
 
-    def join_rarest(self) -> bool:
-        """Join the rarest pattern with another; tell whether there was one too rare."""
-        there = np.flatnonzero(self.sizes > 0)
-        rare = there[self.short[there]]
-        if not len(rare) or len(there) == 1:
-            return False
-        p = int(rare[np.lexsort((rare, self.sizes[rare], self.shared[rare]))[0]])
-        others = there[there != p]
-        both = np.where(self.patterns[others] == self.patterns[p], self.patterns[p], _MISSING)
-        of_p = (both != self.patterns[p]).sum(axis=1) * self.sizes[p]
-        of_other = (both != self.patterns[others]).sum(axis=1)
-        need = self.k - self.shared[p]
-        # A common pattern lends the records that are needed, a rare one is joined as a whole.
-        lends = (self.shared[others] >= self.k + need) & (of_other > 0) & (need > 0)
-        lends &= self.enough is None
-        records = np.where(lends, need, self.sizes[others])
-        cost = of_p + of_other * records
-        best = int(np.lexsort((others, -self.shared[others], cost))[0])
-        self._merge(p, int(others[best]), both[best], int(need) if lends[best] else None)
-        return True
 
-    def _merge(self, p: int, other: int, target: Labels, lent: int | None) -> None:
-        """Give a pattern's records, and those of another or some of them, the same states."""
-        same = np.flatnonzero((self.patterns == target).all(axis=1))
-        if len(same):
-            to = int(same[0])
-        else:
-            to = len(self.patterns)
-            self.patterns = np.vstack([self.patterns, target])
-            self.sizes, self.shared = np.append(self.sizes, 0), np.append(self.shared, 0)
-            self.short = np.append(self.short, False)
-        moved = self.which == p
-        if lent is None:
-            moved |= self.which == other
-        else:
-            moved[self._nearest(p, other, lent)] = True
-        self.which = np.where(moved, to, self.which)
-        for at in {p, other, to}:
-            members = self.which == at
-            self.sizes[at], self.shared[at] = members.sum(), self._units_of(members)
-            self.short[at] = self._is_short(at)
-
-    def _nearest(self, p: int, other: int, count: int) -> Labels:
-        """Records of a pattern that are nearest to those of another, each of a unit that is new there."""
-        candidates = np.flatnonzero(self.which == other)
-        if self.near is not None:
-            centre = self.near[self.which == p].mean(axis=0)
-            distance = np.square(self.near[candidates] - centre).sum(axis=1)
-            candidates = candidates[np.argsort(distance, kind="stable")]
-        if self.units is None:
-            return candidates[:count]
-        new = ~np.isin(self.units[candidates], self.units[self.which == p])
-        candidates = candidates[new]
-        first = np.sort(np.unique(self.units[candidates], return_index=True)[1])
-        return candidates[first[:count]]
+def _nearest(
+    own: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
+) -> Labels:
+    """Records that are nearest to the mean of some, each of a unit that is new there."""
+    if units is not None:
+        candidates = candidates[~np.isin(units[candidates], units[own])]
+    if near is not None:
+        distance = np.square(near[candidates] - near[own].mean(axis=0)).sum(axis=1)
+        candidates = candidates[np.argsort(distance, kind="stable")]
+    if units is None:
+        return candidates[:count]
+    first = np.sort(np.unique(units[candidates], return_index=True)[1])
+    return candidates[first[:count]]
 
 
 def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
@@ -200,3 +181,43 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
             has_value = present == sizes
         found[:, j] = np.where(has_value, 0, np.where(coded == 0, _MISSING, coded))
     return found
+
+
+def join_enough(
+    joined: Joined, states: Labels, strata: Labels, enough: Callable[[Labels], bool]
+) -> Joined:
+    """Join whole patterns further, where more is asked of a group than k units.
+
+    Parameters
+    ----------
+    joined : patterns after rare ones were joined
+    states : (n, d) state of each value as given
+    strata : (n,) stratum of each record, each of which can be a group
+    enough : tells whether some records can be a group
+
+    >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
+    >>> found = join_rare(states, strata, 2)
+    >>> join_enough(found, states, strata, lambda rows: len(rows) > 2).blanked
+    2
+    """
+    found, cells = joined.states.copy(), joined.cells.copy()
+    waiting = list(range(int(cells.max()) + 1))
+    while waiting:
+        cell = waiting.pop()
+        rows = np.flatnonzero(cells == cell)
+        if not len(rows) or enough(rows):
+            continue
+        near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
+        if not len(near):
+            continue
+        pattern, sizes = found[rows[0]], np.bincount(cells)
+        first = np.array([int(np.argmax(cells == other)) for other in near])
+        both = np.where(found[first] == pattern, pattern, _MISSING)
+        cost = (both != pattern).sum(axis=1) * len(rows)
+        cost += (both != found[first]).sum(axis=1) * sizes[near]
+        best = int(np.argmin(cost))
+        cells[rows] = near[best]
+        found[cells == near[best]] = both[best]
+        waiting.append(int(near[best]))
+    labels = np.unique(cells, return_inverse=True)[1].reshape(-1)
+    return Joined(found, labels, int(np.count_nonzero(found != states)))

@@ -33,6 +33,9 @@ class Space:
     scale: str
     """How a method has to scale the matrix; "none" for coordinates."""
     encoded: bool = True
+    levels: Labels | None = None
+    """Level of each record, −1: missing, where the coordinates are the corners of one category and nothing
+    else: then only the counts of levels in a group matter."""
 
     @cached_property
     def scaled(self) -> Floats:
@@ -74,7 +77,11 @@ def space_of(
                 variable.name, "nominal", variable.states.astype(np.float64), levels=tuple(levels)
             )
             coordinates.append(nominal.encoder(state, weights).apply(state.values) * importance)
-    return Space(np.ascontiguousarray(np.hstack(coordinates)), "none")
+    matrix = np.ascontiguousarray(np.hstack(coordinates))
+    first = variables[0]
+    only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
+    only_corners = only_corners and len(first.levels) <= nominal.MOST_COORDINATES + 1
+    return Space(matrix, "none", levels=first.level_numbers if only_corners else None)
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:

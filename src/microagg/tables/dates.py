@@ -15,7 +15,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 
-__all__ = ["Instants", "dates_in_text", "instants", "to_arrow"]
+__all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "is_text", "to_arrow"]
 
 # Ways to write dates as text that are told from each other; a day in front needs a day beyond 12.
 _FORMATS = (
@@ -59,7 +59,7 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
 
     form, coded = None, None
     if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        if not is_text(column):
             return None
         if codes:
             column, coded = _without_codes(column, codes)
@@ -78,12 +78,41 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     return Instants(values, origin, form, coded)
 
 
+def is_text(column: Any) -> bool:
+    """Whether an Arrow column holds text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
+def first_no_date(column: Any, codes: Sequence[Any] = ()) -> int | None:
+    """Find the first text that is a date in none of the known formats; None if all are.
+
+    >>> import pyarrow as pa
+    >>> first_no_date(pa.chunked_array([["2024-03-01", None, "never", "1.4.2024"]]))
+    2
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if codes:
+        column, _ = _without_codes(column, codes)
+    texts = pc.utf8_trim_whitespace(column)
+    fine = pc.or_(pc.is_null(texts), pc.equal(texts, ""))
+    fine = pc.fill_null(fine, True)
+    for form in _FORMATS:
+        seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
+        fine = pc.or_(fine, pc.is_valid(seen))
+    first = pc.index(fine, pa.scalar(False)).as_py()
+    return None if first < 0 else int(first)
+
+
 def dates_in_text(column: Any) -> tuple[Any, str] | None:
     """Read texts as dates if all that are there are written in one known way, else None."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    if not is_text(column):
         return None
     texts = pc.utf8_trim_whitespace(column)
     texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)

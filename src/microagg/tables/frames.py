@@ -211,6 +211,8 @@ class Frame:
                     column.unify_dictionaries().chunk(0).dictionary if column.num_chunks else None
                 )
             column = column.cast(column.type.value_type)
+        if pa.types.is_string_view(column.type):  # which arrow does not sort
+            column = column.cast(pa.large_string())
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             words = pa.array(missing_words, column.type)
             absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)

@@ -101,7 +101,7 @@ def _arrow_doubles(column: Any) -> Floats:
 
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # arrow reads text to the nearest double, decimals not
-    numbers = column.cast(pa.float64(), safe=False).to_numpy()  # large integers are rounded
+    numbers = column.cast(pa.float64(), safe=False)  # large integers are rounded
     return np.asarray(numbers, dtype=np.float64)
 
 
@@ -142,7 +142,10 @@ class _Arrow:
     def taken(self, column: Any, rows: Labels) -> Any:
         import pyarrow as pa
 
-        return plain_arrow(column).take(pa.array(rows, mask=rows < 0))
+        wanted, plain = pa.array(rows, mask=rows < 0), plain_arrow(column)
+        if pa.types.is_string_view(plain.type):  # from which arrow takes none
+            return plain.cast(pa.large_string()).take(wanted).cast(plain.type)
+        return plain.take(wanted)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         import pyarrow as pa

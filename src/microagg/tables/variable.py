@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Column
-from microagg.tables.dates import dates_in_text, instants
+from microagg.tables.dates import dates_in_text, first_no_date, instants, is_text
 from microagg.tables.frames import Frame, reads_as_number
 
 __all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
@@ -105,6 +105,8 @@ def variable_of(
     ('nominal', ('L', 'S'), [1.0, nan, 0.0])
     """
     setting = setting or Column()
+    if not frame.is_numeric(name):
+        _check_type(frame, name)
     kind = setting.kind or _kind(frame, name, codes)
     if kind in CATEGORIES:
         return _categories(frame, name, kind, setting, codes, missing_words)
@@ -142,10 +144,47 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
                 "levels; cells that mean missing can be named as codes."
             )
         return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
-    raise InputError(
+    found = _kind_of_objects(frame, name)
+    if found is not None:
+        return found
+    raise _strange(name, words)
+
+
+def _check_type(frame: Frame, name: Any) -> None:
+    """Refuse a type whose values are neither numbers nor categories nor dates."""
+    import pyarrow as pa
+
+    kind = frame.arrow_column(name).type
+    is_one = (
+        pa.types.is_nested,
+        pa.types.is_interval,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
+    is_one = (*is_one, pa.types.is_binary_view, pa.types.is_fixed_size_binary, pa.types.is_null)
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if any(is_such(inner) for is_such in is_one) or isinstance(inner, pa.BaseExtensionType):
+        words = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
+        raise _strange(name, words)
+
+
+def _strange(name: Any, words: str) -> InputError:
+    return InputError(
         "Columns to protect hold numbers, categories, truth values or dates; column "
         f"{shown(name)} holds {words}. Leave it out, or turn it into one of these first."
     )
+
+
+def _kind_of_objects(frame: Frame, name: Any) -> str | None:
+    """Kind of Python objects that are all dates or truth values, and of types that only Arrow knows."""
+    import pyarrow as pa
+
+    kind = frame.arrow_column(name).type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return "date"
+    if pa.types.is_string_view(kind):
+        return "nominal"
+    return "boolean" if pa.types.is_boolean(kind) else None
 
 
 def _check_numbers(values: Floats, name: Any) -> None:
@@ -219,7 +258,7 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
         raise InputError(
             "A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one "
             f"way; column {shown(name)} holds {frame.kind_in_words(name)}"
-            f"{'' if frame.is_numeric(name) else ' of which some are no date'}. Say another kind."
+            f"{_why_no_dates(column, codes)}. Say another kind."
         )
     tags = None
     if codes and found.coded is not None:
@@ -234,6 +273,16 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
         origin=found.origin,
         format=found.format,
     )
+
+
+def _why_no_dates(column: Any, codes: Sequence[Any]) -> str:
+    """Say what keeps texts from being dates."""
+    if not is_text(column):
+        return ""
+    row = first_no_date(column, codes)
+    if row is None:
+        return " written in several ways, or of which day and month cannot be told apart"
+    return f", in row {row + 1} (the first record is row 1) one that is no date"
 
 
 def _categories(
@@ -271,9 +320,10 @@ def _categories(
             f'high, as in kinds={{{shown(name)}: ["low", "middle", "high"]}}, --kind or levels in the plan.'
         )
     if kind == "boolean" and len(occurring) > 2:
+        third = int(np.argmax(~np.isin(numbers, [-1, *dict.fromkeys(numbers[numbers >= 0])][:3])))
         raise InputError(
-            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}. Say "
-            "nominal."
+            f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}, the third "
+            f"first in row {third + 1} (the first record is row 1). Say nominal."
         )
     ranks = place[numbers]
     values = np.where(numbers < 0, np.nan, ranks)

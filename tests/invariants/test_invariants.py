@@ -1,0 +1,239 @@
+"""What holds for every table, whatever its columns, strata, units, weights and missing values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import microagg
+import mixed
+import oracles
+from microagg import InputError
+from microagg.encode.space import space_of
+from microagg.grouping import group
+from microagg.plan import Block, Plan
+from microagg.tables.frames import Frame
+from microagg.tables.variable import Variable, variable_of
+
+FAST = {"method": "mdav"}
+
+
+@settings(max_examples=80)
+@given(
+    table=mixed.tables(),
+    k=st.integers(2, 4),
+    policy=st.sampled_from(mixed.POLICIES),
+    with_strata=st.booleans(),
+    with_units=st.booleans(),
+    weight=st.sampled_from([None, "mean", "drop"]),
+    method=st.sampled_from(["auto", "mdav"]),
+)
+def test_k_units_share_all_that_is_released(
+    table, k, policy, with_strata, with_units, weight, method
+):
+    frame, chosen = table
+    more = {}
+    if with_strata:
+        more["strata"] = {"columns": ["region"], "small": "merge"}
+    if with_units:
+        more["unit"] = "unit"
+    if weight:
+        more["weight"] = {"column": "w", "release": weight}
+    before = frame.copy()
+    try:
+        release = mixed.protected(
+            frame,
+            k=k,
+            columns=chosen,
+            kinds=mixed.kinds_of(chosen),
+            missing={"policy": policy, "most": 1.0},
+            method=method,
+            **more,
+        )
+    except InputError:
+        if policy != "drop":  # by which too few records may be left
+            raise
+        assume(False)
+    pd.testing.assert_frame_equal(frame, before)
+    data = release.data
+    names = [*chosen, *(["region"] if with_strata else []), *(["w"] if weight == "mean" else [])]
+    units = data["unit"].tolist() if with_units else None
+    assert mixed.smallest_class(data, names, units) >= k
+    if policy != "drop":
+        assert len(data) == len(frame)
+        assert data.index.equals(frame.index)
+
+
+@given(table=mixed.tables(missing=False), k=st.integers(2, 4))
+def test_weighted_totals_by_stratum(table, k):
+    frame, chosen = table
+    numbers = [kind for kind in chosen if kind in ("number", "integer", "spiked")]
+    assume(numbers and frame["region"].value_counts().min() >= k)
+    data = mixed.protected(
+        frame,
+        k=k,
+        columns=chosen,
+        kinds=mixed.kinds_of(chosen),
+        strata=["region"],
+        weight="w",
+        **FAST,
+    ).data
+    for region in ("north", "south"):
+        rows = (frame["region"] == region).to_numpy()
+        w, w_after = frame["w"][rows].to_numpy(), data["w"][rows].to_numpy()
+        assert w_after.sum() == pytest.approx(w.sum(), rel=1e-12)
+        for name in numbers:
+            x = frame[name][rows].to_numpy(dtype=float)
+            x_after = data[name][rows].to_numpy(dtype=float)
+            assert w_after @ x_after == pytest.approx(w @ x, rel=1e-12, abs=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.booleans())
+def test_a_sum_of_columns_is_kept_by_the_mean(seed, k, weighted):
+    rng = np.random.default_rng(seed)
+    a, b = rng.lognormal(3, 1, (2, 30))
+    frame = pd.DataFrame({"a": a, "b": b, "c": a + b, "w": rng.integers(1, 4, 30).astype(float)})
+    data = mixed.protected(
+        frame,
+        k=k,
+        columns=["a", "b", "c"],
+        relations=["a + b = c"],
+        weight="w" if weighted else None,
+        **FAST,
+    ).data
+    assert (data["a"] + data["b"]).to_numpy() == pytest.approx(data["c"].to_numpy(), rel=1e-12)
+
+
+@given(st.lists(st.integers(0, 4), min_size=6, max_size=30), st.integers(2, 3))
+def test_loss_of_the_mode_is_between_sse_and_twice_the_sse(levels, k):
+    values = np.unique(levels, return_inverse=True)[1].reshape(-1)
+    names = tuple(range(int(values.max()) + 1))
+    variable = Variable("x", "nominal", values.astype(float), levels=names)
+    space = space_of([variable])
+    labels = group(space, Block(k=k, method="mdav"), np.zeros(len(values), dtype=np.int64)).labels
+    n = len(values)
+    gini = n / (n - 1) * (1 - sum((levels.count(v) / n) ** 2 for v in set(levels)))
+    assume(gini > 0)
+    sse = loss = 0.0
+    for g in set(labels.tolist()):
+        own = values[labels == g].tolist()
+        counts = [own.count(v) for v in set(own)]
+        sse += (len(own) - sum(c * c for c in counts) / len(own)) / gini
+        # A record that is not the mode moves along an edge of the simplex, of squared length 2/gini.
+        loss += 2 * (len(own) - max(counts)) / gini
+    assert sse == pytest.approx(oracles.squares_within(space.scaled, labels.tolist()), abs=1e-9)
+    assert sse <= loss + 1e-9
+    assert loss <= 2 * sse + 1e-9
+
+
+@given(table=mixed.tables(), k=st.integers(2, 4))
+def test_equal_weights_are_no_weights(table, k):
+    frame, chosen = table
+    frame["w"] = 2.5
+    same = dict(
+        k=k,
+        columns=chosen,
+        kinds=mixed.kinds_of(chosen),
+        missing={"policy": "pattern", "most": 1.0},
+        **FAST,
+    )
+    with_weights = mixed.protected(frame, weight="w", **same).data
+    pd.testing.assert_frame_equal(with_weights, mixed.protected(frame, **same).data)
+
+
+@given(table=mixed.tables(missing=False), k=st.integers(2, 4))
+def test_strata_are_a_loop_over_subsets(table, k):
+    frame, chosen = table
+    assume(frame["region"].value_counts().min() >= k and frame["region"].nunique() == 2)
+    kinds = mixed.kinds_of(chosen)
+    [part] = mixed.protected(
+        frame, k=k, columns=chosen, kinds=kinds, strata=["region"], **FAST
+    ).parts
+    plan = Plan.of(k=k, columns=chosen, kinds=kinds)
+    variables = [variable_of(Frame(frame), name, plan.column(name)) for name in chosen]
+    space = space_of(variables)  # with the coordinates of the whole table
+    sse = 0.0
+    for region in ("north", "south"):
+        rows = np.flatnonzero(frame["region"] == region)
+        alone = microagg.partition(
+            np.ascontiguousarray(space.scaled[rows]), k, scale="none", **FAST
+        )
+        assert oracles.same_groups(alone.labels.tolist(), part.partition.labels[rows].tolist())
+        sse += alone.sse
+    assert part.partition.sse == pytest.approx(sse, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "mdav", "mst-c"])
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 4), d=st.integers(1, 3))
+@settings(max_examples=20)
+def test_a_table_of_numbers_gives_the_groups_of_partition(method, seed, k, d):
+    X = np.random.default_rng(seed).lognormal(size=(25, d)).round(1)
+    names = [f"c{j}" for j in range(d)]
+    frame = pa.table(dict(zip(names, X.T, strict=True)))
+    [part] = mixed.protected(frame, k=k, columns=names, method=method).parts
+    alone = microagg.partition(X, k, method=method)
+    assert part.partition.labels.tolist() == alone.labels.tolist()
+    assert part.partition.sse == alone.sse
+
+
+@given(table=mixed.tables(), seed=st.integers(0, 99))
+@settings(max_examples=20)
+def test_codes_for_missing_are_shared_or_lost(table, seed):
+    """Tags: a code stands where all of a group have it, and is otherwise plainly missing."""
+    frame, chosen = table
+    assume("integer" in chosen)
+    rng = np.random.default_rng(seed)
+    frame["integer"] = frame["integer"].mask(rng.random(len(frame)) < 0.3, -8)
+    frame["integer"] = frame["integer"].mask(rng.random(len(frame)) < 0.3, -9)
+    data = mixed.protected(
+        frame,
+        k=3,
+        columns=chosen,
+        kinds=mixed.kinds_of(chosen),
+        missing={"policy": "pattern", "most": 1.0, "codes": {"integer": [-8, -9]}},
+        **FAST,
+    ).data
+    assert mixed.smallest_class(data, chosen) >= 3
+    for code in (-8, -9):
+        after = (data["integer"] == code).fillna(False).to_numpy(dtype=bool)
+        before = (frame["integer"] == code).fillna(False).to_numpy(dtype=bool)
+        assert not (after & ~before).any()
+    rest = data["integer"].dropna()
+    assert ((rest >= 0) | rest.isin([-8, -9])).all()  # a code is in no mean
+
+
+def test_eleven_firms():
+    """Handbook on statistical disclosure control, section 3.4; the optimum by exhaustive search."""
+    surface = [790, 710, 730, 810, 950, 510, 400, 330, 510, 760, 50]
+    employees = [55, 44, 32, 17, 3, 25, 45, 50, 5, 52, 12]
+    frame = pd.DataFrame({"surface": surface, "employees": employees})
+    release = mixed.protected(
+        frame, k=3, columns=["surface", "employees"], method="optimal", round="nearest"
+    )
+    found = release.parts[0].partition
+    groups = {frozenset((np.flatnonzero(found.labels == g) + 1).tolist()) for g in range(3)}
+    assert groups == {frozenset({1, 2, 3, 10}), frozenset({4, 5, 9}), frozenset({6, 7, 8, 11})}
+    assert found.information_loss == pytest.approx(34.0218, abs=1e-4)
+    assert found.gap == 0
+    exact = mixed.protected(
+        frame, k=3, columns=["surface", "employees"], method="optimal", digits=2
+    ).data
+    assert set(exact["surface"]) == {747.5, 756.67, 322.5}
+    assert set(release.data["employees"]) == {46, 8, 33}
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "median"),
+    [([2300, 2123, 2312], 2245, 2300), ([2434, 6045, 2345], 3608, 2434)],
+)
+def test_mean_and_median_of_a_group(values, mean, median):
+    """The practice guide's two groups of incomes."""
+    frame = pd.DataFrame({"income": values})
+    as_mean = mixed.protected(frame, k=3, columns=["income"]).data
+    as_median = mixed.protected(frame, k=3, columns=["income"], aggregate="median").data
+    assert as_mean["income"].tolist() == [mean] * 3
+    assert as_median["income"].tolist() == [median] * 3
