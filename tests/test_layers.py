@@ -41,6 +41,7 @@ STAGES = [
     ["partition"],
     ["require"],
     ["grouping", "intake"],
+    ["households"],
     ["released"],
     ["counts"],
     ["measure"],

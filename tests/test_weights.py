@@ -244,8 +244,10 @@ def test_result_does_not_depend_on_the_number_of_threads(columns):
 
 def test_what_cannot_be_weighted_is_refused():
     X, weights = np.arange(9.0), np.arange(1.0, 10)
-    with pytest.raises(InputError, match="bound= is for records of equal weight"):
-        microagg.partition(X, 3, weights, bound=True)
+    with pytest.raises(InputError, match="bound='best' is for records of equal weight"):
+        microagg.partition(X, 3, weights, bound="best")
+    with pytest.raises(InputError, match="effort='balanced' is for records of equal weight"):
+        microagg.lower_bound(X, 3, weights, effort="balanced")
     with pytest.raises(InputError, match="cost='sae' cannot be weighted"):
         microagg.partition(X, 3, weights, cost="sae")
     with pytest.raises(InputError, match=r"With weights the cost is sse, .*; got cost='max'"):
@@ -254,6 +256,32 @@ def test_what_cannot_be_weighted_is_refused():
         microagg.partition(X, 3, weights, method="wilber", group_cost=2.0)
     with pytest.raises(InputError, match="cost='squares' is not known"):
         microagg.partition(X, 3, weights, method="wilber", cost="squares")
+
+
+@settings(max_examples=40)
+@given(
+    n=st.integers(2, 9), d=st.integers(1, 2), k=st.integers(1, 4), seed=st.integers(0, 2**32 - 1)
+)
+def test_the_bound_is_below_every_partition(n, d, k, seed):
+    rng = np.random.default_rng(seed)
+    n = max(n, k)
+    X = rng.choice(40, size=(n, d), replace=False).astype(float)  # no two records are equal
+    weights = some_weights(seed, n)
+    least = naive_weighted.least_sse(X, naive_weighted.of_mean_one(weights), k)
+    bound = microagg.lower_bound(X, k, weights, scale="none")
+    assert bound <= least * (1 + 1e-12)
+    assert (bound > 0) == (k > 1)
+
+
+def test_a_bound_comes_with_a_partition():
+    rng = np.random.default_rng(12)
+    X, weights = rng.normal(size=(200, 2)), rng.uniform(1, 2, size=200)
+    p = microagg.partition(X, 3, weights, bound=True, effort="fast")
+    assert p.lower_bound == microagg.lower_bound(X, 3, weights)
+    assert 0 < p.lower_bound < p.sse
+    # Weights that hardly differ give hardly another bound.
+    near = microagg.lower_bound(X, 3, 1 + 1e-9 * weights)
+    assert near == pytest.approx(microagg.lower_bound(X, 3), rel=1e-7)
 
 
 def test_a_search_can_be_stopped():

@@ -245,7 +245,7 @@ class Evidence:
     def proof(self, part: Part) -> tuple[str, str]:
         """Whether any method could do better: a word, and the sentence."""
         found, block = part.partition, self._block(part)
-        used = find(found.method).guarantee_for(len(part.columns))
+        used = find(found.method).guarantee_for(len(part.columns), found.weighted)
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
         if block.released != "mean":
             return "not known", (
@@ -335,6 +335,7 @@ class Evidence:
             },
             "unit": None if self.roles.unit is None else str(self.roles.unit),
             "weight": None if self.roles.weight is None else str(self.roles.weight),
+            "weight_release": None if self.plan.weight is None else self.plan.weight.release,
             "missing": {
                 "policy": self.plan.missing.policy,
                 "words": self.missing_words,
@@ -387,7 +388,7 @@ class Evidence:
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
-            "guarantee": used.guarantee_for(len(part.columns)),
+            "guarantee": used.guarantee_for(len(part.columns), part.partition.weighted),
             "aggregate": self._block(part).released,
             "could_do_better": word,
             "proof": sentence,

@@ -30,7 +30,7 @@ from microagg.require.wanted import within
 from microagg.results import Partition
 from microagg.settings import settings_of
 
-__all__ = ["bound_over_cells", "group"]
+__all__ = ["bound_over_cells", "group", "squares"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
 
@@ -187,16 +187,14 @@ def _combined(
         if found is None:
             labels[rows] = groups
             groups += 1
-            bound += _squares(
-                space.scaled[rows], np.zeros(len(rows), dtype=np.int64), weights, rows
-            )
+            bound += squares(space.scaled[rows], np.zeros(len(rows), dtype=np.int64), weights, rows)
             continue
         labels[rows] = groups + found.labels
         groups += found.n_groups
         stopped = stopped or found.stopped
         bound += np.nan if found.lower_bound is None else found.lower_bound
     labels = canonical_labels(labels)
-    sse = _squares(space.scaled, labels, weights)
+    sse = squares(space.scaled, labels, weights)
     solved = next((found for found in results if found is not None), None)
     proved = bool(np.isfinite(bound)) and solved is not None and solved.lower_bound is not None
     method = find(block.method)
@@ -216,9 +214,8 @@ def _combined(
     )
 
 
-def _squares(
-    X: Floats, labels: Labels, weights: Floats | None, rows: Labels | None = None
-) -> float:
+def squares(X: Floats, labels: Labels, weights: Floats | None, rows: Labels | None = None) -> float:
+    """Sum of squares within groups, weighted where there are weights, which may be of more records."""
     if weights is None:
         return sum_of_squares(X, labels)
     return sum_of_squares(X, labels, weights if rows is None else weights[rows])
@@ -227,7 +224,7 @@ def _squares(
 def _total(space: Space, weights: Floats | None) -> float:
     if not space.encoded:
         return total_squares(space.matrix, space.scale)
-    return _squares(space.scaled, np.zeros(len(space.scaled), dtype=np.int64), weights)
+    return squares(space.scaled, np.zeros(len(space.scaled), dtype=np.int64), weights)
 
 
 def _check_method(block: Block) -> None:
@@ -276,7 +273,7 @@ def _required(
     return replace(
         found,
         labels=labels,
-        sse=_squares(X, labels, own),
+        sse=squares(X, labels, own),
         options={
             **found.options,
             **{name: options[name] for name in ("effort",) if name in options},

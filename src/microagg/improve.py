@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.prepare import Prepared, prepare
-from microagg.errors import InputError
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.results import Partition
 from microagg.settings import check_effort, check_random_state, check_time_limit
 
-__all__ = ["bounded", "lower_bound", "refine", "refined"]
+__all__ = ["bounded", "check_weighted_effort", "lower_bound", "refine", "refined"]
 
 
 def refine(
@@ -136,6 +136,7 @@ def _checked_labels(labels: Any, n: int, k: int) -> Any:
 def lower_bound(
     X: Any,
     k: int,
+    weights: Any = None,
     *,
     scale: str = "zscore",
     effort: str = "fast",
@@ -146,8 +147,8 @@ def lower_bound(
 
     Parameters
     ----------
-    X, k, scale
-        As for :func:`microagg.partition`. There is no bound for records with weights yet.
+    X, k, weights, scale
+        As for :func:`microagg.partition`. For records whose weights differ the effort is "fast".
     effort : {"fast", "balanced", "best"}
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
         "balanced" raises it by semidefinite programs over neighbours
@@ -174,7 +175,19 @@ def lower_bound(
     """
     check_effort(effort)
     check_time_limit(time_limit)
-    return bounded(prepare(X, k, scale), effort, time_limit, progress)
+    records = prepare(X, k, scale, weights)
+    if records.weights is not None:
+        check_weighted_effort(effort, "effort")
+    return bounded(records, effort, time_limit, progress)
+
+
+def check_weighted_effort(effort: str, name: str) -> None:
+    """Refuse bounds that are for records of equal weight; ``name`` is the setting that asks for one."""
+    if effort != "fast":
+        raise InputError(
+            f"{name}={shown(effort)} is for records of equal weight; these have weights that differ. Use "
+            f"{name}='fast', the bound by neighbours, or leave the weights out."
+        )
 
 
 def bounded(
@@ -184,13 +197,13 @@ def bounded(
     progress: Listener | None = None,
 ) -> float:
     """Bound the SSE of any partition of these records from below."""
-    scaled, k = records.scaled, records.k
+    scaled, k, weights = records.scaled, records.k, records.weights
 
     def work(state: State) -> float:
         from microagg.bounds.neighbours import neighbour_bound
 
         if effort == "fast" or k == 1:
-            return neighbour_bound(scaled, k, state=state)
+            return neighbour_bound(scaled, k, weights=weights, state=state)
         from microagg.bounds.prices import price_bound
 
         return price_bound(scaled, k, effort, time_limit, start, state)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.encode.missing import Joined, join_rare
+from microagg.encode.missing import join_rare
 from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
@@ -32,7 +32,7 @@ from microagg.words import percent, plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Intake", "PartInput", "broken_relation", "part_input", "take_in"]
+__all__ = ["Intake", "PartInput", "broken_relation", "check_blanked", "part_input", "take_in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +273,8 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
         for stratum in range(int(strata.max()) + 1):
             check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
     states = np.column_stack([variable.states for variable in variables])
-    if policy != "pattern" or not states.any():
+    # Whole households have patterns of their own, see households.py.
+    if policy != "pattern" or not states.any() or plan.unit_mode == "together":
         return PartInput(variables, space, states, strata, merged, requirements)
 
     def satisfied(rows: Labels) -> bool:
@@ -281,22 +282,24 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
 
     enough = satisfied if block.require else None
     joined = join_rare(states, strata, k, intake.units, space.scaled, enough)
-    if joined.blanked > plan.missing.most * states.size:
-        raise _too_many_blanked(states, joined, plan)
+    check_blanked(states, joined.states, plan)
     return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
 
 
-def _too_many_blanked(states: Labels, joined: Joined, plan: Plan) -> InputError:
-    """Say what each policy would do, in figures."""
-    n, cells = len(states), states.size
+def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
+    """Refuse a join of patterns that blanks too much; say what each policy would do, in figures."""
+    blanked, cells = int(np.count_nonzero(states != joined)), states.size
+    if blanked <= plan.missing.most * cells:
+        return
+    n = len(states)
     missing = int(np.count_nonzero(states))
     incomplete = int((states != 0).any(axis=1).sum())
     patterns = len(np.unique(states, axis=0))
-    needed = np.ceil(1000 * joined.blanked / cells) / 1000
-    return InputError(
+    needed = np.ceil(1000 * blanked / cells) / 1000
+    raise InputError(
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
         f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
-        f"{joined.blanked:,} of {cells:,} values blanked ({percent(100 * joined.blanked / cells)}). Other "
+        f"{blanked:,} of {cells:,} values blanked ({percent(100 * blanked / cells)}). Other "
         "policies: majority releases in each group what most of its records have, a value or none; fill "
         f"puts the group's value in place of up to {missing:,} missing ones "
         f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "

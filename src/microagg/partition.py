@@ -9,7 +9,7 @@ from typing import Any
 from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.improve import bounded, refined
+from microagg.improve import bounded, check_weighted_effort, refined
 from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.registry import METHODS, Method, find
 from microagg.results import Outcome, Partition
@@ -58,7 +58,8 @@ def partition(
         "balanced".
     bound : bool or {"fast", "balanced", "best"}
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
-        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more.
+        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more and
+        for records with weights.
     whole : int, optional
         Records of the table that these are a part of: a search that shares its steps out over a table
         then takes those of the part alone.
@@ -96,7 +97,9 @@ def partition(
     records = prepare(X, k, scale, weights)
     n, n_columns = records.values.shape
     k = records.k
-    usual = "balanced" if n * max(k, 10) <= _EASILY_BOUND else "fast"
+    weighted = records.weights is not None
+    easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
+    usual = "balanced" if easy else "fast"
     proof = _effort("bound", bound, usual)
     if chosen.one_column and n_columns > 1:
         raise InputError(
@@ -104,7 +107,6 @@ def partition(
             "for several columns, or protect(..., per_column=True) for each column by itself."
         )
 
-    weighted = records.weights is not None
     if weighted:
         _check_weighable(chosen, proof)
     started = time.perf_counter()
@@ -163,10 +165,7 @@ def _check_weighable(chosen: Method, proof: str) -> None:
             "them, or group without weights (they then count in the released means only)."
         )
     if proof:
-        raise InputError(
-            "bound= is for records of equal weight; these have weights that differ. Leave the bound out, "
-            "or group without weights."
-        )
+        check_weighted_effort(proof, "bound")
 
 
 def _with_bound(

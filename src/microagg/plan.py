@@ -223,7 +223,11 @@ class Plan:
     def check_supported(self) -> None:
         """Refuse what can be written down and checked, but is not done yet."""
         later = {
-            'unit = { mode = "together" }': self.unit_mode == "together",
+            'require beside unit = { mode = "together" }': self.unit_mode == "together"
+            and any(block.require for block in self.blocks),
+            'small strata that are merged beside unit = { mode = "together" }': self.unit_mode
+            == "together"
+            and self.strata.small == "merge",
         }
         for what, asked in later.items():
             if asked:

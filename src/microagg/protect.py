@@ -18,6 +18,7 @@ from microagg.draft import Guess, guess, quantities
 from microagg.errors import DisclosureRiskWarning
 from microagg.findings import Caution, Part
 from microagg.grouping import group
+from microagg.households import group_households
 from microagg.intake import part_input, take_in
 from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
@@ -178,27 +179,34 @@ def protect_table(
         ]
     parts, released = [], []
     for block, given in wanted:
+        states, of_households = given.states, None
         with clock.time("partition"):
-            found = group(
-                given.space,
-                block,
-                given.cells,
-                weights=intake.relative_weights if _weighs(plan) else None,
-                requirements=given.requirements,
-                seed=plan.seed,
-                progress=progress,
-            )
+            if plan.unit_mode == "together":
+                whole = group_households(intake, block, given, progress)
+                found, states = whole.partition, whole.states
+                of_households = (whole.of_households, whole.shared)
+            else:
+                found = group(
+                    given.space,
+                    block,
+                    given.cells,
+                    weights=intake.relative_weights if _weighs(plan) else None,
+                    requirements=given.requirements,
+                    seed=plan.seed,
+                    progress=progress,
+                )
         parts.append(Part(np.arange(len(intake)), [v.name for v in given.variables], found))
         with clock.time("aggregate"):
             released.append(
                 release_block(
                     intake.frame,
                     given.variables,
-                    given.states,
+                    states,
                     found.labels,
                     block,
                     plan,
                     intake.relative_weights,
+                    of_households,
                 )
             )
     with clock.time("aggregate"):

@@ -1,8 +1,9 @@
 """The list of methods. The command, the docs and the tests iterate over it.
 
 To add one: a file under ``methods/`` with a function ``name(X, k, *, state=None, ...) -> Outcome``
-(results.py), and an entry here. The function's module is imported on first use only, so that
-``import microagg`` loads no compiler.
+(results.py), and an entry here. One that can weigh records says ``weighted`` and also takes
+``weights=None``, of mean 1; tests/test_weights.py then finds it. The function's module is imported on
+first use only, so that ``import microagg`` loads no compiler.
 """
 
 from __future__ import annotations

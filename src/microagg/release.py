@@ -204,7 +204,7 @@ class Release:
         found, (block,) = part.partition, self.plan.blocks
         if block.bound is not None or found.lower_bound is not None or found.stopped:
             return self
-        exact = find(found.method).guarantee_for(len(part.columns)) == "exact"
+        exact = find(found.method).guarantee_for(len(part.columns), found.weighted) == "exact"
         if (exact and self._units is None) or block.released != "mean":
             return self
         if self._intake.relative_weights is not None:  # bounds are for records that count alike
@@ -274,7 +274,7 @@ class Release:
         ``kept`` has the columns that stay what they are as the file that was read holds them.
         """
         frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind_of(part) != "csv")
+        table = frame.to_arrow(unnamed_index=kind_of(part) in ("parquet", "arrow"))
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         if kept is not None:
             table = self._with_text(table, kept)

@@ -63,6 +63,7 @@ def release_block(
     block: Block,
     plan: Plan,
     weights: Floats | None = None,
+    of_households: tuple[Labels, Sequence[bool]] | None = None,
 ) -> Released:
     """Aggregate the columns of a block by the groups of its records.
 
@@ -73,21 +74,26 @@ def release_block(
     states : (n, columns) state of each value, with those that the join of patterns blanked
     labels : (n,) group of each record
     weights : of the records in means
+    of_households : where whole households move together, the group of each record's household, and for each
+        column whether a household has one value, which is then averaged over whole groups of households
     """
-    g = int(labels.max()) + 1
-    of_groups = group_states(states, labels, g, plan.missing.policy)
     values = np.empty((len(labels), len(variables)))
+    released = np.empty(values.shape, dtype=np.int64)
     columns, cells = {}, {}
     for j, variable in enumerate(variables):
+        own = labels
+        if of_households is not None and of_households[1][j]:
+            own = of_households[0]
+        g = int(own.max()) + 1
         # What the join of patterns blanked is missing for its whole group.
-        found = released_values(variable, labels, g, block.released, weights)
-        found = _rounded(found, variable, labels, plan, block, frame, weights)
-        found[of_groups[:, j] != 0] = np.nan
-        values[:, j] = found[labels]
-        state = of_groups[:, j][labels]
-        cells[variable.name] = _cells(variable, state)
-        columns[variable.name] = _native(frame, variable, values[:, j], state, plan)
-    return Released(values, of_groups[labels], cells, columns)
+        of_groups = group_states(states[:, [j]], own, g, plan.missing.policy)[:, 0]
+        found = released_values(variable, own, g, block.released, weights)
+        found = _rounded(found, variable, own, plan, block, frame, weights)
+        found[of_groups != 0] = np.nan
+        values[:, j], released[:, j] = found[own], of_groups[own]
+        cells[variable.name] = _cells(variable, released[:, j])
+        columns[variable.name] = _native(frame, variable, values[:, j], released[:, j], plan)
+    return Released(values, released, cells, columns)
 
 
 def _cells(variable: Variable, state: Labels) -> Cells:

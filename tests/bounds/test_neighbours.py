@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import microagg
 import naive
@@ -87,3 +88,21 @@ def test_pairs_of_far_apart_points_are_bounded_tightly():
     X = np.repeat(np.arange(5.0) * 100, 2)[:, None] + np.tile([0.0, 1.0], 5)[:, None]
     best = sum(0.5 for _ in combinations(range(5), 1))
     assert microagg.lower_bound(X, 2, scale="none") == pytest.approx(best)
+
+
+@given(table=tables(max_rows=30), seed=st.integers(0, 2**32 - 1))
+def test_weighted_bound_equals_its_naive_twin(table, seed):
+    X, k = table
+    X = X - X[0]
+    n = len(X)
+    weights = np.random.default_rng(seed).lognormal(size=n)
+    total = 0.0
+    for i in range(n):
+        near = sorted((naive.squared_distance(X[i], X[j]), j) for j in range(n) if j != i)[: k - 1]
+        means = []
+        for t in range(k):
+            heavy = [weights[j] if s < t else weights.min() for s, (_, j) in enumerate(near)]
+            above = sum(w * square for w, (square, _) in zip(heavy, near, strict=True))
+            means.append(above / (weights[i] + sum(heavy)))
+        total += weights[i] * min(means) / 2
+    assert neighbour_bound(X, k, weights=weights) == pytest.approx(total, rel=1e-9, abs=1e-9)

@@ -270,6 +270,8 @@ def test_what_no_groups_could_satisfy_is_refused():
         satisfy(X, 2, [Distinct(np.array([0, 1, 0, 1]), 3, "sex")])
     with pytest.raises(InputError, match="k=5 needs at least 5 records"):
         satisfy(X, 5, [])
+    with pytest.raises(InputError, match=r"labels .* has 4 records, labels have shape \(3,\)"):
+        satisfy(X, 2, [], np.zeros(3, int))
     with pytest.raises(InputError, match="finite numbers above 0; row 2"):
         repair(X, 2, [], np.zeros(4, int), weights=np.array([1.0, 1.0, 0.0, 1.0]))
 

@@ -68,7 +68,7 @@ def test_nothing_but_protected_values_differs(tmp_path):
 
 def test_text_that_looks_like_a_formula_stays_text(tmp_path):
     target = tmp_path / "out.xlsx"
-    hostile_texts = ["=1+1", "+1", "-1", "@x", "=HYPERLINK(0)", "\t=1"]
+    hostile_texts = ["=1+1", "#N/A", "#DIV/0!", "+1", "-1", "@x", "=HYPERLINK(0)", "\t=1"]
     write_file(pa.table({"=name": hostile_texts}), target)
     assert [row[0] for row in cells(target)] == [(t, "s") for t in ["=name", *hostile_texts]]
     with zipfile.ZipFile(target) as book:

@@ -154,6 +154,34 @@ def test_differences_are_found(tmp_path, written, message, ending):
     assert found is None if message is None else str(found).startswith(message)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_values_of_any_type_are_compared(tmp_path, ending):
+    nan = float("nan")
+    table = pa.table(
+        {
+            "list": [[nan, 1.0], None],
+            "struct": [{"a": nan}, {"a": None}],
+            "float": [nan, None],
+            "half": pa.array([1.5, None], pa.float16()),
+            "second": pa.array([1, None], pa.timestamp("s", "Europe/Vienna")),
+            "nano": pa.array([1, None], pa.timestamp("ns")),
+            "day": pa.array([86_400_000, None], pa.date64()),
+            "time": pa.array([1, None], pa.time32("s")),
+            "long": pa.array([1, None], pa.duration("s")),
+            "bytes": [b"\xff", None],
+            "view": pa.array(["a", None], pa.string_view()),
+            "levels": pa.array(["a", None]).dictionary_encode(),
+            "truth": [True, None],
+            "nothing": pa.nulls(2),
+        }
+    )
+    path = tmp_path / f"out.{ending}"
+    write_file(table, path)
+    assert difference(table, read_file(path), table.column_names) is None
+    other = table.set_column(0, "list", pa.array([[nan, 2.0], None]))
+    assert "'list'" in str(difference(other, read_file(path), table.column_names))
+
+
 def test_a_file_that_lost_a_label_is_taken_away(tmp_path, monkeypatch):
     source = tmp_path / "in.sav"
     ages = [30.0, 31, 34, 61, 65, 66]

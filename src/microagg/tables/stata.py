@@ -126,6 +126,21 @@ def stata_cells(head: bytes) -> int:
     return int(columns * rows)
 
 
+def count_characteristics(path: Path) -> int:
+    """Count what a Stata file notes about its table and columns; 0 where its format is an old one."""
+    with path.open("rb") as file:
+        head = file.read(2000)
+        at = head.find(b"<map>")
+        if not head.startswith(b"<stata_dta>") or not 0 <= at <= 1000:
+            return 0
+        order = "<" if b"<byteorder>LSF" in head else ">"
+        start, end = struct.unpack_from(f"{order}14Q", head, at + 5)[8:10]
+        if not 0 < start < end <= path.stat().st_size:
+            return 0
+        file.seek(start)
+        return file.read(end - start).count(b"<ch>")
+
+
 def storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
     """Choose the storage type of a column: that of its Arrow type, or that it had where values fit."""
     if not isinstance(values, np.ndarray):

@@ -8,7 +8,6 @@ kept as text (``1.5``, ``.a``), from which both are told.
 from __future__ import annotations
 
 import dataclasses
-import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,8 @@ from microagg.tables.labelled import (
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.moments import as_moments, as_numbers, moment_format
 from microagg.tables.optional import needed
-from microagg.tables.stata import stata_cells, stata_release, write_stata
+from microagg.tables.spss import check_spss
+from microagg.tables.stata import count_characteristics, stata_cells, stata_release, write_stata
 
 __all__ = ["FAMILIES", "read_statistical", "stored", "write_statistical"]
 
@@ -48,7 +48,6 @@ _PARSERS = {
     ".xpt": "xport",
     ".sas7bdat": "sas7bdat",
 }
-_MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _INTEGERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32()}
 
 
@@ -58,7 +57,11 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
     parse = needed("pyreadstat._readstat_parser").parser_entry_point
     ending = path.suffix.lower()
     family = FAMILIES[ending]
-    _refuse_impossible_size(path)
+    untold: tuple[str, ...] = ()
+    if family == "stata":
+        _refuse_impossible_size(path)
+    elif ending in (".sav", ".zsav"):
+        untold = check_spss(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the only ones are about columns of equal names
         try:
@@ -74,7 +77,7 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
             raise TableError(
                 f"Column names must differ; in {shown(str(path), 300)} some do not. Rename the columns."
             ) from None
-    facts = _facts(path, family, meta)
+    facts = _facts(path, family, meta, untold)
     columns, fields = [], []
     for name in meta.column_names:
         column = _column(data[name], family, facts[name])
@@ -84,27 +87,20 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
 
 
 def _refuse_impossible_size(path: Path) -> None:
-    """Refuse a damaged file that claims more values than it has room for.
+    """Refuse a damaged Stata file that claims more values than it has room for.
 
     pyreadstat makes room for all of them before it reads the first.
     """
     with path.open("rb") as file:
-        head = file.read(1000)
-    size, cells = path.stat().st_size, 0
-    if path.suffix.lower() == ".dta":
-        cells = stata_cells(head)
-    elif head[:4] in (b"$FL2", b"$FL3") and len(head) >= 84:
-        order = "<" if head[64] else ">"
-        (cells,) = struct.unpack(f"{order}i", head[80:84])  # records, each of one byte or more
-        size *= _MOST_COMPRESSED if head[:4] == b"$FL3" else 1
-    if cells > size:
+        cells = stata_cells(file.read(1000))
+    if cells > path.stat().st_size:
         raise TableError(
             f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. Check "
             "that it was copied whole."
         )
 
 
-def _facts(path: Path, family: str, meta: Any) -> Labelled:
+def _facts(path: Path, family: str, meta: Any, untold: tuple[str, ...]) -> Labelled:
     columns = {}
     for name, label in zip(meta.column_names, meta.column_labels, strict=True):
         labels = meta.variable_value_labels.get(name) or {}
@@ -126,9 +122,17 @@ def _facts(path: Path, family: str, meta: Any) -> Labelled:
             storage=storage,
             width=width or None,
         )
-    lost = []
+    lost = list(untold)
     if meta.mr_sets:
         lost.append(f"the multiple response sets {listed(meta.mr_sets)}")
+    if family == "stata":
+        unused = set(meta.value_labels) - set(meta.variable_to_label.values())
+        if unused:
+            lost.append(
+                f"the sets of value labels that belong to no column ({listed(sorted(unused))})"
+            )
+        if count_characteristics(path) > (len(meta.notes) + 1 if meta.notes else 0):
+            lost.append("the notes and characteristics of single columns")
     return Labelled(
         columns,
         family,

@@ -257,37 +257,43 @@ def _best_move(g, h, k, size, within, members, to_group, weight, mass, bound):
 def _best_weighted_swap(
     g, h, size, within, members, to_group, distance, change, weight, mass, bound
 ):
-    """Find what _best_swap finds: here a swap changes what both sums are divided by."""
-    now = within[g] / mass[g] + within[h] / mass[h]
+    """Find what _best_swap finds: here a swap changes what both sums are divided by.
+
+    Two quotients are compared with the least so far by products, since divisions take longer.
+    """
+    limit = within[g] / mass[g] + within[h] / mass[h] + bound
     for b in range(size[h]):
         y = members[h, b]
         change[b] = within[h] - weight[y] * to_group[h, y]
     place = -1
     for a in range(size[g]):
         x = members[g, a]
-        heavy = weight[x]
-        rest, taken = within[g] - heavy * to_group[g, x], heavy * to_group[h, x]
+        v = weight[x]
+        rest, comes = within[g] - v * to_group[g, x], v * to_group[h, x]
         for b in range(size[h]):
             y = members[h, b]
-            light = weight[y]
-            between = heavy * light * distance[x, y]
-            total = (rest + light * to_group[g, y] - between) / (mass[g] - heavy + light)
-            total += (change[b] + taken - between) / (mass[h] - light + heavy) - now
-            if total < bound:
-                bound, place = total, a * size[h] + b
+            w = weight[y]
+            between = v * w * distance[x, y]
+            one, other = mass[g] - v + w, mass[h] - w + v
+            total = (rest + w * to_group[g, y] - between) * other
+            total += (change[b] + comes - between) * one
+            if total < limit * (one * other):
+                limit, place = total / (one * other), a * size[h] + b
     return place
 
 
 @subkernel
 def _best_weighted_move(g, h, size, within, members, to_group, weight, mass, bound):
-    """Find what _best_move finds."""
-    place, now = -1, within[g] / mass[g] + within[h] / mass[h]
+    """Find what _best_move finds, in the same way."""
+    place, limit = -1, within[g] / mass[g] + within[h] / mass[h] + bound
     for a in range(size[g]):
         x = members[g, a]
-        total = (within[g] - weight[x] * to_group[g, x]) / (mass[g] - weight[x]) - now
-        total += (within[h] + weight[x] * to_group[h, x]) / (mass[h] + weight[x])
-        if total < bound:
-            bound, place = total, a
+        w = weight[x]
+        one, other = mass[g] - w, mass[h] + w
+        total = (within[g] - w * to_group[g, x]) * other
+        total += (within[h] + w * to_group[h, x]) * one
+        if total < limit * (one * other):
+            limit, place = total / (one * other), a
     return place
 
 

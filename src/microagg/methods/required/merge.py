@@ -100,9 +100,10 @@ def _rise(groups, a, b):
 
 @subkernel
 def _partner(groups, demands, tree, k, a, alive, near, squares):
-    """Find the group to unite a violating one with, and what it costs for what it repairs.
+    """Find the group to unite a violating one with, and the two parts of its key in the heap.
 
-    Costs of mergers that repair nothing come after all others: they are returned negative first.
+    The first is 0 for a merger that repairs something, whose second is its cost for what it
+    repairs, and 1 for one that does not, which so comes after all others.
     """
     wanted = min(_NEAR, alive - 1)
     while True:
@@ -136,7 +137,7 @@ def _unite(groups, demands, k, a, b):
     """Add group b to a."""
     mass = groups.mass[a] + groups.mass[b]
     for j in range(groups.centroid.shape[1]):
-        # As a step from the heavier one, so that equal centroids stay as they are.
+        # As a step from one to the other, so that equal centroids stay as they are.
         gap = groups.centroid[b, j] - groups.centroid[a, j]
         groups.centroid[a, j] += gap * (groups.mass[b] / mass)
     groups.mass[a], groups.size[a] = mass, groups.size[a] + groups.size[b]
@@ -157,7 +158,7 @@ def _mergers(groups, demands, tree, heap, k, alive, enough):
             following = heap.items[0]
             first, second = heap.key[following, 0], heap.key[following, 1]
             if late > first or (late == first and cost > second):
-                put(heap, a, late, cost)  # no longer the best; its key only rises, so this ends
+                put(heap, a, late, cost)  # no longer the best; after one round all keys are fresh
                 continue
         a, b = min(a, b), max(a, b)
         take_out(heap, a)

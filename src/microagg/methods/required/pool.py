@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.jit import subkernel
 from microagg.kernels.require_kinds import TOLERANCE
 from microagg.methods.refine.pool import draw
 from microagg.methods.required.tally import FOUND, TOTAL, after, note, number_codes
@@ -443,26 +443,3 @@ def descend(demands, pool, m, q, k, dear):
 def dear_for(sse):
     """What a violation of 1 costs while groups of this SSE are put together."""
     return max(_DEAR * sse, _UNDERFLOW)
-
-
-@kernel
-def pooled(X, weights, demands, owner, q, k, random):
-    """Rebuild and improve a whole small table as one pool; labels, SSE and violation.
-
-    With no random numbers given its groups 0..q−1 of ``owner`` are improved as they are.
-    """
-    n = X.shape[0]
-    pool = new_pool(n, q, len(demands.rule))
-    for x in range(n):
-        pool.rows[x] = x
-    measure(X, weights, demands, pool, n)
-    adopt(demands, pool, n, q, k, owner)
-    dear = dear_for(cost(pool, q))
-    if random.size > 0:
-        q = rebuild(demands, pool, n, q, k, dear, random)
-    descend(demands, pool, n, q, k, dear)
-    labels = np.empty(n, np.intp)
-    for g in range(q):
-        for a in range(pool.size[g]):
-            labels[pool.members[g, a]] = g
-    return labels, cost(pool, q), violation(pool, q)

@@ -1,0 +1,128 @@
+"""A look at the dictionary of an SPSS file before pyreadstat reads it.
+
+A file that claims more records than it has room for would take all memory; labels of columns that do
+not exist, or of text that is none in the encoding of the file, would end the whole process. Such files are
+refused here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from microagg.errors import TableError, shown
+
+__all__ = ["check_spss"]
+
+_MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
+_MOST_LABELS = 1 << 20
+
+
+class _DamagedError(Exception):
+    """Parts of the dictionary contradict each other."""
+
+
+def check_spss(path: Path) -> tuple[str, ...]:
+    """Refuse a damaged file that pyreadstat could not survive; it tells of all other damage itself.
+
+    Returns what the file tells that pyreadstat does not, in words.
+    """
+    with path.open("rb") as file:
+        head = file.read(176)
+        if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:
+            return ()
+        order = "<" if head[64] else ">"
+        (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
+        room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
+        if records > room:
+            raise TableError(
+                f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. "
+                "Check that it was copied whole."
+            )
+        try:
+            texts, encoding, subtypes = _dictionary(file, order)
+        except (struct.error, OverflowError, OSError):  # the file ends too early
+            return ()
+        except _DamagedError as error:
+            raise TableError(
+                f"{shown(str(path), 300)} is no complete spss file: {error}. Check that it was copied "
+                "whole and that its ending fits its content."
+            ) from None
+    try:
+        codec = codecs.lookup(encoding or "ascii").name
+    except LookupError:
+        return ()
+    for text in texts:
+        try:
+            text.decode(codec)
+        except UnicodeDecodeError:
+            if encoding is None:
+                continue
+            raise TableError(
+                f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
+                f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
+                "again in SPSS."
+            ) from None
+    untold = []
+    if any(head[76:80]):
+        untold.append("the settings that weight cases by a column")
+    if subtypes & {17, 18}:
+        untold.append("the attributes of columns, such as their roles in dialogues")
+    return tuple(untold)
+
+
+def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:
+    """Return the texts that have labels, as bytes, the encoding, and the kinds of further facts."""
+
+    def integers(count: int) -> tuple[int, ...]:
+        return struct.unpack(f"{order}{count}i", file.read(4 * count))
+
+    is_text: list[bool] = []  # of each column, and of each further eight bytes of a long one
+    texts: list[bytes] = []
+    labelled: list[bytes] = []
+    subtypes: set[int] = set()
+    encoding, more = None, 0  # parts of a long text that are still to come
+    while True:
+        (kind,) = integers(1)
+        if kind == 2:
+            width, has_label, missing, _, _ = integers(5)
+            if (width == -1) != (more > 0) or not -1 <= width <= 255:
+                raise _DamagedError("a column has another width than its parts")
+            more = more - 1 if width == -1 else max(-(-width // 8) - 1, 0)
+            is_text.append(width != 0)
+            file.read(8)
+            if has_label:
+                (length,) = integers(1)
+                file.seek(-(-length // 4) * 4, 1)
+            file.seek(8 * abs(missing), 1)
+        elif kind == 3:
+            (count,) = integers(1)
+            labelled = []
+            for _ in range(min(max(count, 0), _MOST_LABELS)):
+                labelled.append(file.read(8))
+                (length,) = struct.unpack("B", file.read(1))
+                file.seek(-(-(length + 1) // 8) * 8 - 1, 1)
+        elif kind == 4:
+            (count,) = integers(1)
+            if not 0 < count <= len(is_text):
+                raise _DamagedError("labels belong to more columns than there are")
+            columns = integers(count)
+            if not all(0 < j <= len(is_text) for j in columns):
+                raise _DamagedError("labels belong to a column that does not exist")
+            if len({is_text[j - 1] for j in columns}) > 1:
+                raise _DamagedError("labels belong to text and to numbers")
+            texts += labelled if is_text[columns[0] - 1] else []
+        elif kind == 6:
+            (lines,) = integers(1)
+            file.seek(80 * max(lines, 0), 1)
+        elif kind == 7:
+            subtype, size, count = integers(3)
+            subtypes.add(subtype)
+            if subtype == 20 and 0 <= size * count < 100:
+                encoding = file.read(size * count).decode("ascii", errors="replace")
+            else:
+                file.seek(max(size * count, 0), 1)
+        else:  # the end of the dictionary, or something that pyreadstat will complain about
+            return texts, encoding, subtypes
