@@ -6,10 +6,13 @@ trusted.
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import json
 import os
+import re
 import tomllib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +24,8 @@ import pytest
 
 from command import here
 from conftest import reference_file
+from microagg.plan import Accept, Block, Column, Missing, Plan, Require, Strata, Unit, Weight
+from microagg.plan_parts import KINDS, POLICIES
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FAST = {"eusilc", "mpls_stops", "flights"}  # the large ones: less effort, the same promises
@@ -257,3 +262,52 @@ def test_the_script_runs_the_real_command(tmp_path):
     assert made == ["penguins-protected.csv", "penguins.csv", "report.html", "report.json"]
     told = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
     assert told["verdict"] == "green"
+
+
+DOCS = EXAMPLES.parent / "docs"
+MARKED = re.compile(r"```toml\n(.*?)```", re.S)
+
+
+def test_every_example_of_the_plan_page_is_a_plan():
+    texts = MARKED.findall((DOCS / "plan.md").read_text(encoding="utf-8"))
+    assert len(texts) > 8
+    for text in texts:
+        settled = tomllib.loads(text)
+        settled.setdefault("microagg", 1)
+        settled.setdefault("block", [{"k": 5}])
+        if "relation" in settled:  # which are not rounded
+            del settled["round"], settled["digits"]
+        assert Plan.from_dict(settled).as_dict()["block"]
+
+
+def test_the_plan_page_has_every_key():
+    keys = set()
+    for text in MARKED.findall((DOCS / "plan.md").read_text(encoding="utf-8")):
+        keys |= set(re.findall(r"(?<![\w\"])(\w+) = ", text))
+        keys |= set(re.findall(r"^\[+(?:columns\.|block\.)?(\w+)\]", text, re.M))
+    parts = [Plan, Block, Column, Missing, Strata, Weight, Unit, Accept, Require]
+    wanted = {name for part in parts for name in part.__dataclass_fields__}
+    # Parts with another name in a file, and what no file has.
+    wanted -= {"blocks", "relations", "unit_mode", "notes", "options"}
+    wanted |= {"block", "relation", "mode", "holds", "effort"}
+    assert not wanted - keys
+
+
+def test_every_kind_and_policy_is_on_the_pages():
+    plan, tables = (
+        (DOCS / name).read_text(encoding="utf-8") for name in ("plan.md", "real-tables.md")
+    )
+    for word in (*KINDS, *POLICIES):
+        assert f'"{word}"' in plan or f"`{word}`" in plan
+        assert f"`{word}`" in tables
+
+
+def test_examples_of_real_tables():
+    with warnings.catch_warnings():  # the page says what is warned of
+        result = doctest.testfile(
+            str(DOCS / "real-tables.md"),
+            module_relative=False,
+            optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+        )
+    assert result.attempted > 20
+    assert result.failed == 0
