@@ -147,15 +147,17 @@ def _check_type(frame: Frame, name: Any) -> None:
     import pyarrow as pa
 
     kind = frame.arrow_column(name).type
-    is_one = (
+    other = (
         pa.types.is_nested,
         pa.types.is_interval,
         pa.types.is_binary,
         pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_null,
     )
-    is_one = (*is_one, pa.types.is_binary_view, pa.types.is_fixed_size_binary, pa.types.is_null)
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if any(is_such(inner) for is_such in is_one) or isinstance(inner, pa.BaseExtensionType):
+    if any(is_such(inner) for is_such in other) or isinstance(inner, pa.BaseExtensionType):
         words = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
         raise _strange(name, words)
 
