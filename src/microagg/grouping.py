@@ -322,6 +322,7 @@ def _required(
             effort=options.get("effort", "balanced"),
             time_limit=options.get("time_limit"),
             random_state=seed,
+            whole=len(space.scaled),
             state=state,
         )
 
