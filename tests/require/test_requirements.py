@@ -91,7 +91,7 @@ def test_closed_under_union(requirement, data):
         lambda codes, amounts: Recursive(codes, 1.5, 2),
         lambda codes, amounts: Closeness(codes, 0.3),
         lambda codes, amounts: Closeness(codes, 0.5, ordered=False),
-        lambda codes, amounts: PPercent(amounts, 60, codes),
+        lambda codes, amounts: PPercent(amounts, 25, codes),
         lambda codes, amounts: LargestShare(amounts, 2, 80, codes),
         lambda codes, amounts: Population(amounts, 5.0),
         lambda codes, amounts: IndividualRisk(1 + amounts, 0.2),
