@@ -61,12 +61,12 @@ def test_all_methods_that_fit_are_tried_if_asked_for(frame, monkeypatch):
 
     monkeypatch.setattr(trials, "partition", refuse)
     tried = [cell.method for cell in microagg.compare(frame, k=30, methods="all").cells]
-    assert set(tried) == {m.name for m in microagg.methods() if not (m.one_column or m.categories)}
+    assert set(tried) == {m.name for m in microagg.methods() if m.for_numbers and not m.one_column}
     assert tried[: len(module.FAST)] == list(module.FAST)
     assert tried[-1] == "optimal"
     one = microagg.compare(frame["a"].to_numpy(), k=30, methods="all")
     assert {cell.method for cell in one.cells} == {
-        m.name for m in microagg.methods() if not m.categories
+        m.name for m in microagg.methods() if m.for_numbers
     }
     few = microagg.compare(frame, k=30).cells
     assert [cell.method for cell in few] == list(module.FAST)

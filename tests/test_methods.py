@@ -19,8 +19,8 @@ import microagg
 import oracles
 from strategies import EDGE_SIZES, tables, whole_numbers
 
-# Those of numbers; methods of categories have tests of their own.
-METHODS = [method.name for method in microagg.methods() if not method.categories]
+# Those of numbers and k; methods of categories and of closeness have tests of their own.
+METHODS = [method.name for method in microagg.methods() if method.for_numbers]
 ONE_COLUMN = {method.name for method in microagg.methods() if method.one_column}
 ORDERS = {method.name for method in microagg.methods() if method.order}
 DRAWS = {m.name for m in microagg.methods() if "random_state" in (o.name for o in m.options)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,10 @@ from tests.command import here, said
 
 import microagg
 from microagg import InputError
+from microagg.plan import Plan
+from microagg.tables.frames import Frame
 
+protect_table = import_module("microagg.protect").protect_table  # microagg.protect is the function
 N = 240
 RNG = np.random.default_rng(7)
 SURVEY = pd.DataFrame(
@@ -171,3 +176,41 @@ def test_the_command_says_pass_and_the_worst_figure(tmp_path):
     )
     frame = pd.read_csv(target)
     assert min(group.diagnosis.nunique() for group in each_group(frame)) >= 3
+
+
+SMALL = SURVEY.sample(40, random_state=1).reset_index(drop=True)
+RULES = {
+    "distinct": {"distinct": {"diagnosis": 3}},
+    "entropy": {"entropy": {"diagnosis": 1.8}},
+    "recursive": {"recursive": {"diagnosis": {"c": 3, "l": 2}}},
+    "closeness": {"closeness": {"score": 0.25}},
+    "equal closeness": {"closeness": {"diagnosis": 0.4}},
+    "p_percent": {"p_percent": {"turnover": 5}},
+    "n_k": {"n_k": {"turnover": {"n": 1, "k": 80}}},
+    "population": {"population": 400},
+    "individual_risk": {"individual_risk": 0.005},
+    "units": {},
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("method", [method.name for method in microagg.methods()])
+def test_every_method_keeps_every_requirement_or_refuses(method, rule, tmp_path):
+    columns = ["age"] if microagg.registry.find(method).one_column else COLUMNS
+    keep = {"unit": "household"} if rule == "units" else {"require": RULES[rule]}
+    weight = {"weight": {"column": "w", "release": "drop", "grouping": "plain"}}
+    settings = {"k": 3, "columns": columns, "method": method, **keep, **weight}
+    row = microagg.registry.find(method)
+    if row.proves or row.categories or (row.closeness and "closeness" not in rule):
+        with pytest.raises(InputError, match=method):
+            protect_table(Frame(SMALL), Plan.of(**settings))
+        return
+    release = protect_table(Frame(SMALL), Plan.of(**settings))
+    release.write(tmp_path / "safe.parquet")  # which counts it, and keeps no file that breaks it
+    labels = release.partition.labels
+    assert np.bincount(labels).min() >= 3
+    (found,) = release.evidence.counted.required
+    assert found.passed
+    for given in release._inputs[0].requirements:
+        for group in range(labels.max() + 1):
+            assert given.violation(np.flatnonzero(labels == group)) == 0

@@ -334,7 +334,7 @@ def _methods(methods: Any, n_columns: int) -> list[str]:
         return list(FAST)
     if isinstance(methods, str) and methods == "all":
         fit = [m for m in registered() if n_columns == 1 or not m.one_column]
-        fit = [m for m in fit if not m.categories]
+        fit = [m for m in fit if m.for_numbers]
         # What proves optimality takes all the time that it gets.
         others = sorted((m for m in fit if m.name not in FAST), key=lambda m: m.proves)
         return [*FAST, *(m.name for m in others)]

@@ -25,9 +25,10 @@ from microagg.partition import partition
 from microagg.plan import Block
 from microagg.progress import STOP, Listener, Progress, State, new_state, run_watched
 from microagg.registry import find
-from microagg.require.requirement import Requirement
+from microagg.require.closeness import Closeness
+from microagg.require.requirement import Requirement, demands_of
 from microagg.require.search import repair, satisfy
-from microagg.require.wanted import within
+from microagg.require.wanted import whole_of, within
 from microagg.results import Partition
 from microagg.settings import settings_of
 
@@ -70,13 +71,18 @@ def group(
     >>> group(Space(X, "none"), Block(k=2), np.array([0, 0, 1, 1])).labels.tolist()
     [0, 0, 1, 1]
     """
+    close = find(block.method).closeness
     if requirements:
         _check_method(block)
+    if close:
+        _check_closeness(block, requirements, weights)
 
     def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         if not requirements:
             exact = _of_categories(space, block, rows, seed, weights is not None)
             return divide(rows, options, watch) if exact is None else exact
+        if close:
+            return _published(space, block, rows, within(requirements, rows))
         found = divide(rows, _quick(block, options), watch)
         return _required(
             found, space, rows, within(requirements, rows), weights, options, seed, watch
@@ -285,10 +291,52 @@ def _total(space: Space, weights: Floats | None) -> float:
 
 def _check_method(block: Block) -> None:
     """Refuse methods whose proofs and costs are not about groups that satisfy requirements."""
-    if block.method == "optimal":
+    method = find(block.method)
+    if method.proves or method.categories:
         raise InputError(
-            "method 'optimal' proves its groups for k alone; with a unit or other requirements use 'auto'."
+            f"method {shown(method.name)} proves its groups for k alone; with a unit or other requirements "
+            "use 'auto'."
         )
+
+
+def _check_closeness(
+    block: Block, requirements: Sequence[Requirement], weights: Floats | None
+) -> None:
+    """Refuse a published algorithm for closeness where it does not have what it needs."""
+    columns = len(block.require.closeness)
+    if columns != 1:
+        raise InputError(
+            f"method {shown(block.method)} makes groups that are close to the table in one column; the plan "
+            f'requires closeness of {columns}. Name one column under closeness, or say method "auto".'
+        )
+    if weights is not None:
+        raise InputError(
+            f"method {shown(block.method)} cannot weigh records; use auto, or group without weights."
+        )
+
+
+def _published(
+    space: Space, block: Block, rows: Labels | None, requirements: Sequence[Requirement]
+) -> Partition:
+    """Groups of an algorithm for closeness as published, merged where other requirements ask for it."""
+    started = time.perf_counter()
+    X = np.ascontiguousarray(space.scaled if rows is None else space.scaled[rows])
+    method, k = find(block.method), block.k or 1
+    (close,) = [one for one in requirements if whole_of(one, Closeness)]
+    labels = method.function(X.shape[1] + 1)(X, k, demands_of([close]))
+    if len(requirements) > 1:
+        labels = repair(X, k, requirements, labels)
+    labels = canonical_labels(labels)
+    return Partition(
+        labels=labels,
+        k=k,
+        method=method.name,
+        scale=block.scale,
+        options={},
+        sse=sum_of_squares(X, labels),
+        sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64)),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _required(

@@ -97,6 +97,11 @@ def partition(
             f"method {shown(method)} is for one column of categories; partition takes numbers. Use it in "
             "protect(), with a nominal column."
         )
+    if chosen.closeness:
+        raise InputError(
+            f"method {shown(method)} is for t-closeness of a column; partition knows k alone. Use it in "
+            'protect(), with require={"closeness": {...}}.'
+        )
     settings = settings_of(chosen, options, random_state)
     effort = _effort("refine", refine, "balanced")
     records = prepare(X, k, scale, weights)

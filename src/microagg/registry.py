@@ -47,6 +47,9 @@ class Method:
     proves: bool = False  # whether every partition comes with a proved lower bound
     weighted: bool = False  # whether records may have weights in the SSE that it makes small
     categories: bool = False  # whether it is for one column of categories, and for no numbers
+    closeness: bool = (
+        False  # whether it makes groups for t-closeness of a column, and not for k alone
+    )
     # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -54,6 +57,11 @@ class Method:
     def exact(self) -> bool:
         """Whether the partition is proved to have the least possible loss."""
         return self.guarantee == "exact"
+
+    @property
+    def for_numbers(self) -> bool:
+        """Whether it groups numbers by k alone, as :func:`microagg.partition` does."""
+        return not (self.categories or self.closeness)
 
     @property
     def one_column(self) -> bool:
@@ -106,6 +114,7 @@ class Method:
             "orders": bool(self.order),
             "weighted": self.weighted,
             "categories": self.categories,
+            "closeness": self.closeness,
             "options": {option.name: option.default for option in self.options},
         }
 
@@ -170,6 +179,19 @@ def _univariate(
         options=(_COST, _GROUP_COST) if any_size else (_COST,),
         weighted=True,
         refuses={} if any_size else {_GROUP_COST.name: _NO_GROUP_COST},
+    )
+
+
+def _closeness(name: str, time: str, summary: str, function: str) -> Method:
+    return Method(
+        name=name,
+        family="t-closeness",
+        paper="Soria-Comas, Domingo-Ferrer, Sánchez & Martínez 2015",
+        guarantee="heuristic",
+        time=time,
+        summary=f"{summary}; for plans that require closeness of one column",
+        implementation=f"microagg.methods.required.soria_comas:{function}",
+        closeness=True,
     )
 
 
@@ -354,6 +376,26 @@ METHODS: dict[str, Method] = {
             "counts finds the best company for rare ones; auto and optimal do so where it ends soon",
             implementation="microagg.methods.nominal:nominal_exact",
             categories=True,
+        ),
+        _closeness(
+            "closeness-merging",
+            "O(n²·d)",
+            "mdav's groups, of which the one farthest from the table in the confidential column is united "
+            "with its nearest until all are close",
+            "merging",
+        ),
+        _closeness(
+            "k-first",
+            "O(n³/k)",
+            "groups of k around far records, in which records are exchanged until the confidential column is "
+            "close to the table; then merged where that failed",
+            "k_first",
+        ),
+        _closeness(
+            "t-first",
+            "O(n²·d)",
+            "groups of a record of each quantile of the confidential column, as many quantiles as t needs",
+            "t_first",
         ),
         _univariate(
             "hansen-mukherjee",

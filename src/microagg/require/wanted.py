@@ -23,7 +23,7 @@ from microagg.require.units import Units
 from microagg.tables.frames import Frame
 from microagg.words import names
 
-__all__ = ["Within", "requirements_of", "within"]
+__all__ = ["Within", "requirements_of", "whole_of", "within"]
 
 
 def requirements_of(
@@ -123,6 +123,12 @@ class Within(Requirement):
             f"share both cannot have {self.whole.describe()}, not even as one group. Ask for less, name "
             "coarser strata, or another policy for missing values."
         )
+
+
+def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
+    """Whether a requirement, or the one of the whole table that it comes from, is of a kind."""
+    whole = requirement.whole if isinstance(requirement, Within) else requirement
+    return isinstance(whole, kind)
 
 
 def within(requirements: Sequence[Requirement], rows: Labels | None) -> Sequence[Requirement]:
