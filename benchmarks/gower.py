@@ -219,11 +219,11 @@ def main() -> None:
     rows = []
     for n, found in results.items():
         for name, (seconds, lost, distance) in found.items():
-            first = found["ours, balanced"]
+            first = found["ours, weighed, fast"]
             ratios = [seconds / first[0], lost / first[1], distance / first[2]]
             rows.append([f"{n:,}", name, seconds, lost, distance, *ratios])
     header = ["records", "way", "seconds", "SSE/SST %", "mean Gower", "× time", "× SSE", "× Gower"]
-    show(f"12 mixed columns, k = {K}; ratios to ours, balanced", header, rows)
+    show(f"12 mixed columns, k = {K}; ratios to ours, weighed, fast", header, rows)
     growth = [
         [name, f"n^{growth_exponent(sizes, [results[n][name][0] for n in sizes]):.2f}"]
         for name in results[sizes[0]]
