@@ -38,6 +38,9 @@ __all__ = [
 ]
 
 _NAMED = 6  # columns that a sentence names
+_DIVERSITY = (
+    "Require different values (--require distinct:COLUMN=2), raise k, or protect such a column too."
+)
 
 
 def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
@@ -277,7 +280,14 @@ def about_secrets(risk: Risk) -> list[Caution]:
     found = []
     if words := agreement_words(risk.diversity):
         columns = tuple(name for name, column in risk.diversity.items() if column.homogeneous)
-        found.append(Caution("warning", columns, words, "Raise k, or protect such a column too."))
+        found.append(
+            Caution(
+                "warning",
+                columns,
+                words,
+                _DIVERSITY,
+            )
+        )
     return found
 
 

@@ -322,7 +322,7 @@ def _required(
             effort=options.get("effort", "balanced"),
             time_limit=options.get("time_limit"),
             random_state=seed,
-            whole=len(space.scaled),
+            whole=None if rows is None else len(space.scaled),
             state=state,
         )
 

@@ -231,6 +231,8 @@ def protect_table(
         _inputs=[given for _, given in wanted],
         _after=Frame(intake.frame.with_columns({**columns, **beside})),
         _protected=np.hstack([one.values for one in released]),
+        _states=np.hstack([one.states for one in released]),
+        _groups=np.hstack([one.groups for one in released]),
         _cells={name: cells for one in released for name, cells in one.cells.items()},
         _recoded=recoded,
         _order=order,

@@ -82,6 +82,8 @@ class Release:
     _protected: Floats = field(
         repr=False
     )  # (n, protected columns) released, rows in the order given
+    _states: Labels = field(repr=False)  # the same: 0 a value, 1 missing, 2 and more with a code
+    _groups: Labels = field(repr=False)  # the same: the group by which a column was aggregated
     _cells: Mapping[Any, Cells] = field(repr=False)  # missing, blanked and filled, by column
     _recoded: int = 0  # records whose stratum changed
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
@@ -408,12 +410,12 @@ class Release:
         """What measures need to know of columns that are not all complete numbers that count alike."""
         if self._intake.plain:
             return {}
-        one = self.parts[0].partition.labels if len(self.parts) == 1 else None
         return {
             "variables": list(self._intake.variables.values()),
             "weights": self._intake.relative_weights,
             "mean_weight": 1.0 if self._intake.weights is None else self._intake.weights.mean(),
-            "labels": one,
+            "labels": self._groups,
+            "states": self._states,
         }
 
     @cached_property
@@ -456,6 +458,7 @@ class Release:
             dominance=dominance,
             dominance_percent=dominance_percent,
             sample=sample_for(len(self._original)),
+            units=self._units,
         )
         found = risk_of(self._pair, ask)
         return replace(found, below_k=share_below(self._pair.classes, self.k, self._units))

@@ -51,6 +51,7 @@ class Released:
 
     values: Floats  # (n, columns), in the numbering of the variables; NaN: missing
     states: Labels  # (n, columns)
+    groups: Labels  # (n, columns) group of each record, by which a column was aggregated
     cells: Mapping[Any, Cells]
     columns: Mapping[Any, Any]  # native columns by name
 
@@ -79,12 +80,13 @@ def release_block(
     """
     values = np.empty((len(labels), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
+    groups = np.empty(values.shape, dtype=np.int64)
     columns, cells = {}, {}
     for j, variable in enumerate(variables):
         own = labels
         if of_households is not None and of_households[1][j]:
             own = of_households[0]
-        g = int(own.max()) + 1
+        g, groups[:, j] = int(own.max()) + 1, own
         # What the join of patterns blanked is missing for its whole group.
         of_groups = group_states(states[:, [j]], own, g, plan.missing.policy)[:, 0]
         found = released_values(variable, own, g, block.released, weights)
@@ -93,7 +95,7 @@ def release_block(
         values[:, j], released[:, j] = found[own], of_groups[own]
         cells[variable.name] = _cells(variable, released[:, j])
         columns[variable.name] = _native(frame, variable, values[:, j], released[:, j], plan)
-    return Released(values, released, cells, columns)
+    return Released(values, released, groups, cells, columns)
 
 
 def _cells(variable: Variable, state: Labels) -> Cells:

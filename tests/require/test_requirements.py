@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_requirements as naive
@@ -63,15 +65,44 @@ def subset(draw, n):
     return sorted(draw(st.sets(st.integers(0, n - 1), min_size=1)))
 
 
+def check_unions(requirement, labels):
+    """The union of any two groups that satisfy the requirement does; how many there were."""
+    groups = [np.flatnonzero(labels == g) for g in np.unique(labels)]
+    good = [group for group in groups if requirement.violation(group) == 0]
+    pairs = list(itertools.combinations(good, 2))
+    for one, other in pairs:
+        # Sums of a union are rounded otherwise than those of its parts; 1e-9 is far above that.
+        assert requirement.violation(np.concatenate([one, other])) < 1e-9
+    return len(pairs)
+
+
 @given(requirements(), st.data())
 def test_closed_under_union(requirement, data):
     n = len(requirement.demand().codes)
-    one = subset(data.draw, n)
-    other = [i for i in subset(data.draw, n) if i not in one]
-    assume(other)
-    assume(requirement.violation(one) == 0 and requirement.violation(other) == 0)
-    # Sums of a union are rounded otherwise than those of its parts; 1e-9 is far above that.
-    assert requirement.violation(one + other) < 1e-9
+    labels = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    check_unions(requirement, np.array(labels))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda codes, amounts: Distinct(codes, 3),
+        lambda codes, amounts: Entropy(codes, 2.5),
+        lambda codes, amounts: Recursive(codes, 1.5, 2),
+        lambda codes, amounts: Closeness(codes, 0.3),
+        lambda codes, amounts: Closeness(codes, 0.5, ordered=False),
+        lambda codes, amounts: PPercent(amounts, 25, codes),
+        lambda codes, amounts: LargestShare(amounts, 2, 80, codes),
+        lambda codes, amounts: Population(amounts, 5.0),
+        lambda codes, amounts: IndividualRisk(1 + amounts, 0.2),
+    ],
+)
+def test_many_unions(make):
+    rng, pairs = np.random.default_rng(0), 0
+    for _ in range(40):
+        codes, amounts = rng.integers(0, 5, 30), rng.lognormal(size=30)
+        pairs += check_unions(make(codes, amounts), rng.integers(0, 6, 30))
+    assert pairs > 40  # else little was seen
 
 
 @given(columns(), st.data())

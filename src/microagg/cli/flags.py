@@ -54,8 +54,8 @@ _FLAGS: dict[str, Any] = {
     "unit_mode": _flag(
         str,
         "--unit-mode",
-        help="count: each group holds k different units; together: the records of a unit also stay in one "
-        "group.",
+        help="count: each group holds k different units; together: whole units move together, each member "
+        "in a group with those of the same other units.",
     ),
     "strata": _flag(
         list[str],

@@ -217,6 +217,18 @@ def measure(
         int | None,
         typer.Option("--k", "-k", help="Promised k, to count the records that break it."),
     ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=KIND",
+            help="What a column holds, where its type does not tell: nominal for codes, or its levels in "
+            "order, low,middle,high. Repeat it.",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of survey weights in ORIGINAL, by which records count."),
+    ] = None,
     confidential: Confidential = None,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
@@ -265,6 +277,8 @@ def measure(
             _csv_format(delimiter, encoding, decimal),
             split_names(columns),
             id_,
+            kinds=plan_of({"kind": kind}).columns,
+            weight=weight,
             k=k,
             confidential=split_names(confidential) or [],
             dominance=split_names(dominance) or [],

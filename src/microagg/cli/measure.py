@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.pairs import Pair, align, pair
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
-from microagg.plan import Accept, Plan
+from microagg.plan import Accept, Column, Plan
 from microagg.protect import Clock
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
+from microagg.tables.variable import QUANTITIES
 from microagg.verify import Verification, verify, verify_all
 from microagg.words import names, number, percent, plural, share, unit_words
 
@@ -40,6 +42,8 @@ def measure_files(
     columns: list[str] | None,
     id_: str | None,
     *,
+    kinds: Mapping[Any, Column],
+    weight: str | None,
     analyses: list[str],
     confidential: list[str],
     dominance: list[str],
@@ -56,6 +60,7 @@ def measure_files(
             "--min-distinct is about confidential columns; name them with --confidential."
         )
     numbers = [*(columns or ()), *dominance, *(str(n) for a in analyses for n in columns_of(a))]
+    numbers = [n for n in numbers if n not in kinds or kinds[n].kind in QUANTITIES]
     with clock.time("read"):
         before, after = (read_file(path, numbers, csv).table for path in (original, protected))
     for path, table in ((original, before), (protected, after)):
@@ -65,7 +70,9 @@ def measure_files(
         if id_ is not None:
             after = align(before, after, id_)
             aside.append(id_)
-        both = _changed(pair(before, after, columns, aside), columns is None)
+        aside += [weight] if weight is not None else []
+        both = pair(before, after, columns, aside, kinds=kinds, weights=weight)
+        both = _changed(both, columns is None)
         known_names = _unchanged(before, after, [*both.names, *aside])
         known = known_columns(Frame(after), known_names)
     speaker.say("compared", names(both.names, 40))

@@ -252,24 +252,26 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     return labelled(best)
 
 
-def _search(run: _Run, labels: Labels, effort: str, endless: bool, share: float) -> Labels:
-    """Anneal once, or for the best groups again and again, each turn from the best so far.
-
-    ``share`` is that of the records in the whole table.
-    """
-    first = _BUDGETS[effort]._replace(table=int(_BUDGETS[effort].table * share))
-    budget, n = first, len(labels)
+def _search(
+    run: _Run, labels: Labels, effort: str, endless: bool, whole: int | None = None
+) -> Labels:
+    """Anneal once, or for the best groups again and again, each turn from the best so far."""
+    n = len(labels)
+    usual = _BUDGETS[effort]
+    if whole is not None:
+        usual = usual._replace(table=usual.table * n // whole)
+    budget = usual
     if effort != "best":
         return _anneal(run, labels, budget, 0, n)
     turn = 0
     while not run.state[STOP] and (endless or turn < _TURNS):
         if turn > 0:
             length = 2 ** ((turn - 1) // 2)
-            budget = first._replace(
-                each=first.each * length,
-                table=first.table * length,
-                most=first.most * length,
-                hot=first.hot * _HEATS[(turn - 1) % len(_HEATS)],
+            budget = usual._replace(
+                each=usual.each * length,
+                table=usual.table * length,
+                most=usual.most * length,
+                hot=usual.hot * _HEATS[(turn - 1) % len(_HEATS)],
             )
         labels = _anneal(run, labels, budget, turn, 0 if endless else n // _TURNS)
         turn += 1
@@ -318,7 +320,7 @@ def satisfy(
     effort : {"fast", "balanced", "best"}
     time_limit : seconds after which the best groups so far are returned
     random_state : seed; None draws a fresh one
-    whole : records of the table of which these are a part: parts share the steps that a table gets
+    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -357,13 +359,7 @@ def satisfy(
     run = _Run(X, mass, demands, k, seed, state)
     left = rest_of(time_limit, started)
     with stop_after(state, left, len(X)):
-        found = (
-            best
-            if state[STOP]
-            else _search(
-                run, best, effort, left is not None, 1.0 if whole is None else len(X) / whole
-            )
-        )
+        found = best if state[STOP] else _search(run, best, effort, left is not None, whole)
     # Sums that are kept up to date are rounded: what stands right at a threshold is looked at anew.
     found = merge(X, mass, demands, found, k)
     if weighted_squares(X, found, mass) < weighted_squares(X, best, mass):

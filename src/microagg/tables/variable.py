@@ -155,7 +155,7 @@ def _check_type(frame: Frame, name: Any) -> None:
     import pyarrow as pa
 
     kind = frame.arrow_column(name).type
-    is_one = (
+    other = (
         pa.types.is_nested,
         pa.types.is_interval,
         pa.types.is_binary,
@@ -165,7 +165,7 @@ def _check_type(frame: Frame, name: Any) -> None:
         pa.types.is_null,
     )
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if any(is_such(inner) for is_such in is_one) or isinstance(inner, pa.BaseExtensionType):
+    if any(is_such(inner) for is_such in other) or isinstance(inner, pa.BaseExtensionType):
         words = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
         raise _strange(name, words)
 

@@ -1,0 +1,50 @@
+"""The command measure on columns of any kind, with weights."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.command import here
+
+N = 60
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture
+def files(tmp_path):
+    before = pd.DataFrame(
+        {"age": RNG.integers(20, 80, N), "job": RNG.integers(1, 4, N), "w": RNG.uniform(1, 9, N)}
+    )
+    after = before.assign(
+        age=before.groupby(np.arange(N) // 5).age.transform("mean"),
+        job=before.groupby(np.arange(N) // 5).job.transform(lambda x: x.mode()[0]),
+    )
+    before.to_csv(tmp_path / "before.csv", index=False)
+    after.to_csv(tmp_path / "after.csv", index=False)
+    return before, after, tmp_path
+
+
+def test_codes_are_compared_as_categories_and_records_count_by_weight(files):
+    before, after, folder = files
+    names = [folder / "before.csv", folder / "after.csv"]
+    done = here(
+        "measure", *names, "--columns", "age,job", "--kind", "job=nominal", "--weight", "w", "--json"
+    )  # fmt: skip
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    moved = before.job != after.job
+    assert found["utility"]["changed"]["job"] == pytest.approx(np.average(moved, weights=before.w))
+    away = before.age - np.average(before.age, weights=before.w)
+    lost = np.average((before.age - after.age) ** 2, weights=before.w)
+    expected = 100 * lost / np.average(away**2, weights=before.w)
+    assert found["utility"]["release_loss_by_column"]["age"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_kind_that_does_not_exist_is_refused(files):
+    _, _, folder = files
+    done = here("measure", folder / "before.csv", folder / "after.csv", "--kind", "job=colour")
+    assert done.returncode == 2
+    assert "kind is one of" in " ".join(done.stderr.split())
