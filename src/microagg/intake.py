@@ -32,6 +32,8 @@ from microagg.words import percent, plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FEW_LEVELS = 10  # of a category, whatever the number of records
+
 __all__ = ["Intake", "PartInput", "broken_relation", "check_blanked", "part_input", "take_in"]
 
 
@@ -141,6 +143,8 @@ def take_in(
         rows=rows,
         given=given,
     )
+    for variable in variables.values():
+        _check_no_identifier(variable)
     _check_relations(found)
     if not plan.strata.columns:
         return found
@@ -199,6 +203,19 @@ def _units(table: Frame, text: pa.Table | None, plan: Plan) -> Labels | None:
     most = max(block.k or 1 for block in plan.blocks)
     check_units(found, most, listed_names([plan.unit]))
     return found
+
+
+def _check_no_identifier(variable: Variable) -> None:
+    """Refuse names and ids as categories: what a group would release is the name of one of its members."""
+    if variable.kind not in ("nominal", "hierarchy") or variable.setting.levels is not None:
+        return
+    present, levels = int((~variable.missing).sum()), int((variable.rows >= 0).sum())
+    if levels > _FEW_LEVELS and 2 * levels > present:
+        raise InputError(
+            f"A group releases the most frequent category of its records; column {shown(variable.name)} has "
+            f"{levels:,} different values in {present:,} records, so that this would be the name or id of "
+            "one of them. Drop or renumber the column, or group its values into coarser categories first."
+        )
 
 
 def _check_relations(found: Intake) -> None:

@@ -203,7 +203,7 @@ BROKEN = {
     "too many fields": "income,rent\n918273.64551,1,CANARYNAME\n3,4\n",
     "too few fields": "income,rent\nCANARYNAME\n3,4\n",
     "an open quote": 'income,rent\n"CANARYNAME,1\n3,4\n',
-    "a quote amid a field": 'income,rent\nCANARY"NAME,1\n3,4\n',
+    "a quote amid a field": 'income,rent\nCANARY"NAME,1\n3,4\n5,6\n7,8\n9,10\n',
     "an empty cell": "income,rent\n,918273.64551\n3,4\n5,6\n7,8\n9,10\n",
     "the same name twice": "income,income\n918273.64551,2\n3,4\n",
     "decimal commas": 'income,rent\n"918273,64551",1\n"3,5",4\n"5,5",6\n"7,5",8\n"9,5",1\n',
