@@ -144,7 +144,7 @@ def take_in(
     _check_relations(found)
     if not plan.strata.columns:
         return found
-    strata, values = strata_of(table, plan.strata.columns)
+    strata, values = strata_of(table, plan.strata.columns, None if text is None else Frame(text))
     return replace(found, strata=strata, strata_values=values)
 
 

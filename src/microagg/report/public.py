@@ -72,7 +72,7 @@ def public_model(
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    known = known_columns(released, roles.known)
+    known = known_columns(released, dict.fromkeys([*roles.known, *plan.shared_beside]))
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
     public_plan = replace(
