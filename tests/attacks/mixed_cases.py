@@ -16,6 +16,8 @@ LEVELS = ["lowlevel", "midlevel", "toplevel"]
 HIERARCHY = ["KAN11", "KAN12", "KAN21", "KBN11", "KCN10"]
 COLOURS = ["redcanary", "greencanary", "bluecanary", "greycanary"]
 QUANTITIES = ("number", "integer", "spiked")
+# Thresholds of dominance rules, which no figure has by chance.
+SECRET_P, SECRET_K = 13.579135, 86.421357
 METHODS = ["auto", "mdav", "v-mdav", "mst", "kmeans-merge", "pca"]
 
 
@@ -90,9 +92,7 @@ def draw_mixed(seed: int) -> Mixed:
     columns["sex"] = rng.choice(["f", "m"], n) if rng.random() < 0.7 else np.repeat("f", n)
     columns["illness"] = rng.choice(["flu", "cold", "none"], n)
     columns["turnover"] = rng.lognormal(3, 1, n).round(2)
-    columns["w"] = (
-        rng.integers(1, 4, n) if rng.random() < 0.4 else rng.uniform(0.5, 9, n).round(2)
-    )
+    columns["w"] = rng.integers(1, 4, n) if rng.random() < 0.4 else rng.uniform(0.5, 9, n).round(2)
     units = pd.Series(rng.integers(0, max(n // 2, 4), n), dtype="Int64")
     if rng.random() < 0.2:
         units[rng.random(n) < 0.1] = pd.NA
@@ -131,9 +131,7 @@ def _plan(
     shuffle = _chance(rng, 0.2)
     (confidential if shuffle else drop).append("row")
     (confidential if _chance(rng, 0.5) else drop).append("turnover")
-    for name in ("sex", "wave", "region", "w"):
-        if _chance(rng, 0.35):
-            left.append(name)
+    left += [name for name in ("sex", "wave", "region", "w") if _chance(rng, 0.35)]
     free = [name for name in ("region", "wave") if name not in left]
     if free and _chance(rng, 0.5):
         chosen = free[: rng.integers(1, len(free) + 1)]
@@ -221,8 +219,8 @@ def _requirements(rng: np.random.Generator) -> Require:
         {"distinct": {"illness": 2}},
         {"entropy": {"illness": 1.5}},
         {"closeness": {"illness": 0.4}},
-        {"p_percent": {"turnover": 13.57}},
-        {"n_k": {"turnover": (1, 86.42)}},
+        {"p_percent": {"turnover": SECRET_P}},
+        {"n_k": {"turnover": (1, SECRET_K)}},
         {"population": 12},
         {"recursive": {"illness": (3, 2)}},
     ]

@@ -1,0 +1,149 @@
+"""What releases of mixed tables once told, or claimed, and must not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from microagg.errors import InputError
+from microagg.job import Job, run
+from microagg.plan import Block, Plan, Strata
+from microagg.protect import protect_table
+from microagg.release import Release
+from microagg.tables.frames import Frame
+from mixed import smallest_class
+
+
+def released(frame, **settings) -> Release:
+    return protect_table(Frame(frame), Plan.of(**settings))
+
+
+def public(release: Release):
+    return release.report_model(public=True)
+
+
+# The released weight is in the file, too: with known columns it may single out.
+
+
+def test_green_counts_the_released_weight_together_with_known_columns():
+    frame = pd.DataFrame(
+        {
+            "a": [1.0] * 4 + [9.0] * 4,
+            "w": [1.0, 1, 3, 3, 2, 2, 2, 2],
+            "sex": ["f", "m"] * 4,
+        }
+    )
+    found = released(frame, k=2, columns=["a"], weight="w", method="mdav")
+    assert smallest_class(found.data, ["a", "sex"]) == 2
+    assert smallest_class(found.data, ["a", "w", "sex"]) == 1
+    assert found.with_known.smallest_class == 1
+    assert found.with_known.below_k == 0.5
+    assert found.evidence.verdict == public(found)["verdict"] == "amber"
+
+
+def test_agreement_in_a_secret_is_counted_within_strata():
+    """Two strata have the same released value: by it alone their secrets differ, within each they do not."""
+    frame = pd.DataFrame({"a": ["x"] * 4, "s": [1, 1, 2, 2], "ill": ["flu", "flu", "cold", "cold"]})
+    found = released(frame, k=2, columns=["a"], strata=["s"], confidential=["ill"])
+    assert found.risk.diversity["ill"].records_disclosed == 4
+
+
+# Strata are counted as the file has them.
+
+
+def test_merged_strata_are_known_as_they_are_released():
+    rng = np.random.default_rng(0)
+    strata = ["x"] * 9 + ["y"] * 9 + ["z"] * 2
+    frame = pd.DataFrame({"a": rng.normal(size=20), "s": strata})
+    found = released(frame, k=3, columns=["a"], strata={"columns": ["s"], "small": "merge"})
+    assert smallest_class(found.data, ["a", "s"]) == found.with_known.smallest_class == 3
+    assert found.evidence.recoded > 0
+    assert found.evidence.verdict == "green"
+
+
+@pytest.mark.parametrize("per_column", [True, False])
+def test_strata_are_merged_only_where_a_record_has_one_group(per_column):
+    frame = pd.DataFrame({"a": range(8), "b": range(8), "s": ["x"] * 7 + ["y"]})
+    blocks = (Block(columns=("a", "b"), k=2, per_column=True),)
+    if not per_column:
+        blocks = (Block(columns=("a",), k=2), Block(columns=("b",), k=2))
+    plan = Plan(blocks=blocks, strata=Strata(("s",), small="merge"))
+    with pytest.raises(InputError, match="several groups"):
+        protect_table(Frame(frame), plan)
+
+
+@pytest.mark.parametrize("texts", [["1.0", "1.00"], ["n", "n "], ["1", "1.0"]])
+def test_strata_of_a_csv_file_are_told_apart_by_their_text(tmp_path: Path, texts):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    pd.DataFrame({"a": np.arange(8) + 0.5, "s": texts * 4}).to_csv(source, index=False)
+    run(Job(source, target, Plan.of(k=2, columns=["a"], strata=["s"])))
+    after = pd.read_csv(target, dtype=str)
+    assert after["s"].tolist() == texts * 4
+    assert smallest_class(after, ["a", "s"]) >= 2
+
+
+# A type may list categories that no released record has: they tell of the originals.
+
+VALUES = ["red"] * 5 + ["blue"] * 5 + ["canary"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"c": pd.Categorical(VALUES)}),
+        pd.DataFrame({"c": pd.Categorical(VALUES, ["red", "blue", "canary"], ordered=True)}),
+        pd.DataFrame(
+            {"c": pd.Series(pd.arrays.ArrowExtensionArray(pa.array(VALUES).dictionary_encode()))}
+        ),
+        pa.table({"c": pa.array(VALUES).dictionary_encode()}),
+        pl.DataFrame({"c": pl.Series(VALUES, dtype=pl.Categorical)}),
+    ],
+    ids=["pandas", "ordered", "pandas of arrow", "arrow", "polars"],
+)
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_no_list_of_categories_tells_what_only_originals_have(tmp_path: Path, frame, ending):
+    found = released(frame, k=3, columns=["c"], kinds={"c": "nominal"})
+    path = tmp_path / f"safe{ending}"
+    found.write(path)
+    assert b"canary" not in path.read_bytes()
+    assert b"blue" in path.read_bytes()  # else nothing could be found in it
+    assert "canary" not in json.dumps(public(found))
+
+
+def test_an_ordered_list_of_categories_keeps_its_order():
+    levels = ["low", "middle", "high", "canary"]
+    values = ["high"] * 4 + ["low"] * 4 + ["middle"] * 4 + ["canary"]
+    kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+    indices = pa.array([levels.index(v) for v in values], pa.int8())
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(levels), ordered=True)
+    found = released(pa.table({"c": column}), k=4, columns=["c"])
+    assert found.data["c"].type == kind
+    assert found.data["c"].chunk(0).dictionary.to_pylist() == levels[:3]
+    assert set(found.data["c"].to_pylist()) == set(levels[:3])
+
+
+# Public words about units are counted in units, or say that they are not.
+
+
+@pytest.mark.parametrize("what", ["drop", "renumber", "known"])
+def test_public_green_is_about_units(what):
+    frame = pd.DataFrame(
+        {"a": [1.0, 1, 2, 2] * 2, "hh": np.repeat([1, 2, 3, 4], 2), "sex": ["f"] * 4 + ["m"] * 4}
+    )
+    settings = {} if what == "known" else {what: ["hh"]}
+    found = released(frame, k=2, columns=["a"], unit="hh", method="mdav", **settings)
+    model = public(found)
+    assert found.evidence.verdict == model["verdict"] == "amber"
+    assert ("does not tell" in model["counted"]) == (what == "drop")
+
+
+def test_public_green_where_known_columns_split_no_group():
+    frame = pd.DataFrame({"a": [1.0, 1, 2, 2], "hh": [1, 2, 3, 4], "sex": ["f"] * 4})
+    found = released(frame, k=2, columns=["a"], unit="hh", drop=["hh"])
+    assert found.evidence.verdict == public(found)["verdict"] == "green"
