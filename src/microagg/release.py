@@ -204,7 +204,7 @@ class Release:
             return self
         part = self.parts[0]
         found, (block,) = part.partition, self.plan.blocks
-        if block.bound is not None or found.lower_bound is not None or found.stopped:
+        if block.bound is False or found.lower_bound is not None or found.stopped:
             return self
         exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
         if (exact and self._units is None) or block.released != "mean":

@@ -260,7 +260,7 @@ def _numbers(value):
 
 PUBLIC = {
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
-    *("pictures", "files", "versions", "promise", "verdict", "counted"),
+    *("pictures", "files", "versions", "promise", "requirements", "verdict", "counted"),
 }
 
 
