@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import microagg
 from microagg.errors import InputError
 from microagg.job import Job, run
 from microagg.plan import Block, Plan, Strata
@@ -147,3 +148,63 @@ def test_public_green_where_known_columns_split_no_group():
     frame = pd.DataFrame({"a": [1.0, 1, 2, 2], "hh": [1, 2, 3, 4], "sex": ["f"] * 4})
     found = released(frame, k=2, columns=["a"], unit="hh", drop=["hh"])
     assert found.evidence.verdict == public(found)["verdict"] == "green"
+
+
+# Proofs say what they are about.
+
+
+def claims(release: Release) -> tuple[str, str]:
+    bound = release.with_bound().evidence
+    return bound.proof(bound.parts[0])
+
+
+def table(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    return frame.assign(
+        s=["x", "y"] * (n // 2), w=rng.uniform(1, 9, n), u=rng.integers(0, n // 3, n)
+    )
+
+
+def test_a_bound_within_strata_is_one_of_groups_that_keep_to_them():
+    frame = table()[["a", "b", "s"]]
+    word, sentence = claims(released(frame, k=3, columns=["a", "b"], strata=["s"]))
+    assert word.startswith("by at most")
+    assert "that keep to strata" in sentence
+
+
+def test_a_bound_without_weights_is_none_of_a_loss_with_them():
+    frame = table()[["a", "b", "w"]]
+    settings = {"k": 3, "columns": ["a", "b"], "bound": True, "method": "mdav"}
+    weight = {"column": "w", "grouping": "plain"}
+    word, sentence = claims(released(frame, **settings, weight=weight))
+    assert word == "not known"
+    assert "without weights" in sentence
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"unit": "u"}, {"weight": "w", "strata": ["s"]}, {"require": {"distinct": {"u": 2}}}],
+    ids=["unit", "weight", "require"],
+)
+def test_no_part_is_called_exact_that_satisfies_more_than_k(settings):
+    found = released(table(), k=3, columns=["a"], drop=["b"], **settings).evidence.as_dict()
+    assert found["parts"][0]["guarantee"] == "heuristic"
+    assert "exact:" not in found["parts"][0]["proof"]
+
+
+def test_groups_of_strata_are_searched_by_the_measure_of_the_loss():
+    """One stratum has a column that hardly varies in it: of its own s.d. it would count as much."""
+    rng = np.random.default_rng(0)
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "a": np.append(rng.normal(size=n), 100 * rng.normal(size=n)),
+            "b": rng.normal(size=2 * n),
+            "s": np.repeat(["x", "y"], n),
+        }
+    )
+    found = released(frame, k=4, columns=["a", "b"], strata=["s"], method="mdav")
+    z = (frame[["a", "b"]] - frame[["a", "b"]].mean()) / frame[["a", "b"]].std()
+    alone = microagg.partition(z[:n].to_numpy(), 4, method="mdav", scale="none")
+    assert found.partition.labels[:n].tolist() == alone.labels.tolist()
