@@ -117,6 +117,17 @@ def test_no_list_of_categories_tells_what_only_originals_have(tmp_path: Path, fr
     assert "canary" not in json.dumps(public(found))
 
 
+@pytest.mark.parametrize("column", ["c", "d"])
+def test_no_list_of_categories_tells_what_left_out_records_have(tmp_path: Path, column):
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4, None], "c": list("rrbb?"), "d": list("ssttt")})
+    frame.loc[4, column] = "canary"
+    frame = frame.astype({"c": "category", "d": "category"})
+    found = released(frame, k=2, columns=["a", "c"], missing="drop")
+    found.write(tmp_path / "safe.parquet")
+    assert b"canary" not in (tmp_path / "safe.parquet").read_bytes()
+    assert len(found.data) == 4
+
+
 def test_an_ordered_list_of_categories_keeps_its_order():
     levels = ["low", "middle", "high", "canary"]
     values = ["high"] * 4 + ["low"] * 4 + ["middle"] * 4 + ["canary"]
