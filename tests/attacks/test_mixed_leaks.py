@@ -161,6 +161,32 @@ def test_public_green_where_known_columns_split_no_group():
     assert found.evidence.verdict == public(found)["verdict"] == "green"
 
 
+# Mean weights keep totals, whatever the type of the column.
+
+
+@pytest.mark.parametrize("library", ["pandas", "nullable", "pandas of arrow", "arrow", "polars"])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.decimal128(8, 2), pa.int16()], ids=str)
+def test_mean_weights_keep_totals_in_columns_of_few_digits(library, kind):
+    rng = np.random.default_rng(1)
+    weights = pa.array(rng.integers(1, 9, 24), pa.int16()).cast(kind)
+    values = pa.array(rng.normal(size=24))
+    frame = pa.table({"a": values, "w": weights})
+    total = sum(map(float, weights.to_pylist()))
+    if library == "polars":
+        frame = pl.from_arrow(frame)
+    elif library == "nullable":
+        frame = frame.to_pandas().convert_dtypes()
+    elif library != "arrow":
+        mapper = pd.ArrowDtype if library == "pandas of arrow" else None
+        frame = frame.to_pandas(types_mapper=mapper)
+    found = released(frame, k=3, columns=["a"], weight="w").data
+    plain = found.to_pydict() if library == "arrow" else found
+    w, a = ([float(value) for value in plain[name]] for name in ("w", "a"))
+    assert sum(w) == pytest.approx(total, rel=1e-12)
+    given = [float(x) * y for x, y in zip(weights.to_pylist(), values.to_pylist(), strict=True)]
+    assert sum(x * y for x, y in zip(w, a, strict=True)) == pytest.approx(sum(given), rel=1e-9)
+
+
 # Proofs say what they are about.
 
 

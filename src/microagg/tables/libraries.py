@@ -42,6 +42,9 @@ class Library(Protocol):
         ``whole``.
         """
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        """A column of doubles with all their digits, beside others of the library."""
+
     def stored(self, frame: Any, position: int) -> Any:
         """One column of a frame as it is stored, encodings included."""
 
@@ -167,6 +170,11 @@ class _Arrow:
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
         return _arrow_like(values, column.type, whole)
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.chunked_array([pa.array(values)])
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.column(position)
 
@@ -272,6 +280,11 @@ class _Polars:
             new = pl.Series(values, nan_to_null=True).cast(column.dtype if kept else pl.Float64)
         return new.alias(column.name)
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import polars as pl
+
+        return pl.Series(column.name, values)
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.to_series(position)
 
@@ -350,6 +363,14 @@ class _Pandas:
         if kind.kind != "f" and not whole:
             kind = np.dtype("float64") if isinstance(kind, np.dtype) else pd.Float64Dtype()
         return pd.Series(values, index=index).astype(kind)
+
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import pandas as pd
+
+        if isinstance(column.dtype, pd.ArrowDtype):
+            return _pandas_of_arrow(_Arrow().of_doubles(values, column), column.index)
+        plain = isinstance(column.dtype, np.dtype)
+        return pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
 
     def stored(self, frame: Any, position: int) -> Any:
         return frame.iloc[:, position]
