@@ -136,13 +136,15 @@ def test_columns_that_cannot_be_drafted():
 
 def test_what_is_not_done_yet_is_refused():
     Plan.of(columns=["a"], unit="u", weight="w", strata="s").check_supported()
-    Plan.of(columns=["a"], require={"population": 3}).check_supported()
-    together = {"columns": ["a"], "unit": {"column": "u", "mode": "together"}}
-    Plan.of(**together).check_supported()
-    with pytest.raises(InputError, match=r"require beside .*together.*not available yet"):
-        Plan.of(**together, require={"population": 3}).check_supported()
-    with pytest.raises(InputError, match=r"merged beside .*together.*not available yet"):
-        Plan.of(**together, strata={"columns": ["s"], "small": "merge"}).check_supported()
+    together = {"column": "u", "mode": "together"}
+    Plan.of(columns=["a"], unit=together).check_supported()
+    for settings in (
+        {"unit": together, "require": {"population": 3}},
+        {"unit": together, "strata": {"columns": ["s"], "small": "merge"}},
+        {"per_column": True, "strata": {"columns": ["s"], "small": "merge"}},
+    ):
+        with pytest.raises(InputError, match="not available yet"):
+            Plan.of(columns=["a", "b"], **settings).check_supported()
 
 
 SUM, ORDER, BOUND = "gross = net + tax", "net <= gross", "net + tax <= gross"

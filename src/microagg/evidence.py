@@ -245,7 +245,7 @@ class Evidence:
     def proof(self, part: Part) -> tuple[str, str]:
         """Whether any method could do better: a word, and the sentence."""
         found, block = part.partition, self._block(part)
-        used = find(found.method).guarantee_for(part.coordinates, found.weighted)
+        used = self._guarantee(part)
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
         if block.released != "mean":
             return "not known", (
@@ -256,22 +256,28 @@ class Evidence:
         )
         merged = self.roles.unit is not None or bool(block.require)
         weighted = self.plan.weight is not None
-        if used == "exact" and plain_cost and not merged and not weighted:
-            where = " that keep to strata and patterns of missing values" * self._in_cells
+        # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
+        where = " that keep to strata and patterns of missing values" * self._in_cells
+        if used == "exact" and plain_cost and not weighted:
             return "no", f"The method is exact: no groups with this k{where} lose less."
+        if self._pair.weights is not None and not found.weighted:
+            return "not known", (
+                "Groups were formed without weights and the loss is counted with them, of which nothing is "
+                "proved."
+            )
         if found.gap is not None and found.gap == 0:
-            return "no", f"Proved: no groups of {found.k:,} or more lose less."
+            return "no", f"Proved: no groups of {found.k:,} or more{where} lose less."
         if found.gap is not None:
             least = percent_words(found.information_loss * (1 - found.gap))
             return (
                 f"by at most {percent_words(100 * found.gap)}",
-                f"of the loss: it is proved that no groups of {found.k:,} or more lose less than {least}"
-                + (", whatever else they satisfy." if merged else "."),
+                f"of the loss: it is proved that no groups of {found.k:,} or more{where} lose less than "
+                f"{least}" + (", whatever else they satisfy." if merged else "."),
             )
         if weighted:
             return (
                 "not known",
-                "Bounds are proved for records that count alike, and these have weights.",
+                "Records have weights, with which no method is exact, and no bound was computed.",
             )
         if merged:
             return "not known", "Groups satisfy more than k, and no bound was computed."
@@ -282,6 +288,13 @@ class Evidence:
             )
         kind = "an approximation" if used == "approximation" else "a heuristic"
         return "not known", f"The method is {kind} and no bound was computed."
+
+    def _guarantee(self, part: Part) -> str:
+        """What is proved of the groups of a part: methods prove theirs for k records and nothing else."""
+        found = part.partition
+        used = find(found.method).guarantee_for(part.coordinates, found.weighted)
+        more = self.roles.unit is not None or bool(self._block(part).require)
+        return "heuristic" if more and used == "exact" else str(used)
 
     @property
     def _in_cells(self) -> bool:
@@ -388,7 +401,7 @@ class Evidence:
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
-            "guarantee": used.guarantee_for(part.coordinates, part.partition.weighted),
+            "guarantee": self._guarantee(part),
             "aggregate": self._block(part).released,
             "could_do_better": word,
             "proof": sentence,

@@ -76,6 +76,9 @@ def group(
         _check_method(block)
     if close:
         _check_closeness(block, requirements, weights)
+    if cells.any() and not space.encoded and space.matrix.shape[1] > 1:
+        # Scaled once for all cells: the s.d. of a cell would be another measure than that of the loss.
+        space = Space(np.ascontiguousarray(space.scaled), "none")
 
     def solve(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         if not requirements:
@@ -273,6 +276,7 @@ def _combined(
         # Plain numbers of one column are cut in their own unit, in which bounds do not add up.
         lower_bound=min(float(bound), sse) if proved and space.encoded else None,
         stopped=stopped,
+        weighted=weights is not None,
     )
 
 

@@ -123,7 +123,7 @@ def take_in(
                 'missing = "drop" leaves out records with a missing value; every record has one. Say '
                 'another policy, such as "pattern".'
             )
-        table = Frame(reordered(table.native, rows))
+        table = _of_rows(table, rows)
         text = None if text is None else text.take(rows)
         variables = _variables(table, plan, roles, text is not None, {})
     if plan.missing.policy == "error":
@@ -148,8 +148,16 @@ def take_in(
     _check_relations(found)
     if not plan.strata.columns:
         return found
-    strata, values = strata_of(table, plan.strata.columns)
+    strata, values = strata_of(table, plan.strata.columns, None if text is None else Frame(text))
     return replace(found, strata=strata, strata_values=values)
+
+
+def _of_rows(table: Frame, rows: Labels) -> Frame:
+    """Some records of a table; a type then lists no category that only others have."""
+    kept = Frame(reordered(table.native, rows))
+    listed = [name for name in kept.names if kept.kind_in_words(name) == "categories"]
+    every = np.arange(len(rows))
+    return Frame(kept.with_columns({name: kept.taken(name, every) for name in listed}))
 
 
 def _variables(

@@ -228,6 +228,9 @@ class Plan:
             'small strata that are merged beside unit = { mode = "together" }': self.unit_mode
             == "together"
             and self.strata.small == "merge",
+            "merging small strata where a record has several groups (blocks, per_column), hence no one "
+            "stratum to be released with,": self.strata.small == "merge"
+            and (len(self.blocks) > 1 or any(_has_several_groups(block) for block in self.blocks)),
         }
         for what, asked in later.items():
             if asked:
@@ -351,6 +354,11 @@ class Plan:
     def from_toml(cls, path: str | Path) -> Plan:
         """Build a plan from a TOML file."""
         return cls.from_toml_text(read_plan_file(path))
+
+
+def _has_several_groups(block: Block) -> bool:
+    """Whether a record is in several groups of a block, or may be, while its columns are not known."""
+    return block.per_column and (block.columns is None or len(block.columns) > 1)
 
 
 _PARTS: dict[str, Callable[[Any, Any], Any]] = {

@@ -204,7 +204,7 @@ class Release:
             return self
         part = self.parts[0]
         found, (block,) = part.partition, self.plan.blocks
-        if block.bound is not None or found.lower_bound is not None or found.stopped:
+        if block.bound is False or found.lower_bound is not None or found.stopped:
             return self
         exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
         if (exact and self._units is None) or block.released != "mean":
@@ -402,8 +402,15 @@ class Release:
             self._protected,
             self._given,
             self._after,
+            beside=self._beside,
             **self._beyond_numbers,
         )
+
+    @property
+    def _beside(self) -> Labels | None:
+        """Strata and mean weight as they are released, a number for each combination."""
+        shared = known_columns(self._after, self.plan.shared_beside)
+        return combine([column.codes for column in shared.values()]) if shared else None
 
     @property
     def _beyond_numbers(self) -> dict[str, Any]:
@@ -425,10 +432,12 @@ class Release:
     def _told_apart(self, names: Iterable[Any]) -> dict[Any, Known]:
         """Values of columns left as they are, told apart as exactly as the file does."""
         found = known_columns(self._given, names)
-        if self._text is None:
-            return found
-        text = known_columns(Frame(self._text), found)
-        return {name: told_apart(column, text[name]) for name, column in found.items()}
+        recoded = [name for name in found if name in self._recoded_columns]
+        if self._text is not None:
+            text = known_columns(Frame(self._text), found)
+            found = {name: told_apart(column, text[name]) for name, column in found.items()}
+        # Where small strata were merged, the file tells the stratum of the group.
+        return {**found, **known_columns(self._after, recoded)}
 
     @cached_property
     def _harms(self) -> list[Harm]:
@@ -438,7 +447,8 @@ class Release:
     def _below_k_with_known(self) -> float:
         """Share of records among fewer than k records, or units, that agree in all that is known."""
         both = self._pair
-        labels = combine([both.classes, *(column.codes for column in self._known.values())])
+        known = (column.codes for column in self._known.values())
+        labels = combine([both.released_classes, *known])
         return share_below(labels, self.k, self._units)
 
     def _units_as_released(self) -> Any:

@@ -252,7 +252,8 @@ def released_beside(intake: Intake, given: PartInput, labels: Labels) -> tuple[d
     found: dict[Any, Any] = {}
     if plan.weight is not None and plan.weight.release == "mean" and intake.weights is not None:
         name = plan.weight.column
-        found[name] = frame.numbers_like(name, mean_weights(intake.weights, labels))
+        # Rounded to the type of the column, as decimals are, they would not keep the totals.
+        found[name] = frame.doubles_like(name, mean_weights(intake.weights, labels))
     recoded = 0
     if given.strata_merged and intake.strata is not None:
         g = int(labels.max()) + 1

@@ -261,7 +261,7 @@ def _numbers(value):
 PUBLIC = {
     "requirements",
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
-    *("pictures", "files", "versions", "promise", "verdict", "counted"),
+    *("pictures", "files", "versions", "promise", "requirements", "verdict", "counted"),
 }
 
 

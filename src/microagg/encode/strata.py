@@ -21,8 +21,14 @@ from microagg.words import plural, unit_words
 __all__ = ["merge_small", "strata_of"]
 
 
-def strata_of(frame: Frame, columns: Sequence[Any]) -> tuple[Labels, Labels]:
-    """Number the strata by first appearance, and the value of each column; shapes (n,) and (n, columns)."""
+def strata_of(
+    frame: Frame, columns: Sequence[Any], text: Frame | None = None
+) -> tuple[Labels, Labels]:
+    """Number the strata by first appearance, and the value of each column; shapes (n,) and (n, columns).
+
+    ``text`` is the same table as it stands in a CSV file, where 1.0 and 1.00 are two strata: whoever has
+    the file can tell them apart.
+    """
     values = []
     for name in columns:
         codes, _ = frame.categories(name)
@@ -33,7 +39,7 @@ def strata_of(frame: Frame, columns: Sequence[Any]) -> tuple[Labels, Labels]:
                 'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those '
                 "records."
             )
-        values.append(codes)
+        values.append(codes if text is None else text.categories(name)[0])
     table = np.column_stack(values)
     found = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
     return canonical_labels(found), table

@@ -65,7 +65,7 @@ def rank(
     """
     check_k(k, max(len(both), k))
     alone = {
-        name: share_below(combine([both.classes, column.codes]), k, units)
+        name: share_below(combine([both.released_classes, column.codes]), k, units)
         for name, column in known.items()
     }
     harms = {
@@ -73,7 +73,7 @@ def rank(
         for name, column in known.items()
     }
     by_alone = sorted(known, key=lambda name: (-alone[name], -harms[name].distinct))
-    others = combine([both.classes, *(known[name].codes for name in by_alone[in_full:])])
+    others = combine([both.released_classes, *(known[name].codes for name in by_alone[in_full:])])
     for name, labels in _leaving_out(others, {name: known[name] for name in by_alone[:in_full]}):
         coarse = combine([labels, coarsened(known[name])])
         harms[name] = Harm(
@@ -96,14 +96,14 @@ def enough(
     dropping all of them is enough, since k does not hold for the protected columns alone.
     """
     check_k(k, max(len(both), k))
-    if share_below(both.classes, k, units) > 0:
+    if share_below(both.released_classes, k, units) > 0:
         return None
     splits = {}
     for name, column in known.items():
-        labels = combine([both.classes, column.codes])
+        labels = combine([both.released_classes, column.codes])
         if share_below(labels, k, units) == 0:
             splits[name] = int(labels.max())
-    kept, held = set(), both.classes
+    kept, held = set(), both.released_classes
     for name in sorted(splits, key=splits.__getitem__):
         labels = combine([held, known[name].codes])
         if share_below(labels, k, units) == 0:

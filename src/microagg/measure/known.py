@@ -53,7 +53,7 @@ class Known:
 class KnownRisk:
     """Risk if an attacker knows columns left as they are; shares of records are from 0 to 1.
 
-    A class is a set of records with equal protected values and equal known ones.
+    A class is a set of records with equal protected values, released weight and known values.
     """
 
     smallest_class: int
@@ -141,7 +141,7 @@ def known_risk(
     n = len(both)
     check_k(k, max(n, k))
     columns = [column.codes for column in known.values()]
-    labels = combine([both.classes, *columns])
+    labels = combine([both.released_classes, *columns])
     sizes = group_sizes(labels)
     return KnownRisk(
         smallest_class=int(sizes.min()),

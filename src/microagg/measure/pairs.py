@@ -54,6 +54,9 @@ class Pair:
     values are not told apart."""
     mean_weight: float = 1.0
     """What a weight of 1 stands for in the population."""
+    beside: Labels | None = field(default=None, repr=False)
+    """(n,) a number for each combination of strata and released weight, which groups share beside protected
+    values; None: they share no more than these."""
 
     def __len__(self) -> int:
         return len(self.original)
@@ -185,6 +188,11 @@ class Pair:
         if self.states is not None and (self.states > 1).any():
             return combine([found, *self.states.T])
         return found
+
+    @cached_property
+    def released_classes(self) -> Labels:
+        """Class of each record by all that groups share: protected values, strata and released weight."""
+        return self.classes if self.beside is None else combine([self.classes, self.beside])
 
     @cached_property
     def classes_before(self) -> Labels:

@@ -283,7 +283,7 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
                 f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
                 "confidential column is one left as it was. Name another, or leave it out."
             )
-        found[name] = diversity(after, name, both.classes)
+        found[name] = diversity(after, name, both.released_classes)
     return found
 
 
@@ -318,7 +318,7 @@ def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:
         # Nobody has a part in a total by a value that is missing.
         values = np.where(np.isnan(values), 0.0, values)
         check_finite(values, name)
-        found[name] = dominance(values, both.classes, ask.dominance_percent)
+        found[name] = dominance(values, both.released_classes, ask.dominance_percent)
     return found
 
 

@@ -38,7 +38,8 @@ class Utility:
     """The same for each column alone."""
     release_loss: float
     """The same of the values that were really released: rounded, or a group's most frequent category. For
-    means it is the information loss, for categories at most twice that."""
+    means it is the information loss, for categories at most twice that, unless a median or a node was asked
+    for in place of the nearest category."""
     release_loss_by_column: Mapping[Any, float]
     """The same for each column alone."""
     analyses: list[Analysis]

@@ -25,8 +25,10 @@ from microagg.registry import find
 from microagg.report.bands import band
 from microagg.report.provenance import versions
 from microagg.report.released import ReleasedColumns
+from microagg.require.units import distinct_units
+from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
-from microagg.words import among_fewer, few_digits, names, plural, share
+from microagg.words import among_fewer, few_digits, names, plural, share, unit_words
 
 __all__ = ["Bands", "public_model"]
 
@@ -72,18 +74,23 @@ def public_model(
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    known = known_columns(released, roles.known)
+    beside = known_columns(released, plan.shared_beside)
+    known = {**beside, **known_columns(released, roles.known)}
+    promised = combine([alone, *(column.codes for column in beside.values())])
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
+    units = None
+    if roles.unit is not None and released.has(roles.unit):
+        units = codes_as_written(released, roles.unit, is_text=False)
     public_plan = replace(
         plan, blocks=tuple(map(_without_secrets, plan.blocks)), seed=0, accept=Accept(), notes={}
     )
     return {
         "kind": "public",
         "public": True,
-        "verdict": _verdict(plan, alone, with_known),
+        "verdict": _verdict(plan, roles, alone, promised, with_known, units),
         "promise": promise_words(plan, roles),
-        "counted": _counted(plan.k, roles, sizes, all_sizes),
+        "counted": _counted(plan.k, roles, alone, with_known, units),
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
         "records": len(released),
         "k": plan.k,
@@ -130,27 +137,47 @@ def _without_secrets(block: Block) -> Block:
     return replace(block, require=replace(block.require, p_percent={}, n_k={}))
 
 
-def _verdict(plan: Plan, alone: Labels, with_known: Labels) -> str:
-    """Green only if every k of the plan holds for all protected columns together, and with known ones."""
+def _verdict(
+    plan: Plan,
+    roles: Roles,
+    alone: Labels,
+    promised: Labels,
+    with_known: Labels,
+    units: Labels | None,
+) -> str:
+    """Green only if every k of the plan holds for all protected columns together, and with known ones.
+
+    Where the file does not tell whose record it is, the promise is all that is known of units: then known
+    columns must not split what it is about.
+    """
     k = max(block.k or 1 for block in plan.blocks)
-    return (
-        "green" if k > 1 and not (share_below(alone, k) or share_below(with_known, k)) else "amber"
-    )
+    if k == 1 or share_below(alone, k, units) or share_below(with_known, k, units):
+        return "amber"
+    hidden = roles.unit is not None and units is None
+    return "amber" if hidden and with_known.max() > promised.max() else "green"
 
 
-def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels) -> str:
-    """Say what was counted in the released table, in records."""
-    least = plural(int(alone.min()), "record")
-    words = f"each combination of all protected values is shared by {least} or more"
-    if alone.min() < k:
-        words = f"combinations of columns need not be: some are shared by {least} only"
+def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels, units: Labels | None) -> str:
+    """Say what was counted in the released table: in units, if it tells them, else in records."""
+    unit = None if units is None else roles.unit
+
+    def least(labels: Labels) -> tuple[int, str]:
+        found = int((group_sizes(labels) if units is None else distinct_units(labels, units)).min())
+        return found, plural(found, "record") if unit is None else f"{found:,} {unit_words(unit)}"
+
+    fewest, told = least(alone)
+    words = f"each combination of all protected values is shared by {told} or more"
+    if fewest < k:
+        words = f"combinations of columns need not be: some are shared by {told} only"
     if not roles.known:
         return words
-    rare = float(with_known[with_known < k].sum() / with_known.sum())
+    rare = share_below(with_known, k, units)
     together = f"{words}; together with the columns released as they are,"
+    hidden = roles.unit is not None and units is None
+    tail = f"; of how many {unit_words(roles.unit)} the file does not tell" if hidden else ""
     if not rare:
-        return f"{together} by {plural(int(with_known.min()), 'record')} or more"
-    return f"{together} {share(rare)} of the records are {among_fewer(k)}"
+        return f"{together} by {least(with_known)[1]} or more{tail}"
+    return f"{together} {share(rare)} of the records are {among_fewer(k, unit)}{tail}"
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:

@@ -381,6 +381,10 @@ class Frame:
         """Make a native column of new numbers in the type of a column, see :meth:`replace`."""
         return self._library.like(values, self._column(name), whole)
 
+    def doubles_like(self, name: Any, values: Floats) -> Any:
+        """Make a native column of doubles, all digits kept, in place of a column of numbers."""
+        return self._library.of_doubles(values, self._column(name))
+
     def taken(self, name: Any, rows: Labels) -> Any:
         """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
         return self._library.taken(self._library.stored(self.native, self._position[name]), rows)

@@ -42,11 +42,18 @@ class Library(Protocol):
         ``whole``.
         """
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        """A column of doubles with all their digits, beside others of the library."""
+
     def stored(self, frame: Any, position: int) -> Any:
         """One column of a frame as it is stored, encodings included."""
 
     def taken(self, column: Any, rows: Labels) -> Any:
-        """The values of a column in some rows, in its type; −1: missing."""
+        """The values of a column in some rows, in its type; −1: missing.
+
+        Of the categories that a type lists, those that none of the rows has are left out: they would tell
+        what other rows have.
+        """
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         """An Arrow array as a column of this library, beside which it will stand in a frame."""
@@ -84,6 +91,33 @@ def plain_arrow(column: Any) -> Any:
     if pa.types.is_dictionary(kind) and _kind_of_arrow(kind.value_type) is not None:
         return column.cast(kind.value_type)
     return column
+
+
+def _without_unused(column: Any) -> Any:
+    """Leave out what the dictionary of an Arrow column lists and no record has; an order is kept.
+
+    Without an order values are listed as they first appear, lest the list tell where they did before.
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        return column
+    values = column.cast(kind.value_type)
+    one = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    found = one.dictionary_encode()
+    indices, listed = found.indices, found.dictionary
+    if kind.ordered:
+        own = column.unify_dictionaries() if isinstance(column, pa.ChunkedArray) else column
+        chunks = own.chunks if isinstance(own, pa.ChunkedArray) else [own]
+        order = chunks[0].dictionary.to_pylist() if chunks else []
+        new = sorted(range(len(listed)), key=lambda at: order.index(listed[at].as_py()))
+        place = pa.array(np.argsort(new), pa.int64())
+        indices, listed = place.take(indices), listed.take(pa.array(new, pa.int64()))
+    array = pa.DictionaryArray.from_arrays(
+        indices.cast(kind.index_type), listed, ordered=kind.ordered
+    )
+    return pa.chunked_array([array]) if isinstance(column, pa.ChunkedArray) else array
 
 
 def _kind_of_arrow(kind: Any) -> NumberKind | None:
@@ -136,6 +170,11 @@ class _Arrow:
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
         return _arrow_like(values, column.type, whole)
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.chunked_array([pa.array(values)])
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.column(position)
 
@@ -145,7 +184,7 @@ class _Arrow:
         wanted, plain = pa.array(rows, mask=rows < 0), plain_arrow(column)
         if pa.types.is_string_view(plain.type):  # from which arrow takes none
             return plain.cast(pa.large_string()).take(wanted).cast(plain.type)
-        return plain.take(wanted)
+        return _without_unused(plain.take(wanted))
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         import pyarrow as pa
@@ -241,6 +280,11 @@ class _Polars:
             new = pl.Series(values, nan_to_null=True).cast(column.dtype if kept else pl.Float64)
         return new.alias(column.name)
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import polars as pl
+
+        return pl.Series(column.name, values)
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.to_series(position)
 
@@ -320,12 +364,26 @@ class _Pandas:
             kind = np.dtype("float64") if isinstance(kind, np.dtype) else pd.Float64Dtype()
         return pd.Series(values, index=index).astype(kind)
 
+    def of_doubles(self, values: Floats, column: Any) -> Any:
+        import pandas as pd
+
+        if isinstance(column.dtype, pd.ArrowDtype):
+            return _pandas_of_arrow(_Arrow().of_doubles(values, column), column.index)
+        plain = isinstance(column.dtype, np.dtype)
+        return pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.iloc[:, position]
 
     def taken(self, column: Any, rows: Labels) -> Any:
         import pandas as pd
 
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            values = column.array.take(rows, allow_fill=True).remove_unused_categories()
+            return pd.Series(values, index=column.index)
+        if isinstance(column.dtype, pd.ArrowDtype):
+            stored = column.array.__arrow_array__()
+            return _pandas_of_arrow(_Arrow().taken(stored, rows), column.index)
         if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
             return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":

@@ -1,0 +1,230 @@
+"""Small mixed tables and plans of every shape, drawn by seed, for the attacks on releases of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from microagg.plan import Block, Plan, Require
+
+LEVELS = ["lowlevel", "midlevel", "toplevel"]
+HIERARCHY = ["KAN11", "KAN12", "KAN21", "KBN11", "KCN10"]
+COLOURS = ["redcanary", "greencanary", "bluecanary", "greycanary"]
+QUANTITIES = ("number", "integer", "spiked")
+# Thresholds of dominance rules, which no figure has by chance.
+SECRET_P, SECRET_K = 13.579135, 86.421357
+METHODS = ["auto", "mdav", "v-mdav", "mst", "kmeans-merge", "pca"]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A table as pandas has it, the plan for it, and the ending of both files."""
+
+    frame: pd.DataFrame
+    plan: Plan
+    ending: str
+    codes: dict[str, list[Any]]
+    """What stands for missing values, by column; None does everywhere."""
+
+    def write(self, path: Path) -> None:
+        """Write the original with pandas."""
+        if self.ending == ".csv":
+            self.frame.to_csv(path, index=False)
+        else:
+            self.frame.to_parquet(path, index=False)
+
+
+def _values(rng: np.random.Generator, kind: str, n: int) -> list[Any]:
+    """Values of a kind, which no message would hold by chance."""
+    if kind == "number":
+        return (7e6 + rng.lognormal(10, 1, n)).round(3).tolist()
+    if kind == "integer":
+        step = int(rng.choice([1, 1000]))
+        return (rng.integers(0, 90, n) * step + 81_730_000).tolist()
+    if kind == "boolean":
+        return (rng.random(n) < 0.3).tolist()
+    if kind == "nominal":
+        return rng.choice(COLOURS, n, p=[0.6, 0.2, 0.15, 0.05]).tolist()
+    if kind == "ordinal":
+        return rng.choice(LEVELS, n).tolist()
+    if kind == "date":
+        days = rng.integers(0, 700, n)
+        return [dt.datetime(1931, 1, 1) + dt.timedelta(days=int(day)) for day in days]
+    if kind == "spiked":
+        return np.where(rng.random(n) < 0.6, 0.0, 9e6 + rng.lognormal(8, 1, n).round(2)).tolist()
+    return rng.choice(HIERARCHY, n).tolist()
+
+
+def _column(rng: np.random.Generator, kind: str, n: int, gone: np.ndarray, codes: list[Any]) -> Any:
+    values = _values(rng, kind, n)
+    for row in np.flatnonzero(gone):
+        values[row] = None if not codes or rng.random() < 0.4 else codes[0]
+    column = pd.Series(values)
+    if kind == "boolean":
+        return column.astype("boolean")
+    if kind in QUANTITIES:
+        return column.astype("Int64" if kind == "integer" else "Float64")
+    return column.astype("datetime64[s]") if kind == "date" else column
+
+
+def draw_mixed(seed: int) -> Mixed:
+    """Draw a table with columns of every role, and a plan for it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(6, 61))
+    kinds = [str(kind) for kind in rng.permutation([*QUANTITIES, *_OTHER])[: rng.integers(1, 5)]]
+    share = float(rng.choice([0.0, 0.0, 0.1, 0.4]))
+    columns: dict[str, Any] = {}
+    codes: dict[str, list[Any]] = {}
+    for kind in kinds:
+        gone = rng.random(n) < (share if rng.random() < 0.7 else 0.0)
+        if kind in ("number", "integer", "nominal") and rng.random() < 0.3:
+            codes[kind] = ["refused"] if kind == "nominal" else [-8]
+        columns[kind] = _column(rng, kind, n, gone, codes.get(kind, []))
+    columns["region"] = rng.choice(["north", "south", "west"], n, p=[0.5, 0.45, 0.05])
+    columns["wave"] = rng.choice([1, 2], n)
+    if _chance(rng, 0.1):  # two texts in a CSV file, one number
+        columns["wave"] = rng.choice(["1.5", "1.50"], n)
+    columns["sex"] = rng.choice(["f", "m"], n) if rng.random() < 0.7 else np.repeat("f", n)
+    columns["illness"] = rng.choice(["flu", "cold", "none"], n)
+    columns["turnover"] = rng.lognormal(3, 1, n).round(2)
+    columns["w"] = rng.integers(1, 4, n) if rng.random() < 0.4 else rng.uniform(0.5, 9, n).round(2)
+    units = pd.Series(rng.integers(0, max(n // 2, 4), n), dtype="Int64")
+    if rng.random() < 0.2:
+        units[rng.random(n) < 0.1] = pd.NA
+    columns["household"] = units
+    columns["name"] = [f"person {i}" for i in rng.permutation(n)]
+    columns["row"] = np.arange(n)
+    if "gross" not in columns and "number" in kinds and "number" not in codes:
+        columns["double"] = columns["number"] * 2
+    frame = pd.DataFrame(columns)
+    plan, left = _plan(rng, kinds, codes, "double" in columns)
+    ending = str(rng.choice([".csv", ".parquet"]))
+    return Mixed(frame.drop(columns=left), plan, ending, codes)
+
+
+_OTHER = ("boolean", "nominal", "ordinal", "date", "hierarchy")
+
+
+def _chance(rng: np.random.Generator, share: float) -> bool:
+    return bool(rng.random() < share)
+
+
+def _plan(
+    rng: np.random.Generator, kinds: list[str], codes: dict[str, list[Any]], related: bool
+) -> tuple[Plan, list[str]]:
+    """A plan of the columns of these kinds, and the columns that the table does not have at all."""
+    settings: dict[str, Any] = {"random_state": int(rng.integers(3))}
+    protected = list(kinds)
+    left: list[str] = []
+    if related and _chance(rng, 0.4):
+        protected.append("double")
+        settings["relations"] = ["double = 2 * number"]
+    elif related:
+        left.append("double")
+    settings["kinds"] = _kinds(rng, protected)
+    drop, confidential, renumber = ["name"], ["illness"], []
+    shuffle = _chance(rng, 0.2)
+    (confidential if shuffle else drop).append("row")
+    (confidential if _chance(rng, 0.5) else drop).append("turnover")
+    left += [name for name in ("sex", "wave", "region", "w") if _chance(rng, 0.35)]
+    free = [name for name in ("region", "wave") if name not in left]
+    if free and _chance(rng, 0.5):
+        chosen = free[: rng.integers(1, len(free) + 1)]
+        settings["strata"] = {
+            "columns": chosen,
+            "small": str(rng.choice(["error", "merge", "merge"])),
+        }
+    if "w" not in left and _chance(rng, 0.6):
+        settings["weight"] = {
+            "column": "w",
+            "release": str(rng.choice(["mean", "mean", "keep", "drop"])),
+            "grouping": str(rng.choice(["weighted", "plain"])),
+        }
+    if _chance(rng, 0.4):
+        together = _chance(rng, 0.3)
+        settings["unit"] = {"column": "household", "mode": "together" if together else "count"}
+    where = rng.choice(["drop", "renumber", "known", "left"], p=[0.4, 0.3, 0.1, 0.2])
+    if where == "drop" or (where == "left" and "unit" not in settings):
+        drop.append("household")
+    elif where != "known":
+        renumber.append("household")
+    settings |= {"drop": drop, "confidential": confidential, "renumber": renumber}
+    policy = str(rng.choice(["pattern", "pattern", "pattern", "majority", "fill", "drop", "error"]))
+    settings["missing"] = {
+        "policy": policy,
+        "most": float(rng.choice([0.01, 0.2, 1.0], p=[0.2, 0.3, 0.5])),
+        "codes": codes,
+    }
+    settings["shuffle"] = shuffle
+    settings["round"] = str(rng.choice(["no", "no", "nearest", "totals"]))
+    if _chance(rng, 0.1):
+        settings["digits"] = int(rng.integers(-1, 3))
+    plan = Plan.of(k=int(rng.integers(2, 5)), columns=protected, **settings)
+    return _in_blocks(rng, plan, protected), left
+
+
+def _kinds(rng: np.random.Generator, protected: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in protected:
+        if name == "ordinal":
+            found[name] = {"kind": "ordinal", "levels": LEVELS}
+            if _chance(rng, 0.3):
+                found[name]["release"] = "median"
+        elif name == "hierarchy":
+            found[name] = {"kind": "hierarchy", "prefixes": [2, 4]}
+            if _chance(rng, 0.5):
+                found[name]["release"] = "node"
+        elif name == "spiked":
+            found[name] = {"kind": "spiked"}
+            if _chance(rng, 0.3):
+                found[name]["release"] = "spike"
+        elif name == "date":
+            found[name] = "date"
+        elif name in ("number", "integer") and _chance(rng, 0.3):
+            found[name] = {"transform": str(rng.choice(["log", "rank"]))}
+    return found
+
+
+def _in_blocks(rng: np.random.Generator, plan: Plan, protected: list[str]) -> Plan:
+    """Divide the columns into blocks now and then; give a block a method and requirements."""
+    (block,) = plan.blocks
+    settings: dict[str, Any] = {"method": str(rng.choice(METHODS, p=[0.5, *[0.1] * 5]))}
+    if settings["method"] == "auto":
+        settings["options"] = {"effort": "fast"}
+    if _chance(rng, 0.1):
+        settings["aggregate"] = "median"
+    if _chance(rng, 0.35):
+        settings["require"] = _requirements(rng)
+    shape = rng.choice(["one", "two", "per column"], p=[0.7, 0.15, 0.15])
+    if plan.strata.small == "merge" and _chance(rng, 0.9):  # which needs one group for each record
+        shape = "one"
+    if shape == "per column":
+        return replace(plan, blocks=(replace(block, per_column=True, **settings),))
+    if shape == "two" and len(protected) > 1:
+        cut = int(rng.integers(1, len(protected)))
+        first = replace(block, columns=tuple(protected[:cut]), **settings)
+        k = int(rng.integers(2, 5))
+        second = Block(columns=tuple(protected[cut:]), k=k, method="mdav")
+        return replace(plan, blocks=(first, second))
+    return replace(plan, blocks=(replace(block, **settings),))
+
+
+def _requirements(rng: np.random.Generator) -> Require:
+    rules: list[dict[str, Any]] = [
+        {"distinct": {"illness": 2}},
+        {"entropy": {"illness": 1.5}},
+        {"closeness": {"illness": 0.4}},
+        {"p_percent": {"turnover": SECRET_P}},
+        {"n_k": {"turnover": (1, SECRET_K)}},
+        {"population": 12},
+        {"recursive": {"illness": (3, 2)}},
+    ]
+    chosen: dict[str, Any] = {}
+    for at in rng.permutation(len(rules))[: rng.integers(1, 3)]:
+        chosen |= rules[at]
+    return Require(**chosen)
