@@ -13,6 +13,7 @@ from microagg import StopSearch
 from microagg.encode.space import Space
 from microagg.grouping import bound_over_cells, group
 from microagg.plan import Block
+from microagg.require.units import Units
 
 
 @st.composite
@@ -46,7 +47,8 @@ def test_every_group_has_k_units_of_its_cell(table):
     units = rng.integers(0, 9, len(X))
     for cell in set(cells.tolist()):
         units[np.flatnonzero(cells == cell)[:k]] = np.arange(k)
-    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, units=units)
+    wanted = [Units(units, k)]
+    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, requirements=wanted)
     for g in range(found.n_groups):
         rows = found.labels == g
         assert len(set(units[rows].tolist())) >= k
