@@ -1,6 +1,6 @@
 """Requirements beside k: what they cost, beside merging and the published algorithms; time and growth.
 
-``python -m benchmarks requirements`` prints all; --pictures also draws docs/requirements/closeness.svg,
+``python -m benchmarks requirements`` prints all; --pictures also draws docs/requirements/*.svg,
 --long adds effort best with a minute for each.
 """
 
@@ -219,7 +219,25 @@ def dominance() -> None:
     )
 
 
-def each() -> None:
+def draw_costs(rows: list[list[object]], path: Path) -> None:
+    """Loss for k alone, after merging and after the search, for each requirement."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    axes = figure.subplots()
+    names = [f"{row[0]}: {row[1]}" for row in rows]
+    places = np.arange(len(rows))[::-1]
+    colours = (("k alone", 2, "#9aa4b2"), ("searched", 4, "#4c63d2"), ("merged", 3, "#e0803a"))
+    for words, place, colour in colours:
+        axes.plot([row[place] for row in rows], places, "o", color=colour, label=words)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.set(xlabel="information loss, %", xscale="log")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(frameon=False, loc="lower right")
+    figure.savefig(path, metadata={"Date": None})
+
+
+def each() -> list[list[object]]:
     """What every requirement costs on Census and eusilc, k = 5."""
     census, eusilc = table("census"), table("eusilc")
     X = numbers(census, census.column_names[1:])
@@ -259,6 +277,7 @@ def each() -> None:
         ["data", "requirement", "k alone", "merged", "searched", "groups", "time / auto"],
         rows,
     )
+    return rows
 
 
 def large() -> None:
@@ -294,7 +313,9 @@ def main() -> None:
     if "--pictures" in sys.argv:
         draw(rows, _HERE / "docs" / "requirements" / "closeness.svg")
     dominance()
-    each()
+    costs = each()
+    if "--pictures" in sys.argv:
+        draw_costs(costs, _HERE / "docs" / "requirements" / "costs.svg")
     large()
 
 

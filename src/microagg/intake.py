@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.encode.missing import distinct_rows, join_enough, join_rare
+from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
 from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
@@ -312,6 +312,15 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
 
 
+def _by_majority(states: Labels, k: int) -> tuple[int, int]:
+    """Count what the policy majority fills and blanks in groups of records of like patterns."""
+    alike = states[np.lexsort(states.T[::-1])]
+    labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
+    released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
+    filled = int(np.count_nonzero((alike != 0) & (released == 0)))
+    return filled, int(np.count_nonzero((alike == 0) & (released != 0)))
+
+
 def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
     """Refuse a join of patterns that blanks too much; say what each policy would do, in figures."""
     blanked, cells = int(np.count_nonzero(states != joined)), states.size
@@ -322,14 +331,15 @@ def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
     incomplete = int((states != 0).any(axis=1).sum())
     patterns = len(distinct_rows(states)[0])
     needed = np.ceil(1000 * blanked / cells) / 1000
+    filled, emptied = _by_majority(states, plan.k)
     raise InputError(
         "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
         f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
         f"{blanked:,} of {cells:,} values blanked ({percent(100 * blanked / cells)}). Other "
-        "policies: majority releases in each group what most of its records have, a value or none; fill "
-        f"puts the group's value in place of up to {missing:,} missing ones "
-        f"({percent(100 * missing / cells)}), of which majority fills some; drop leaves out "
-        f"{incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them by missing, "
-        f"--missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect fewer columns "
-        "together."
+        "policies: majority releases in each group what most of its records have, and so fills "
+        f"{filled:,} and blanks {emptied:,} values where groups are formed by patterns alone; fill puts the "
+        f"group's value in place of up to {missing:,} missing ones ({percent(100 * missing / cells)}); drop "
+        f"leaves out {incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them "
+        f"by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect fewer "
+        "columns together."
     )
