@@ -340,6 +340,6 @@ def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
         f"{filled:,} and blanks {emptied:,} values where groups are formed by patterns alone; fill puts the "
         f"group's value in place of up to {missing:,} missing ones ({percent(100 * missing / cells)}); drop "
         f"leaves out {incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them "
-        f"by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect fewer "
-        "columns together."
+        f"by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect "
+        "fewer columns together."
     )
