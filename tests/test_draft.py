@@ -225,7 +225,7 @@ def test_categories_need_no_quantity_once_they_are_named():
         ("x", pd.Categorical(RNG.choice(["b", "a"], N), ["b", "a"], ordered=True), "ordinal"),
         ("x", RNG.choice([1, 2, 3, 4, 5], N, p=[0.1, 0.3, 0.1, 0.4, 0.1]), "nominal"),
         ("x", RNG.integers(0, 2, N), "nominal"),
-        ("plz", RNG.integers(10000, 99999, N), "nominal"),
+        ("plz", RNG.integers(10000, 10099, N), "nominal"),
         ("county", RNG.integers(1, 80, N), "nominal"),
         ("x", [f"{v:05}" for v in RNG.integers(0, 200, N)], "nominal"),
         ("x", RNG.random(N) < 0.5, "boolean"),

@@ -193,8 +193,16 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("method", [method.name for method in microagg.methods()])
+METHODS = [method.name for method in microagg.methods()]
+# By default each method with one rule and three methods with each; all with all in the long run.
+FEW = [(m, list(RULES)[i % len(RULES)]) for i, m in enumerate(METHODS)]
+FEW += [(m, rule) for m in ("auto", "mdav", "t-first") for rule in RULES if (m, rule) not in FEW]
+OTHERS = [(m, rule) for m in METHODS for rule in RULES if (m, rule) not in FEW]
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"), [*FEW, *(pytest.param(*both, marks=pytest.mark.long) for both in OTHERS)]
+)
 def test_every_method_keeps_every_requirement_or_refuses(method, rule, tmp_path):
     columns = ["age"] if microagg.registry.find(method).one_column else COLUMNS
     keep = {"unit": "household"} if rule == "units" else {"require": RULES[rule]}

@@ -154,9 +154,9 @@ def run_pairs(wanted: int, first_seed: int, folder: Path, pages_of_each: int) ->
 
 
 def test_originals_with_the_same_file_have_the_same_public_report(tmp_path):
-    tables, apart = run_pairs(60, 0, tmp_path, pages_of_each=50)
-    assert tables < 250  # else the search for pairs has become a search for easy ones
-    assert apart < 30
+    tables, apart = run_pairs(25, 0, tmp_path, pages_of_each=20)
+    assert tables < 110  # else the search for pairs has become a search for easy ones
+    assert apart < 13
 
 
 def run_mixed_pairs(seeds: range, folder: Path) -> Counter[str]:
@@ -171,9 +171,9 @@ def run_mixed_pairs(seeds: range, folder: Path) -> Counter[str]:
 
 
 def test_mixed_originals_with_the_same_file_have_the_same_public_report(tmp_path):
-    found = run_mixed_pairs(range(70), tmp_path)
-    assert sum(found.values()) >= 20
-    assert len(found) >= 5  # kinds of columns
+    found = run_mixed_pairs(range(30), tmp_path)
+    assert sum(found.values()) >= 8
+    assert len(found) >= 3  # kinds of columns
 
 
 @pytest.mark.long
@@ -193,7 +193,7 @@ def test_the_same_in_two_thousand_pairs(tmp_path, first_seed):
 
 def test_the_pairs_would_show_a_figure_that_is_no_band():
     """The loss of the two originals differs in three digits in many pairs: the test above can fail."""
-    pairs = [pair for pair in map(hidden_pair, range(40)) if pair is not None]
+    pairs = [pair for pair in map(hidden_pair, range(20)) if pair is not None]
     differ = [
         f"{one.utility.information_loss:.3g}" != f"{other.utility.information_loss:.3g}"
         for one, other in pairs

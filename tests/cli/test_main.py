@@ -147,7 +147,6 @@ def test_round_keeps_integers(survey, tmp_path):
             ["--k", 5, "--columns", "wages"],
             "There is no column 'wages'; the table has 'id', 'income'",
         ),
-        (["--k", 5, "--columns", "region"], "column 'region' holds text. Leave it out"),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
         (["--k", 5, "--scale", "big"], "scale='big' is not known"),
         (["--k", 5, "--aggregate", "mode"], "aggregate='mode' is not known"),

@@ -128,7 +128,10 @@ def pairwise(
         spread_down, spread_across = squares_down - down**2, squares_across - across**2
         free = count / np.maximum(count - 1, 1)
         r = covariance / np.sqrt(spread_down * spread_across)
-    varies = (spread_down > _ROUNDING * squares_down) & (spread_across > _ROUNDING * squares_across)
+    # Values are in standard deviations: what varies by less than rounding does not vary.
+    varies = (spread_down > _ROUNDING * np.maximum(squares_down, 1.0)) & (
+        spread_across > _ROUNDING * np.maximum(squares_across, 1.0)
+    )
     covariance = np.where(mass > 0, covariance * free, 0.0)
     return covariance, np.clip(np.where(varies & (mass > 0), r, 0.0), -1.0, 1.0)
 
