@@ -67,6 +67,12 @@ def test_statistics_of_numbers_equal_their_naive_twins(both):
                 assert found == pytest.approx(abs(moved) / s, **close)
 
 
+def test_columns_that_release_one_value_have_no_correlation():
+    values = np.array([[58.5, 53.6], [143.6, 104.2], [368.4, 9.8], [257.8, 80.3], [28.2, 48.1]])
+    both = Pair(["a", "b"], values, np.repeat(values.mean(axis=0)[None], 5, axis=0))
+    assert utility_of(both).correlation_matrices[1][0, 1] == 0
+
+
 @given(both=mixed_pairs(kinds=NUMBERS, min_columns=2))
 def test_correlations_are_over_the_records_that_have_both(both):
     found = utility_of(both).correlation_matrices

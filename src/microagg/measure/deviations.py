@@ -28,6 +28,7 @@ __all__ = [
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
 BINS = 10
 _ROWS_AT_ONCE = 256
+_CONSTANT = 1e-12  # standard deviations of the original
 
 
 def moments(both: Pair) -> tuple[Floats, Floats, Floats]:
@@ -113,7 +114,9 @@ def _squares(x: Floats) -> Floats:
 
 def _correlations(covariances: Floats, down: Floats, across: Floats) -> Floats:
     unit = np.outer(down, across)
-    found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=unit > 0)
+    # A column that releases one value has, but for rounding, no spread.
+    varies = np.outer(down > _CONSTANT, across > _CONSTANT)
+    found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=varies)
     return np.asarray(np.clip(found, -1.0, 1.0))
 
 
