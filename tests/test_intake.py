@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import microagg
 import mixed
 from microagg import InputError
 from microagg.plan import Plan
@@ -204,3 +205,9 @@ def test_a_table_is_protected_or_refused_never_anything_else(ordinary, kind):
         except InputError:
             continue
         assert min(release.parts[0].partition.sizes) >= 2
+
+
+def test_more_than_there_are_records_is_said_before_all_else():
+    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 4.0]})
+    with pytest.raises(InputError, match="k=50 needs at least 50 records; the table has 4"):
+        microagg.protect(frame, k=50, columns=["x"])

@@ -21,6 +21,7 @@ from microagg.plan import Block, Plan, Roles
 from microagg.require.requirement import Requirement, check_feasible
 from microagg.require.units import check_units
 from microagg.require.wanted import requirements_of, within
+from microagg.settings import check_k
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
@@ -113,6 +114,8 @@ def take_in(
             "it was read whole."
         )
     coded = coded or {}
+    for block in plan.blocks:
+        check_k(block.k or 1, len(table))
     variables = _variables(table, plan, roles, text is not None, coded)
     given, rows = len(table), None
     if plan.missing.policy == "drop":
