@@ -54,6 +54,7 @@ _STYLE: Any = {
     "axes.titlelocation": "left",
 }
 _LONGEST_NAME = 24
+_ALIKE = 0.01  # widths of bins that differ by less, relatively, are equal but for rounding
 _MARGINS = {"left": 0.16, "right": 0.91, "bottom": 0.13, "top": 0.96}  # of a distribution
 
 
@@ -135,7 +136,7 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
     """
     if "levels" in data:
         return bars(name, data, n)
-    cuts, ticks = data["cuts"], data.get("ticks")
+    cuts, ticks, unit = data["cuts"], data.get("ticks"), "% of records"
     with _drawing(name, 3.4, 2.0, _MARGINS) as (_, axes, out):
         if len(cuts) < 2:
             for key, style in (
@@ -156,7 +157,8 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
             edges = np.array(
                 [max(low, 2 * cuts[0] - cuts[1]), *cuts, min(high, 2 * cuts[-1] - cuts[-2])]
             )
-            width = np.diff(edges) / np.median(np.diff(edges))
+            # By the narrowest inner bin, so that no height is more than its share of the records.
+            width = np.maximum(np.diff(edges) / np.diff(cuts).min(), 1.0)
             for key, colour, fill in (("after", AFTER, True), ("before", BEFORE, False)):
                 if key in data:
                     axes.stairs(
@@ -172,8 +174,10 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
             else:
                 axes.locator_params(axis="x", nbins=4)
                 axes.xaxis.set_major_formatter(_amount)
+            if width.max() > 1 + _ALIKE:
+                unit = "% of records per\nnarrowest bin"
         axes.set_ylim(bottom=0)
-        axes.set_ylabel("% of records")
+        axes.set_ylabel(unit)
     return out[0]
 
 
