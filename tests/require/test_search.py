@@ -22,7 +22,7 @@ from microagg.require.individual_risk import IndividualRisk
 from microagg.require.population import Population
 from microagg.require.recursive import Recursive
 from microagg.require.requirement import total_violation
-from microagg.require.search import repair, satisfy, weighted_squares
+from microagg.require.search import repair, satisfy
 from microagg.require.units import Units, distinct_units
 
 KINDS = {
@@ -98,7 +98,7 @@ def test_searched_groups_satisfy_everything_and_lose_no_more_than_repaired_ones(
     repaired = repair(X, k, wanted, labels, weights=weights)
     loss = naive.squares(X, groups_of(found), weights)
     assert loss <= naive.squares(X, groups_of(repaired), weights) * (1 + 1e-9) + 1e-12
-    assert weighted_squares(X, found, weights) == pytest.approx(loss, rel=1e-9, abs=1e-9)
+    assert sum_of_squares(X, found, weights) == pytest.approx(loss, rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=40)
@@ -166,7 +166,7 @@ def test_every_step_of_the_search_keeps_its_books(checked_anneal):
         )
         assert count == labels.max() + 1
         check_groups(canonical_labels(labels), k, wanted)
-        assert sse == pytest.approx(weighted_squares(X, labels, weights), rel=1e-9)
+        assert sse == pytest.approx(sum_of_squares(X, labels, weights), rel=1e-9)
 
 
 def several(n=3_000, seed=0):
@@ -222,7 +222,7 @@ def test_heavy_records_pull_their_group():
     free = [Distinct(np.arange(5), 2)]
     found = satisfy(X, 2, free, weights=weights)
     best = naive.best_partition(X, 2, free, weights)
-    assert weighted_squares(X, found, weights) == pytest.approx(best)
+    assert sum_of_squares(X, found, weights) == pytest.approx(best)
 
 
 def test_one_unit_with_most_records():
@@ -274,7 +274,6 @@ def test_what_no_groups_could_satisfy_is_refused():
 def test_utilities_of_the_reference_table(reference_table):
     from microagg.encode.scale import fit_scale
     from microagg.kernels.mdav import mdav_labels
-    from microagg.require.units import merge_for_units
 
     table = reference_table("eia")
     units = table["UTILITYID"].to_numpy()
@@ -284,5 +283,5 @@ def test_utilities_of_the_reference_table(reference_table):
     assert distinct_units(found, units).min() >= 3
     loss = 100 * sum_of_squares(X, found) / ((len(X) - 1) * X.shape[1])
     assert loss < 3.5
-    merged = merge_for_units(X, canonical_labels(mdav_labels(X, 3, new_state())), units, 3)
+    merged = repair(X, 3, [Units(units, 3)], canonical_labels(mdav_labels(X, 3, new_state())))
     assert sum_of_squares(X, found) < 0.4 * sum_of_squares(X, merged)

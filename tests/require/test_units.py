@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError
-from microagg.require.units import check_units, distinct_units, merge_for_units
+from microagg.require.search import repair
+from microagg.require.units import Units, check_units, distinct_units
 
 
 def naive_distinct(labels, units):
@@ -53,7 +54,7 @@ def test_the_count_equals_its_naive_twin(table):
 @given(tables())
 def test_every_group_has_k_units_and_only_whole_groups_were_merged(table):
     X, labels, units, k = table
-    found = merge_for_units(X, labels, units, k)
+    found = repair(X, k, [Units(units, k)], labels)
     assert min(naive_distinct(found, units)) >= k
     # Records that shared a group still do, so that k and all that held for the groups holds on.
     for label in range(labels.max() + 1):
@@ -65,7 +66,7 @@ def test_every_group_has_k_units_and_only_whole_groups_were_merged(table):
 @given(tables())
 def test_no_group_is_merged_without_need(table):
     X, labels, units, k = table
-    found = merge_for_units(X, labels, units, k)
+    found = repair(X, k, [Units(units, k)], labels)
     enough = {g for g, count in enumerate(naive_distinct(labels, units)) if count >= k}
     for group in range(found.max() + 1):
         merged = set(labels[found == group].tolist())
@@ -78,7 +79,7 @@ def test_the_cheapest_partner_is_taken():
     X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
     labels = np.array([0, 0, 1, 1, 2, 2])
     units = np.array([0, 1, 2, 2, 3, 4])  # the middle group has one unit
-    assert merge_for_units(X, labels, units, 2).tolist() == [0, 0, 1, 1, 1, 1]
+    assert repair(X, 2, [Units(units, 2)], labels).tolist() == [0, 0, 1, 1, 1, 1]
 
 
 def test_many_records_of_one_unit():
@@ -86,7 +87,7 @@ def test_many_records_of_one_unit():
     X = rng.normal(size=(3000, 2))
     labels = np.arange(3000) // 3
     units = np.where(rng.random(3000) < 0.9, 0, rng.integers(1, 50, 3000))
-    found = merge_for_units(X, labels, units, 3)
+    found = repair(X, 3, [Units(units, 3)], labels)
     assert min(naive_distinct(found, units)) >= 3
     assert found.max() > 20
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.errors import InputError
-from microagg.groups import Floats, Labels, canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.require_kinds import (
     ENTROPY,
     EQUAL,
@@ -36,7 +36,7 @@ from microagg.progress import DONE, STOP, State, new_state, rest_of, stop_after,
 from microagg.require.requirement import Requirement, check_feasible, demands_of
 from microagg.settings import check_effort, check_k, check_time_limit
 
-__all__ = ["repair", "satisfy", "weighted_squares"]
+__all__ = ["repair", "satisfy"]
 
 
 class _Budget(NamedTuple):
@@ -65,27 +65,6 @@ _SLOWER = {ENTROPY: 2, RECURSIVE: 2, P_PERCENT: 2, LARGEST: 2, EQUAL: 3, ORDERED
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _QUANTILES = 20_000  # records up to which groups of quantiles are tried, whose time is quadratic
 _TURNS = 4  # of effort best without a time limit
-
-
-def weighted_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> float:
-    """Sum of weighted squared distances of the records to the weighted means of their groups.
-
-    >>> weighted_squares(np.array([[0.0], [3.0], [9.0]]), np.array([0, 0, 1]), np.array([2.0, 1.0, 1.0]))
-    6.0
-    """
-    from microagg.groups import sum_of_squares
-
-    if weights is None:
-        return sum_of_squares(X, labels)
-    first = np.empty(int(labels.max()) + 1, np.intp)
-    first[labels[::-1]] = np.arange(len(labels))[::-1]
-    gap = X - X[first[labels]]
-    mass = np.bincount(labels, weights=weights)
-    total = 0.0
-    for column in gap.T:
-        mean = np.bincount(labels, weights=weights * column) / mass
-        total += float((weights * np.square(column - mean[labels])).sum())
-    return total
 
 
 def _checked(
@@ -230,7 +209,7 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     from microagg.methods.refine.anneal import Heat
     from microagg.methods.refine.cells import grouped, labelled
 
-    least = weighted_squares(run.X, labels, run.weights)
+    least = sum_of_squares(run.X, labels, run.weights)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
     search, mean = _pools(run, budget, labels)
@@ -354,15 +333,15 @@ def satisfy(
         starts.append(grown(X, mass, demands, k, state))
     starts += _quantile_starts(X, demands, k)
     repaired = [merge(X, mass, demands, start, k) for start in starts]
-    best = min(repaired, key=lambda start: weighted_squares(X, start, mass))
-    tell_best(state, weighted_squares(X, best, mass))
+    best = min(repaired, key=lambda start: sum_of_squares(X, start, mass))
+    tell_best(state, sum_of_squares(X, best, mass))
     run = _Run(X, mass, demands, k, seed, state)
     left = rest_of(time_limit, started)
     with stop_after(state, left, len(X)):
         found = best if state[STOP] else _search(run, best, effort, left is not None, whole)
     # Sums that are kept up to date are rounded: what stands right at a threshold is looked at anew.
     found = merge(X, mass, demands, found, k)
-    if weighted_squares(X, found, mass) < weighted_squares(X, best, mass):
+    if sum_of_squares(X, found, mass) < sum_of_squares(X, best, mass):
         best = found
     state[DONE] = len(X)
     return best
