@@ -175,7 +175,7 @@ def distribution(name: str, data: dict[str, Any], n: int) -> str:
                 axes.locator_params(axis="x", nbins=4)
                 axes.xaxis.set_major_formatter(_amount)
             if width.max() > 1 + _ALIKE:
-                unit = "% of records per\nnarrowest bin"
+                unit = "% per narrowest bin"
         axes.set_ylim(bottom=0)
         axes.set_ylabel(unit)
     return out[0]
