@@ -32,7 +32,7 @@ from microagg.require.recursive import Recursive
 from microagg.require.requirement import Requirement, demands_of, total_violation
 from microagg.require.search import repair, satisfy
 from microagg.require.together import household_records, person_labels
-from microagg.require.units import Units, merge_for_units
+from microagg.require.units import Units
 
 _HERE = Path(__file__).parents[1]
 _FOLDER = Path(os.environ.get("MICROAGG_DATA", _HERE.parent / "shared" / "data"))
@@ -92,9 +92,9 @@ def units() -> None:
         codes = column.to_numpy()
         wanted = [Units(codes, k)]
         start, plain = timed(lambda k=k, X=X: canonical_labels(auto(X, k).labels))
-        merged = loss(X, merge_for_units(X, start, codes, k))
+        merged = loss(X, repair(X, k, [Units(codes, k)], start))
         outermost = canonical_labels(mdav(X, k).labels)
-        row = [name, loss(X, start), loss(X, merge_for_units(X, outermost, codes, k)), merged]
+        row = [name, loss(X, start), loss(X, repair(X, k, [Units(codes, k)], outermost)), merged]
         row.append(loss(X, repair(X, k, wanted, start)))
         for effort in ("fast", "balanced"):
             found, seconds = timed(

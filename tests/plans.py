@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan import Accept, Block, Column, Missing, Plan, Relation, Require, Strata, Weight
+from microagg.plan import (
+    Accept,
+    Block,
+    Column,
+    Missing,
+    Plan,
+    Relation,
+    Require,
+    Strata,
+    Unit,
+    Weight,
+)
 from microagg.registry import METHODS
 from microagg.settings import AGGREGATES, EFFORTS, SCALES
 
@@ -77,6 +90,7 @@ def some(values):
     )
 
 
+MODES = st.sampled_from(["count", "together"])
 SHARES = st.floats(0.001, 1)
 PERCENTS = st.floats(0.5, 99.5) | st.integers(1, 99)
 PAIRS_CL = st.fixed_dictionaries({"c": NUMBERS, "l": st.integers(2, 9)})
@@ -197,9 +211,10 @@ def plans(draw, several=True):
     outside = [*parts[4], *parts[6]]
     found = tuple(draw(blocks(part, outside)) for part in in_blocks)
     found = found or (draw(blocks(None, outside)),)
-    releases = ["keep", "drop"]
+    releases, smalls = ["keep", "drop"], ["error"]
     if len(found) == 1 and not (found[0].per_column and len(found[0].columns or ()) > 1):
         releases.append("mean")
+        smalls.append("merge")
     coded = [*protected, *rest]
     plan = Plan(
         blocks=found,
@@ -207,7 +222,7 @@ def plans(draw, several=True):
         drop=parts[2],
         renumber=parts[3],
         confidential=parts[4],
-        strata=Strata(parts[5], draw(st.sampled_from(["error", "merge"])) if parts[5] else "error"),
+        strata=Strata(parts[5], draw(st.sampled_from(smalls)) if parts[5] else "error"),
         weight=None
         if weight is None
         else Weight(
@@ -233,11 +248,22 @@ def plans(draw, several=True):
         ),
         notes={name: draw(NAMES) for name in names if draw(st.booleans())},
     )
-    unit = draw(st.none() | st.sampled_from([*parts[2], *parts[3], *rest, "longer than eight"]))
-    if unit is not None:
-        plan = plan.override(
-            unit={"column": unit, "mode": draw(st.sampled_from(["count", "together"]))}
+    units = [*parts[2], *parts[3], *rest, "longer than eight"]
+    if len(plan.blocks) > 1:
+        plan = dataclasses.replace(
+            plan,
+            blocks=tuple(
+                dataclasses.replace(
+                    block,
+                    unit=draw(st.none() | st.builds(Unit, st.sampled_from(units), MODES)),
+                    strata=draw(st.none() | st.sampled_from([Strata(), Strata(parts[5][:1])])),
+                )
+                for block in plan.blocks
+            ),
         )
+    unit = draw(st.none() | st.sampled_from(units))
+    if unit is not None and all(block.unit is None for block in plan.blocks):
+        plan = plan.override(unit={"column": unit, "mode": draw(MODES)})
     for names in (list(protected), rest):
         if names and draw(st.booleans()):
             text = draw(relation_texts(names))

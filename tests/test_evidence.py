@@ -14,7 +14,7 @@ import microagg
 from conftest import reference_table
 from microagg import Plan
 from microagg.findings import Caution, Counted
-from microagg.plan import Accept
+from microagg.plan import Accept, Promise
 from microagg.verify import verify_all
 
 N = 90
@@ -95,7 +95,7 @@ def test_the_severest_caution_decides(severity):
 
 def test_red_if_the_written_file_does_not_hold():
     evidence = protected(BASE).evidence
-    broken = verify_all(BASE, [3], [["income", "rent"]])
+    broken = verify_all(BASE, [Promise(3, ["income", "rent"])])
     counted = replace(evidence, counted=Counted("safe.csv", tuple(broken), "00"))
     assert counted.verdict == "red"
     assert counted.verdict_words == "k = 3 does not hold in the written file."

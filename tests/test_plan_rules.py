@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan import Plan, Relation
+from microagg.plan import Block, Plan, Promise, Relation, Strata
 from microagg.settings import AGGREGATES
 
 ROLES = {
@@ -134,17 +134,91 @@ def test_columns_that_cannot_be_drafted():
     assert Plan().spoken_for == set()
 
 
-def test_what_is_not_done_yet_is_refused():
-    Plan.of(columns=["a"], unit="u", weight="w", strata="s").check_supported()
-    together = {"column": "u", "mode": "together"}
-    Plan.of(columns=["a"], unit=together).check_supported()
+def test_small_strata_are_not_merged_where_a_record_has_several_groups():
+    merged = {"columns": ["s"], "small": "merge"}
+    Plan.of(columns=["a"], per_column=True, strata=merged)
+    with pytest.raises(InputError, match="per_column gives each column its own groups"):
+        Plan.of(columns=["a", "b"], per_column=True, strata=merged)
+    blocks = (Block(("a",)), Block(("b",)))
     for settings in (
-        {"unit": together, "require": {"population": 3}},
-        {"unit": together, "strata": {"columns": ["s"], "small": "merge"}},
-        {"per_column": True, "strata": {"columns": ["s"], "small": "merge"}},
+        {"blocks": blocks, "strata": Strata(("s",), "merge")},
+        {"blocks": (Block(("a",), strata=Strata(("s",), "merge")), Block(("b",)))},
     ):
-        with pytest.raises(InputError, match="not available yet"):
-            Plan.of(columns=["a", "b"], **settings).check_supported()
+        with pytest.raises(InputError, match="several blocks, each with its own groups"):
+            Plan(**settings)
+
+
+TWO = """microagg = 1
+unit = "hid"
+strata = ["region"]
+[[block]]
+columns = ["a", "b"]
+k = 3
+[[block]]
+columns = ["c"]
+k = 5
+unit = { column = "firm", mode = "together" }
+strata = []
+[[block]]
+columns = ["d"]
+k = 2
+strata = { columns = ["region", "sector"] }
+"""
+
+
+def test_blocks_have_units_and_strata_of_their_own():
+    plan = Plan.from_toml_text(TWO)
+    assert plan.promises() == [
+        Promise(3, ["a", "b", "region"], "hid"),
+        Promise(5, ["c"], "firm"),
+        Promise(2, ["d", "region", "sector"], "hid"),
+    ]
+    assert plan.units == ["hid", "firm"]
+    assert plan.all_strata == ["region", "sector"]
+    assert plan.shared_strata == []
+    assert plan.shared_beside() == ["region", "sector"]
+    assert [plan.unit_of(block).mode for block in plan.blocks] == ["count", "together", "count"]
+    assert {"hid", "firm", "region", "sector"} <= plan.spoken_for
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+    assert Plan.from_dict(plan.as_dict()) == plan
+    with pytest.raises(InputError, match="no column 'firm'"):
+        plan.roles(["a", "b", "c", "d", "hid", "region", "sector"])
+
+
+def test_what_the_one_block_has_is_the_plans():
+    own = Plan(blocks=(Block(("a",), 3, unit="u", strata=["s"]),))
+    assert own == Plan.of(columns=["a"], k=3, unit="u", strata=["s"])
+    assert own.settings() == {"columns": ["a"], "k": 3, "strata": ["s"], "unit": "u"}
+    assert Plan(strata=Strata(("s",)), blocks=(Block(("a",), strata=[]),)).all_strata == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"unit": "hid"}, "Blocks of the plan have a unit of their own"),
+        ({"strata": ["sector"]}, "Blocks of the plan have a strata of their own"),
+    ],
+)
+def test_what_blocks_have_of_their_own_is_not_overridden(settings, words):
+    with pytest.raises(InputError, match=words):
+        Plan.from_toml_text(TWO).override(**settings)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('column = "firm"', 'column = "a"', "The unit 'a' tells whose record it is"),
+        ('column = "firm"', 'column = ["a"]', "unit is the name of one column"),
+        ('"region", "sector"', '"region", "hid"', "A stratum must hold k units; 'hid'"),
+        ('"region", "sector"', '"a"', "'a' is named in block 1 and in strata"),
+        ("strata = []", "strata = [1]", "strata takes names of columns"),
+        ("strata = []", "stratum = []", "did you mean strata"),
+        ('mode = "together"', 'mode = "apart"', "mode, of the unit, is one of"),
+    ],
+)
+def test_what_is_wrong_with_the_part_of_a_block(old, new, words):
+    with pytest.raises(InputError, match=words):
+        Plan.from_toml_text(TWO.replace(old, new))
 
 
 SUM, ORDER, BOUND = "gross = net + tax", "net <= gross", "net + tax <= gross"

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError, TableError
+from microagg.plan import Promise
 from microagg.tables.csv import CsvFormat
 from microagg.tables.files import write_file
 from microagg.verify import verify, verify_all
@@ -317,7 +318,7 @@ def test_frames_of_any_kind(frame):
 
 def test_several_sets_of_columns_with_a_k_each(path):
     write_file(TABLE, path)
-    first, second = verify_all(path, [3, 4], [["age"], ["city"]])
+    first, second = verify_all(path, [Promise(3, ["age"]), Promise(4, ["city"])])
     assert (first.k, first.holds, first.columns) == (3, True, ["age"])
     assert (second.k, second.holds, second.records_below_k) == (4, False, 2)
 

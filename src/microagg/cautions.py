@@ -58,12 +58,14 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
     each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
     if each:
         columns = tuple(name for block in each for name in block.columns or ())
+        units = {plan.unit_of(block).column for block in each}
+        who = unit_words(units.pop()) if len(units) == 1 else "units"
         found.append(
             Caution(
                 "amber",
                 columns,
                 f"Each of {names(columns, _NAMED)} is protected by itself: every value is shared by at least "
-                f"{min(block.k or 1 for block in each):,} {unit_words(roles.unit)}, but combinations of "
+                f"{min(block.k or 1 for block in each):,} {who}, but combinations of "
                 "columns need not be, so this is no k-anonymity of the records.",
                 "Protect the columns together, unless only one of them can be known to anybody.",
             )
@@ -187,14 +189,14 @@ def about_known(
 
 
 def about_columns(
-    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known], unit: Any = None
+    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known], units: Sequence[Any] = ()
 ) -> list[Caution]:
     """Identifiers left in the file, and columns from which a protected one follows."""
     found = []
     for name, column in known.items():
         sign = identifier(column)
         if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
-            found.append(_of_identifier(name, sign, len(both), name == unit))
+            found.append(_of_identifier(name, sign, len(both), name in units))
     found += [_of_determined(one) for one in determines({**known, **secret}, both)]
     return found
 
@@ -240,11 +242,12 @@ def about_groups(
     columns: Mapping[Any, Known],
 ) -> list[Caution]:
     """Records are not units: a column left, renumbered or dropped has few values in many groups."""
-    if plan.unit is not None:
-        return []
     found = []
+    by_records = [
+        part for part in parts if plan.unit_of(plan.block_of(part.columns)).column is None
+    ]
     for name, column in columns.items():
-        for part in parts:
+        for part in by_records:
             sign = units_in_groups(part.partition.labels, column, part.partition.k)
             if sign.looks_like_unit:
                 found.append(_of_unit(name, sign, part.partition.k, name in roles.dropped))

@@ -101,9 +101,10 @@ def _blanked(table: Frame, plan: Plan, block: Block) -> float:
         sets = [[name] for name in block.columns or ()]
     n, worst = len(table), 0.0
     strata = np.zeros(n, dtype=np.int64)
-    if plan.strata.columns:
-        strata, _ = strata_of(table, plan.strata.columns)
-    units = None if plan.unit is None else codes_as_written(table, plan.unit, is_text=False)
+    if plan.strata_of(block).columns:
+        strata, _ = strata_of(table, plan.strata_of(block).columns)
+    unit = plan.unit_of(block).column
+    units = None if unit is None else codes_as_written(table, unit, is_text=False)
     for names in sets:
         states = np.column_stack(
             [

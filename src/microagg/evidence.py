@@ -151,7 +151,7 @@ class Evidence:
     @property
     def promise(self) -> str:
         """What is promised, and to whom."""
-        return promise_words(self.plan, self.roles)
+        return promise_words(self.plan)
 
     @property
     def verdict_words(self) -> str:
@@ -254,10 +254,10 @@ class Evidence:
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
         )
-        merged = self.roles.unit is not None or bool(block.require)
+        merged = self._satisfies_more(block)
         weighted = self.plan.weight is not None
         # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
-        where = " that keep to strata and patterns of missing values" * self._in_cells
+        where = " that keep to strata and patterns of missing values" * self._in_cells(block)
         if used == "exact" and plain_cost and not weighted:
             return "no", f"The method is exact: no groups with this k{where} lose less."
         if self._pair.weights is not None and not found.weighted:
@@ -293,13 +293,18 @@ class Evidence:
         """What is proved of the groups of a part: methods prove theirs for k records and nothing else."""
         found = part.partition
         used = find(found.method).guarantee_for(part.coordinates, found.weighted)
-        more = self.roles.unit is not None or bool(self._block(part).require)
+        more = self._satisfies_more(self._block(part))
         return "heuristic" if more and used == "exact" else str(used)
 
-    @property
-    def _in_cells(self) -> bool:
+    def _satisfies_more(self, block: Block) -> bool:
+        """Whether groups of a block satisfy more than k records."""
+        return self.plan.unit_of(block).column is not None or bool(block.require)
+
+    def _in_cells(self, block: Block) -> bool:
         missing = any(column.missing for column in self.cells.values())
-        return bool(self.plan.strata.columns) or (missing and self.plan.missing.policy == "pattern")
+        return bool(self.plan.strata_of(block).columns) or (
+            missing and self.plan.missing.policy == "pattern"
+        )
 
     def part_words(self, part: Part) -> str:
         """How a part was grouped."""
@@ -330,7 +335,7 @@ class Evidence:
         return f"{found.records:,} records, {found.combinations:,} combinations{which}, {rarest}; {holds}"
 
     def _block(self, part: Part) -> Block:
-        return next(b for b in self.plan.blocks if b.columns and part.columns[0] in b.columns)
+        return self.plan.block_of(part.columns)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""

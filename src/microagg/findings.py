@@ -9,7 +9,7 @@ from microagg.groups import Labels
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan import Block, Plan, Require, Roles
+from microagg.plan import Block, Plan, Require
 from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, share, unit_words
@@ -124,15 +124,19 @@ def percent_words(value: float) -> str:
     return percent(few_digits(value, DIGITS))
 
 
-def promise_words(plan: Plan, roles: Roles) -> str:
+def promise_words(plan: Plan) -> str:
     """What a plan promises, and to whom."""
-    blocks, who = plan.blocks, unit_words(roles.unit)
-    beside = _shared_beside(plan)
-    if len(blocks) == 1:
-        what = f"{_shared(blocks[0], 12)}{beside}"
-        return f"In the released file, {what} is shared by at least {plan.k:,} {who}."
-    what = "; ".join(f"{_shared(b, 6)}{beside} by at least {b.k:,}" for b in blocks)
-    return f"In the released file, these are shared by {who}: {what}."
+    most = 12 if len(plan.blocks) == 1 else 6
+    told = [
+        (
+            f"{_shared(block, most)}{_shared_beside(plan, block)}",
+            f"by at least {block.k:,} {unit_words(plan.unit_of(block).column)}",
+        )
+        for block in plan.blocks
+    ]
+    if len(told) == 1:
+        return f"In the released file, {told[0][0]} is shared {told[0][1]}."
+    return f"In the released file, these are shared: {'; '.join(map(' '.join, told))}."
 
 
 def required_words(require: Require) -> list[str]:
@@ -157,11 +161,11 @@ def required_words(require: Require) -> list[str]:
     return found
 
 
-def _shared_beside(plan: Plan) -> str:
+def _shared_beside(plan: Plan, block: Block) -> str:
     """What is shared beside the values of a block."""
-    strata, weight = plan.strata.columns, plan.weight
+    strata, weight = plan.strata_of(block).columns, plan.weight
     told = [f"the strata {names(strata, 6)}"] if strata else []
-    if weight is not None and weight.column in plan.shared_beside:
+    if weight is not None and weight.column in plan.shared_beside(block):
         told.append(f"the released weight {names([weight.column])}")
     return f" together with {' and '.join(told)}" if told else ""
 

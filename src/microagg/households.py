@@ -8,20 +8,24 @@ it is averaged over all members of the households of a group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from microagg.encode.missing import join_rare
+from microagg.encode.missing import join_enough, join_rare
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping import group, squares
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.intake import Intake, PartInput, check_blanked
-from microagg.plan import Block
+from microagg.plan import Block, Name
 from microagg.progress import Listener, Progress
+from microagg.require.requirement import Requirement, violations_of
 from microagg.require.together import Households, household_records, person_labels
+from microagg.require.units import Units
+from microagg.require.wanted import whole_of, within
 from microagg.results import Partition
 from microagg.tables.variable import Variable
 from microagg.words import names
@@ -52,18 +56,21 @@ def group_households(
     InputError
         If a household lies in two strata, or one of a stratum's sizes cannot be grouped.
     """
-    units, n = intake.units, len(intake)
+    units, n = intake.units_of(block), len(intake)
     assert units is not None
     if (units < 0).any():
+        unit = intake.plan.unit_of(block).column
         raise InputError(
-            f"Whole units move together, so that every record has one; {shown(intake.plan.unit)} is missing "
+            f"Whole units move together, so that every record has one; {shown(unit)} is missing "
             f"in row {int(np.argmax(units < 0)) + 1} (the first record is row 1). Fill it, or drop those "
             "records."
         )
     X = given.space.scaled
     raw_states = np.column_stack([variable.states for variable in given.variables])
-    strata = np.zeros(n, dtype=np.int64) if intake.strata is None else intake.strata
-    _check_strata(intake, strata, units)
+    strata = given.cells  # patterns of missing values are those of whole households, see below
+    _check_strata(intake.plan.unit_of(block).column, strata, units)
+    # k units are in each group anyway.
+    required = [one for one in given.requirements if not whole_of(one, Units)]
     k, seed = block.k or 1, intake.plan.seed
     weights = intake.relative_weights
     states = raw_states.copy()
@@ -72,9 +79,15 @@ def group_households(
     first: Partition | None = None
     for stratum in range(int(strata.max()) + 1):
         inside = np.flatnonzero(strata == stratum)
-        for one in household_records(X[inside], units[inside], k):
-            rows = np.where(one.rows < 0, -1, inside[one.rows])
-            cells, blanked = _patterns(raw_states, rows, k, intake)
+
+        def enough(one: Households, inside: Labels = inside) -> bool:
+            whole = np.zeros(len(one.rows), dtype=np.int64)
+            return not len(_short(_of_table(one, inside), whole, required))
+
+        for one in household_records(X[inside], units[inside], k, enough if required else None):
+            local = _of_table(one, inside)
+            rows = local.rows
+            cells, blanked = _patterns(raw_states, local, k, intake, required)
             matrix = Space(np.ascontiguousarray(one.matrix), "none")
             own = None if weights is None else _mean_weights(weights, rows)
 
@@ -82,19 +95,27 @@ def group_households(
                 if progress is not None:
                     progress(Progress(min(done + int(so_far) * width, n)))
 
-            found = group(matrix, block, cells, weights=own, seed=seed, progress=watch)
+            found = group(
+                matrix,
+                block,
+                cells,
+                weights=own,
+                requirements=_by_place(local, required),
+                seed=seed,
+                progress=watch,
+            )
+            labels = _with_all_members(local, found.labels, cells, required)
             first = first or found
             stopped = stopped or found.stopped
             exists = rows >= 0
-            local = Households(one.matrix, rows)
-            persons_here = _placed(local, found.labels)
+            persons_here = _placed(local, labels)
             persons[rows[exists]] = top + persons_here[exists]
             households[rows[exists]] = (
-                top_households + np.broadcast_to(found.labels[:, None], rows.shape)[exists]
+                top_households + np.broadcast_to(labels[:, None], rows.shape)[exists]
             )
             states[rows[exists]] = blanked[exists]
             top += int(persons_here.max()) + 1
-            top_households += found.n_groups
+            top_households += int(labels.max()) + 1
             done += int(exists.sum())
     assert first is not None
     check_blanked(raw_states, states, intake.plan)
@@ -113,29 +134,84 @@ def group_households(
     return Together(partition, states, canonical_labels(households), shared)
 
 
-def _check_strata(intake: Intake, strata: Labels, units: Labels) -> None:
+def _of_table(one: Households, inside: Labels) -> Households:
+    """Households of a stratum with the rows of the whole table."""
+    return one._replace(rows=np.where(one.rows < 0, -1, inside[one.rows]))
+
+
+def _with_last(rows: Labels) -> Labels:
+    """Rows of members, with the household's last member at places that do not exist."""
+    last = rows[np.arange(len(rows)), (rows >= 0).sum(axis=1) - 1]
+    return np.where(rows < 0, last[:, None], rows)
+
+
+def _by_place(one: Households, required: Sequence[Requirement]) -> list[Requirement]:
+    """What the members at each place of the households of a group must satisfy."""
+    rows = _with_last(one.rows)
+    return [rule for place in rows.T for rule in within(required, place)]
+
+
+def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:
+    """Groups of households in which members who share values do not satisfy what is required."""
+    exists = one.rows >= 0
+    groups = np.broadcast_to(labels[:, None], one.rows.shape)[exists]
+    persons = canonical_labels(_placed(one, labels)[exists])
+    short = violations_of(persons, 1, within(required, one.rows[exists])) > 0
+    return np.unique(groups[short[persons]])
+
+
+def _with_all_members(
+    one: Households, labels: Labels, cells: Labels, required: Sequence[Requirement]
+) -> Labels:
+    """Merge groups of households of several sizes whose last members do not satisfy what is required.
+
+    There, the members beyond the smallest size share values with those of its last place, which the search,
+    that looks at one member of each household at each place, does not count. What is required is closed
+    under union, and a whole cell satisfies it, so that merging ends.
+    """
+    while required and (one.rows < 0).any():
+        short = _short(one, labels, required)
+        if not len(short):
+            break
+        inside = labels == short[0]
+        mean = one.matrix[inside].mean(axis=0)
+        near = ((one.matrix - mean) ** 2).sum(axis=1)
+        near[inside | (cells != cells[inside][0])] = np.inf
+        labels = canonical_labels(np.where(inside, labels[np.argmin(near)], labels))
+    return labels
+
+
+def _check_strata(unit: Name, strata: Labels, units: Labels) -> None:
     pairs = np.unique(np.column_stack([units, strata]), axis=0)
     twice = pairs[1:, 0] == pairs[:-1, 0]
     if twice.any():
-        unit = pairs[1:][twice][0, 0]
-        rows = np.flatnonzero(units == unit)
+        rows = np.flatnonzero(units == pairs[1:][twice][0, 0])
         row = int(rows[strata[rows] != strata[rows[0]]][0])
         raise InputError(
-            f"Whole units move together, and strata never share a group; the {names([intake.plan.unit])} of "
+            f"Whole units move together, and strata never share a group; the {names([unit])} of "
             f"row {row + 1} (the first record is row 1) has records in two strata. Correct it, or count "
             'units instead: mode = "count".'
         )
 
 
-def _patterns(states: Labels, rows: Labels, k: int, intake: Intake) -> tuple[Labels, Labels]:
+def _patterns(
+    states: Labels, one: Households, k: int, intake: Intake, required: Sequence[Requirement]
+) -> tuple[Labels, Labels]:
     """Cells of households, by what is missing in their members, and the states after joining rare ones."""
-    filled = np.where(rows < 0, rows.max(axis=1, initial=-1, keepdims=True), rows)
     # A place that does not exist has the states of some member, so that it makes no pattern of its own.
-    wide = states[filled].reshape(len(rows), -1)
+    filled = _with_last(one.rows)
+    wide, whole = states[filled].reshape(len(filled), -1), np.zeros(len(filled), dtype=np.int64)
     if intake.plan.missing.policy != "pattern" or not wide.any():
-        return np.zeros(len(rows), dtype=np.int64), states[filled]
-    joined = join_rare(wide, np.zeros(len(rows), dtype=np.int64), k)
-    return joined.cells, joined.states.reshape(*rows.shape, states.shape[1])
+        return whole, states[filled]
+
+    def satisfied(chosen: Labels) -> bool:
+        part = Households(one.matrix[chosen], one.rows[chosen])
+        return not len(_short(part, whole[chosen], required))
+
+    joined = join_rare(wide, whole, k)
+    if required:
+        joined = join_enough(joined, wide, whole, satisfied)
+    return joined.cells, joined.states.reshape(*filled.shape, states.shape[1])
 
 
 def _mean_weights(weights: Floats, rows: Labels) -> Floats:

@@ -51,11 +51,11 @@ class Intake:
     """The protected columns."""
     weights: Floats | None
     """Of the records, as given."""
-    units: Labels | None
-    """Of the records; −1: missing."""
-    strata: Labels | None
-    strata_values: Labels | None
-    """Number of each record's value in each column of the strata."""
+    units_by: Mapping[Any, Labels]
+    """Of the records, for each column that some block counts; −1: missing."""
+    strata_by: Mapping[Any, tuple[Labels, Labels]]
+    """For each set of columns that some block has as strata: the stratum of each record, and the number of
+    its value in each column."""
     rows: Labels | None
     """Records of the given table that are kept, where some are left out for missing values; None: all."""
     given: int
@@ -68,6 +68,19 @@ class Intake:
     def dropped(self) -> int:
         """Records that are left out for missing values."""
         return self.given - len(self)
+
+    @property
+    def units(self) -> Labels | None:
+        """In what all protected columns together are counted, see :class:`microagg.plan.Roles`."""
+        return self.units_by.get(self.roles.unit)
+
+    def units_of(self, block: Block) -> Labels | None:
+        """Whose distinct values k counts in a block; None: records."""
+        return self.units_by.get(self.plan.unit_of(block).column)
+
+    def strata_of(self, block: Block) -> tuple[Labels, Labels] | None:
+        """Strata of a block, and their values; None: it has none."""
+        return self.strata_by.get(self.plan.strata_of(block).columns)
 
     @property
     def plain(self) -> bool:
@@ -133,6 +146,10 @@ def take_in(
         for variable in variables.values():
             if variable.missing.any():
                 raise _refused(variable)
+    units = {name: _units(table, text, plan, name) for name in plan.units}
+    if units:
+        # Of nested units, such as plants and firms, those of which there are fewest ask for most.
+        roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
     found = Intake(
         frame=table,
         text=text,
@@ -140,19 +157,17 @@ def take_in(
         roles=roles,
         variables=variables,
         weights=None if plan.weight is None else _weights(table, plan.weight.column),
-        units=_units(table, text, plan),
-        strata=None,
-        strata_values=None,
+        units_by=units,
+        strata_by={},
         rows=rows,
         given=given,
     )
     for variable in variables.values():
         _check_no_identifier(variable)
     _check_relations(found)
-    if not plan.strata.columns:
-        return found
-    strata, values = strata_of(table, plan.strata.columns, None if text is None else Frame(text))
-    return replace(found, strata=strata, strata_values=values)
+    written = None if text is None else Frame(text)
+    sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
+    return replace(found, strata_by={names: strata_of(table, names, written) for names in sets})
 
 
 def _of_rows(table: Frame, rows: Labels) -> Frame:
@@ -206,13 +221,11 @@ def _weights(table: Frame, name: Any) -> Floats:
     return found
 
 
-def _units(table: Frame, text: pa.Table | None, plan: Plan) -> Labels | None:
-    if plan.unit is None:
-        return None
+def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels:
     written = table if text is None else Frame(text)
-    found = codes_as_written(written, plan.unit, text is not None)
-    most = max(block.k or 1 for block in plan.blocks)
-    check_units(found, most, listed_names([plan.unit]))
+    found = codes_as_written(written, unit, text is not None)
+    most = max(block.k or 1 for block in plan.blocks if plan.unit_of(block).column == unit)
+    check_units(found, most, listed_names([unit]))
     return found
 
 
@@ -276,39 +289,33 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
         If a stratum has fewer than k units, or rare patterns cannot be joined without blanking too much.
     """
     plan, k = intake.plan, block.k or 1
+    units, unit, wanted = intake.units_of(block), plan.unit_of(block), plan.strata_of(block)
     variables = [intake.variables[name] for name in columns]
     policy = plan.missing.policy
     weights = intake.relative_weights
     space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
     n = len(intake)
     strata, merged = np.zeros(n, dtype=np.int64), False
-    if intake.strata is not None and intake.strata_values is not None:
+    found = intake.strata_of(block)
+    if found is not None:
         strata = merge_small(
-            intake.strata,
-            intake.strata_values,
-            k,
-            intake.units,
-            space.scaled,
-            plan.strata.small,
-            intake.frame,
-            plan.strata.columns,
-            plan.unit,
+            *found, k, units, space.scaled, wanted.small, intake.frame, wanted.columns, unit.column
         )
-        merged = int(strata.max()) < int(intake.strata.max())
-    requirements = requirements_of(intake.frame, block, intake.units, plan.unit, intake.weights)
+        merged = int(strata.max()) < int(found[0].max())
+    requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
     check_feasible(requirements)
     if strata.any():
         for stratum in range(int(strata.max()) + 1):
             check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
     states = np.column_stack([variable.states for variable in variables])
     # Whole households have patterns of their own, see households.py.
-    if policy != "pattern" or not states.any() or plan.unit_mode == "together":
+    if policy != "pattern" or not states.any() or unit.mode == "together":
         return PartInput(variables, space, states, strata, merged, requirements)
 
     def satisfied(rows: Labels) -> bool:
         return all(one.feasible() for one in within(requirements, rows))
 
-    joined = join_rare(states, strata, k, intake.units, space.scaled)
+    joined = join_rare(states, strata, k, units, space.scaled)
     if block.require:
         joined = join_enough(joined, states, strata, satisfied)
     check_blanked(states, joined.states, plan)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.errors import InputError, shown
 from microagg.plan_blocks import (
     BLOCK_SETTINGS,
+    OWN_PARTS,
     Block,
     Dominance,
     Recursive,
@@ -43,7 +44,7 @@ from microagg.plan_parts import (
     unit_with,
     weight_with,
 )
-from microagg.plan_rules import check_relations, check_roles, check_weight
+from microagg.plan_rules import check_relations, check_roles, check_small_strata, check_weight
 from microagg.plan_text import flags, read_plan_file, read_toml, write_toml
 from microagg.registry import METHODS, find
 from microagg.relations import Relation
@@ -60,6 +61,7 @@ __all__ = [
     "Dominance",
     "Missing",
     "Plan",
+    "Promise",
     "Recursive",
     "Relation",
     "Require",
@@ -83,6 +85,16 @@ class _Unset:
 
 
 UNSET: Any = _Unset()
+
+
+class Promise(NamedTuple):
+    """What is counted in a file: each combination of some columns is shared by at least k units."""
+
+    k: int
+    columns: Iterable[Any] | None
+    """None: all that are numbers."""
+    unit: Any = None
+    """Column whose distinct values are counted; None: records are."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,8 @@ class Plan:
             raise InputError("A plan needs at least one block of columns to protect.")
         if len(self.blocks) > 1 and any(block.columns is None for block in self.blocks):
             raise InputError("With several blocks each must name its columns; one does not.")
+        if len(self.blocks) == 1:
+            self._take_from_the_block()
         Unit(self.unit, self.unit_mode)  # which has the checks of both
         check_word("round", self.round, ROUNDINGS)
         check_bool("shuffle", self.shuffle)
@@ -137,7 +151,18 @@ class Plan:
             )
         check_roles(self)
         check_weight(self)
+        check_small_strata(self)
         check_relations(self)
+
+    def _take_from_the_block(self) -> None:
+        """What the one block has of its own is the plan's, so that it is written in one way."""
+        (block,) = self.blocks
+        if block.unit is not None:
+            object.__setattr__(self, "unit", block.unit.column)
+            object.__setattr__(self, "unit_mode", block.unit.mode)
+        if block.strata is not None:
+            object.__setattr__(self, "strata", block.strata)
+        object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
 
     @classmethod
     def of(cls, **settings: Any) -> Plan:
@@ -174,6 +199,11 @@ class Plan:
         for name in LISTS:
             if name in given:
                 whole[name] = column_names(name, given.pop(name) or ())
+        for name in OWN_PARTS:
+            if name in given and any(getattr(block, name) is not None for block in self.blocks):
+                raise InputError(
+                    f"Blocks of the plan have a {name} of their own; change it there, in each block."
+                )
         for name, changed in _PARTS.items():
             if name in given:
                 whole[name] = changed(getattr(self, name), given.pop(name))
@@ -220,50 +250,67 @@ class Plan:
         for block in self.blocks:
             _k(block)
 
-    def check_supported(self) -> None:
-        """Refuse what can be written down and checked, but is not done yet."""
-        later = {
-            'require beside unit = { mode = "together" }': self.unit_mode == "together"
-            and any(block.require for block in self.blocks),
-            'small strata that are merged beside unit = { mode = "together" }': self.unit_mode
-            == "together"
-            and self.strata.small == "merge",
-            "merging small strata where a record has several groups (blocks, per_column), hence no one "
-            "stratum to be released with,": self.strata.small == "merge"
-            and (len(self.blocks) > 1 or any(_has_several_groups(block) for block in self.blocks)),
-        }
-        for what, asked in later.items():
-            if asked:
-                raise InputError(
-                    f"Every setting of a plan is kept or refused; {what} is not available yet. Leave it out."
-                )
+    def block_of(self, columns: Iterable[Any]) -> Block:
+        """The block that protects some columns."""
+        first = next(iter(columns))
+        return next(block for block in self.blocks if first in (block.columns or ()))
+
+    def unit_of(self, block: Block) -> Unit:
+        """Whose distinct values k counts in a block."""
+        return block.unit or Unit(self.unit, self.unit_mode)
+
+    def strata_of(self, block: Block) -> Strata:
+        """What groups of a block never cross."""
+        return self.strata if block.strata is None else block.strata
 
     @property
-    def shared_beside(self) -> list[Any]:
-        """Columns that the records of a group share beside the protected ones: strata and mean weight."""
-        mean = self.weight is not None and self.weight.release == "mean"
-        return [*self.strata.columns, *([self.weight.column] if self.weight and mean else [])]
+    def units(self) -> list[Any]:
+        """Columns whose distinct values k counts in some block."""
+        found = [self.unit_of(block).column for block in self.blocks]
+        return list(dict.fromkeys(name for name in found if name is not None))
 
-    def promises(self) -> list[tuple[int, list[Any]]]:
-        """What is counted in a file: each k, and the columns whose combinations are shared by k units.
+    @property
+    def all_strata(self) -> list[Any]:
+        """Columns that are strata of some block."""
+        found = [name for block in self.blocks for name in self.strata_of(block).columns]
+        return list(dict.fromkeys(found))
+
+    @property
+    def shared_strata(self) -> list[Any]:
+        """Columns that are strata of every block, so that whoever shares any group shares them."""
+        every = [set(self.strata_of(block).columns) for block in self.blocks]
+        return [name for name in self.all_strata if all(name in own for own in every)]
+
+    def shared_beside(self, block: Block | None = None) -> list[Any]:
+        """Columns that records share beside the protected ones of a block: strata and mean weight.
+
+        Without a block: beside the protected columns of all of them.
+        """
+        strata = self.all_strata if block is None else self.strata_of(block).columns
+        mean = self.weight is not None and self.weight.release == "mean"
+        return [*strata, *([self.weight.column] if self.weight and mean else [])]
+
+    def promises(self) -> list[Promise]:
+        """What is counted in a file, one promise for each partition.
 
         >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
-        [(3, ['age', 'income', 'region'])]
+        [Promise(k=3, columns=['age', 'income', 'region'], unit=None)]
         """
         found = []
         for block in self.blocks:
             chosen = list(block.columns or ())
             sets = [[name] for name in chosen] if block.per_column else [chosen]
-            found += [(_k(block), [*columns, *self.shared_beside]) for columns in sets]
+            beside, unit = self.shared_beside(block), self.unit_of(block).column
+            found += [Promise(_k(block), [*columns, *beside], unit) for columns in sets]
         return found
 
     @property
     def spoken_for(self) -> set[Any]:
         """Columns that cannot be protected, since they have another role or must stay different."""
-        found: set[Any] = {*self.drop, *self.renumber, *self.confidential, *self.strata.columns}
+        found: set[Any] = {*self.drop, *self.renumber, *self.confidential, *self.all_strata}
         found.update(name for block in self.blocks for name in block.require.diverse)
         found.update(() if self.weight is None else (self.weight.column,))
-        return found | (set() if self.unit is None else {self.unit})
+        return found | set(self.units)
 
     @property
     def related(self) -> set[Any]:
@@ -276,10 +323,10 @@ class Plan:
         required = [name for block in self.blocks for name in block.require.columns]
         there = set(names)
         named = [*protected, *self.drop, *self.renumber, *self.confidential, *self.columns]
-        named += [*self.strata.columns, *self.missing.codes, *required]
+        named += [*self.all_strata, *self.missing.codes, *required, *self.units]
         named += [name for relation in self.relations for name in relation.columns]
         weight = None if self.weight is None else self.weight.column
-        for name in [*named, *(name for name in (weight, self.unit) if name is not None)]:
+        for name in [*named, *([] if weight is None else [weight])]:
             if name not in there:
                 raise no_column(name, names)
         rest = {*protected, *self.drop, *self.renumber, *self.confidential}
@@ -293,8 +340,8 @@ class Plan:
             renumbered=list(self.renumber),
             confidential=list(self.confidential),
             known=[name for name in names if name not in rest],
-            unit=self.unit,
-            strata=list(self.strata.columns),
+            unit=next(iter(self.units), None),
+            strata=self.all_strata,
             weight=weight,
         )
 
@@ -354,11 +401,6 @@ class Plan:
     def from_toml(cls, path: str | Path) -> Plan:
         """Build a plan from a TOML file."""
         return cls.from_toml_text(read_plan_file(path))
-
-
-def _has_several_groups(block: Block) -> bool:
-    """Whether a record is in several groups of a block, or may be, while its columns are not known."""
-    return block.per_column and (block.columns is None or len(block.columns) > 1)
 
 
 _PARTS: dict[str, Callable[[Any, Any], Any]] = {

@@ -17,9 +17,11 @@ from microagg.plan_checks import (
     column_names,
     field_names,
     real,
+    text_name,
     text_names,
     unknown,
 )
+from microagg.plan_parts import Strata, Unit, strata_with, unit_with
 from microagg.registry import find
 from microagg.settings import (
     AGGREGATE_OF_COST,
@@ -34,12 +36,14 @@ from microagg.settings import (
 
 __all__ = [
     "BLOCK_SETTINGS",
+    "OWN_PARTS",
     "Block",
     "Dominance",
     "Recursive",
     "Require",
     "block_as_dict",
     "block_from_dict",
+    "check_names_of_part",
     "require_with",
 ]
 
@@ -209,6 +213,10 @@ class Block:
     refine: bool | str = False
     bound: bool | str | None = None
     """None: in a report, where it takes seconds."""
+    unit: Unit | None = None
+    """Whose distinct values k counts here; None: the unit of the plan."""
+    strata: Strata | None = None
+    """None: the strata of the plan."""
     require: Require = field(default_factory=Require)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the method, such as effort or gamma."""
@@ -234,6 +242,10 @@ class Block:
             check_effort(self.refine)
         if self.bound is not None and not isinstance(self.bound, bool):
             check_effort(self.bound)
+        if self.unit is not None:
+            object.__setattr__(self, "unit", unit_with(Unit(), self.unit))
+        if self.strata is not None:
+            object.__setattr__(self, "strata", strata_with(Strata(), self.strata))
         object.__setattr__(self, "require", require_with(Require(), self.require))
         self._check_require()
         # An option of None is one that was left out.
@@ -278,11 +290,15 @@ class Block:
 
 
 BLOCK_SETTINGS = field_names(Block) - {"options"}
+# Settings of the whole plan that a block may have of its own.
+OWN_PARTS = ("unit", "strata")
 
 
 def block_as_dict(block: Block) -> dict[str, Any]:
     """Plain data: what differs from the defaults, the options of the method beside it."""
     found = as_plain(block)
+    if block.strata is not None:  # also where it says that this block has none
+        found["strata"] = as_plain(block.strata) if block.strata.columns else []
     given: dict[str, Any] = found.pop("options", {})
     require = found.pop("require", None)
     # What is required is a table of its own, which stands last in a file.
@@ -297,6 +313,9 @@ def block_from_dict(given: Any) -> Block:
     for name in given:
         if name not in BLOCK_SETTINGS | has and name not in method.refuses:
             raise unknown("key of a block", name, BLOCK_SETTINGS | has)
+    for part in OWN_PARTS:
+        if part in given:
+            check_names_of_part(part, given[part])
     settings = {name: value for name, value in given.items() if name in BLOCK_SETTINGS}
     if "columns" in given:
         settings["columns"] = text_names("columns", given["columns"])
@@ -304,3 +323,11 @@ def block_from_dict(given: Any) -> Block:
         **settings,
         options={name: value for name, value in given.items() if name not in BLOCK_SETTINGS},
     )
+
+
+def check_names_of_part(part: str, given: Any) -> None:
+    """Refuse names of columns in a part that are not texts, as those of a file are."""
+    key = "columns" if part == "strata" else "column"
+    table = given if isinstance(given, Mapping) else {key: given}
+    if key in table:
+        (text_names if part == "strata" else text_name)(part, table[key])

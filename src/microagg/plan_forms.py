@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import InputError, shown
-from microagg.plan_blocks import block_as_dict, block_from_dict
+from microagg.plan_blocks import block_as_dict, block_from_dict, check_names_of_part
 from microagg.plan_checks import (
     as_plain,
     check_keys,
     check_table,
     field_names,
-    text_name,
     text_names,
 )
 from microagg.plan_parts import (
@@ -156,9 +154,9 @@ def fields_of_data(given: Any) -> dict[str, Any]:
             whole[name] = given[name]
     if "seed" in given:
         whole["seed"] = None if given["seed"] == _FRESH else given["seed"]
-    for name in ("strata", "weight", "unit", "missing"):
+    for name in ("strata", "weight", "unit"):
         if name in given:
-            _check_names_of_part(name, given[name])
+            check_names_of_part(name, given[name])
     if "strata" in given:
         whole["strata"] = strata_with(Strata(), given["strata"])
     if "weight" in given:
@@ -196,12 +194,3 @@ def _relations_of_tables(given: Any) -> tuple[Relation, ...]:
         if "holds" not in table:
             raise InputError('A relation says what holds: holds = "gross = net + tax".')
     return tuple(Relation(table["holds"]) for table in given)
-
-
-def _check_names_of_part(part: str, given: Any) -> None:
-    """Refuse names of columns in a part that are not texts, as those of a file are."""
-    table = given if isinstance(given, Mapping) else {SHORT[part]: given}
-    if part == "strata" and "columns" in table:
-        text_names("strata", table["columns"])
-    elif part in ("weight", "unit") and "column" in table:
-        text_name(part, table["column"])

@@ -248,6 +248,8 @@ def strata_with(before: Strata, given: Any) -> Strata:
     >>> strata_with(Strata(("region",), small="merge"), ["sector"])
     Strata(columns=('sector',), small='merge')
     """
+    if isinstance(given, Strata):
+        return given
     if isinstance(given, Mapping):
         check_keys("strata", given, field_names(Strata))
         return replace(before, **given)
@@ -313,6 +315,8 @@ def unit_with(before: Unit, given: Any) -> Unit:
     """
     if given is None:
         return Unit()
+    if isinstance(given, Unit):
+        return given
     changes = given if isinstance(given, Mapping) else {"column": given}
     check_keys("unit", changes, field_names(Unit))
     if before.column is None and changes.get("column") is None:
@@ -390,8 +394,10 @@ class Roles:
     """Left as they are and not confidential: taken as known to an attacker. Strata are, and a weight
     that is kept."""
     unit: Any = None
+    """In what all protected columns together are counted: the unit of the plan and, where blocks have
+    units of their own, the one of which the table has fewest."""
     strata: list[Any] = field(default_factory=list)
-    """Columns, known ones, whose values never share a group."""
+    """Columns, known ones, whose values never share a group of some block."""
     weight: Any = None
 
     @property

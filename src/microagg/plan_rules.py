@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from microagg.plan import Block, Plan
     from microagg.relations import Relation
 
-__all__ = ["check_relations", "check_roles", "check_weight"]
+__all__ = ["check_relations", "check_roles", "check_small_strata", "check_weight"]
 
 
 def check_roles(plan: Plan) -> None:
@@ -25,7 +25,7 @@ def check_roles(plan: Plan) -> None:
         ("drop", plan.drop),
         ("renumber", plan.renumber),
         ("confidential", plan.confidential),
-        ("strata", plan.strata.columns),
+        ("strata", plan.all_strata),
         ("weight", () if plan.weight is None else (plan.weight.column,)),
     ):
         for name in names:
@@ -57,23 +57,25 @@ def _instead(first: str, second: str) -> str:
 
 
 def _check_unit(plan: Plan, chosen: set[Any]) -> None:
-    if plan.unit is None:
-        return
-    if plan.unit in chosen:
-        raise InputError(
-            f"The unit {shown(plan.unit)} tells whose record it is and cannot be protected by "
-            "averaging. Leave it out of the columns; renumber or drop it before release."
-        )
-    if plan.unit in plan.strata.columns:
-        raise InputError(
-            f"A stratum must hold k units; {shown(plan.unit)} is both the unit and in strata, so that each "
-            "stratum would hold one. Name one of them."
-        )
-    if plan.weight is not None and plan.unit == plan.weight.column:
-        raise InputError(
-            f"The unit tells whose record it is, the weight how many it stands for; {shown(plan.unit)} is "
-            "named as both. Name one of them."
-        )
+    for unit in plan.units:
+        if unit in chosen:
+            raise InputError(
+                f"The unit {shown(unit)} tells whose record it is and cannot be protected by "
+                "averaging. Leave it out of the columns; renumber or drop it before release."
+            )
+        if any(
+            plan.unit_of(block).column == unit and unit in plan.strata_of(block).columns
+            for block in plan.blocks
+        ):
+            raise InputError(
+                f"A stratum must hold k units; {shown(unit)} is both the unit and in strata, so that each "
+                "stratum would hold one. Name one of them."
+            )
+        if plan.weight is not None and unit == plan.weight.column:
+            raise InputError(
+                f"The unit tells whose record it is, the weight how many it stands for; {shown(unit)} is "
+                "named as both. Name one of them."
+            )
 
 
 def check_weight(plan: Plan) -> None:
@@ -91,6 +93,24 @@ def check_weight(plan: Plan) -> None:
         raise InputError(
             "The released weight is the mean of the group; per_column gives each column its own groups. "
             f"{way_out}"
+        )
+
+
+def check_small_strata(plan: Plan) -> None:
+    """Refuse to merge small strata where a record has several groups, hence no one stratum to have."""
+    if not any(plan.strata_of(block).small == "merge" for block in plan.blocks):
+        return
+    way_out = 'Say strata = { small = "error" }, or name coarser strata.'
+    if len(plan.blocks) > 1:
+        raise InputError(
+            "Where small strata are merged, a record is released with the stratum of its group; the plan has "
+            f"several blocks, each with its own groups. {way_out}"
+        )
+    (block,) = plan.blocks
+    if block.per_column and len(block.columns or ()) > 1:
+        raise InputError(
+            "Where small strata are merged, a record is released with the stratum of its group; per_column "
+            f"gives each column its own groups. {way_out}"
         )
 
 

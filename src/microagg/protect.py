@@ -167,7 +167,6 @@ def protect_table(
     file that it came from.
     """
     plan.check_complete()
-    plan.check_supported()
     clock = Clock()
     with clock.time("check"):
         plan, odd = _completed(table, plan, guesses)
@@ -177,11 +176,11 @@ def protect_table(
             for block in plan.blocks
             for columns in _column_sets(block)
         ]
-    parts, released = [], []
+    parts, released, of_households = [], [], None
     for block, given in wanted:
         states, of_households = given.states, None
         with clock.time("partition"):
-            if plan.unit_mode == "together":
+            if plan.unit_of(block).mode == "together":
                 whole = group_households(intake, block, given, progress)
                 found, states = whole.partition, whole.states
                 of_households = (whole.of_households, whole.shared)
@@ -212,7 +211,13 @@ def protect_table(
             )
     with clock.time("aggregate"):
         columns = {name: column for one in released for name, column in one.columns.items()}
-        beside, recoded = released_beside(intake, wanted[0][1], parts[0].partition.labels)
+        # Of what changes beside the protected columns a plan with several parts has nothing.
+        beside, recoded = released_beside(
+            intake,
+            *wanted[0],
+            parts[0].partition.labels,
+            None if of_households is None else of_households[0],
+        )
         data, order = outgoing(
             intake.frame,
             {**columns, **beside},

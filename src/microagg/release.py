@@ -35,7 +35,7 @@ from microagg.measure.linkage import sample_for
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import Utility, utility_of
-from microagg.plan import Plan, Roles
+from microagg.plan import Plan, Promise, Roles
 from microagg.progress import Listener
 from microagg.registry import find
 from microagg.released import Cells
@@ -152,8 +152,9 @@ class Release:
         if below_k:
             found += about_known(self.k, both, known, below_k, self._harms, roles.unit, self._units)
         # Strata are part of what k records share, and so is all that follows from them.
-        beside = {name: column for name, column in known.items() if name not in roles.strata}
-        found += about_columns(both, beside, self._told_apart(roles.confidential), roles.unit)
+        strata = self.plan.shared_strata
+        beside = {name: column for name, column in known.items() if name not in strata}
+        found += about_columns(both, beside, self._told_apart(roles.confidential), self.plan.units)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return [*found, *about_secrets(self.risk)]
@@ -283,11 +284,19 @@ class Release:
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form)
         promises = self.plan.promises()
-        promised = [[written[name] for name in columns] for _, columns in promises]
-        unit = self.roles.unit
-        units = self._units_as_released() if unit in self.roles.dropped else None
-        sizes = [k for k, _ in promises]
-        found = verify_all(back, sizes, promised, written.get(unit, unit), units=units)
+        promised = [
+            one._replace(
+                columns=[written[name] for name in one.columns or ()],
+                unit=written.get(one.unit, one.unit),
+            )
+            for one in promises
+        ]
+        gone = {
+            written.get(name, name): self._units_as_released(name)
+            for name in self.plan.units
+            if name in self.roles.dropped
+        }
+        found = verify_all(back, promised, units=gone)
         broken = broken_relation(self.plan, Frame(back.table))
         if broken is not None:
             raise VerificationError(
@@ -318,7 +327,7 @@ class Release:
             )
         return counted
 
-    def _required(self, back: Source, promised: Sequence[Sequence[Any]]) -> tuple[Required, ...]:
+    def _required(self, back: Source, promised: Sequence[Promise]) -> tuple[Required, ...]:
         """Count requirements over the combinations of values in a file that was read back.
 
         Each is counted over the records of equal values, which are unions of groups; what the file no longer
@@ -326,17 +335,19 @@ class Release:
         """
         written, is_text = Frame(back.as_written), back.is_text
         found = []
-        for given, columns in zip(self._inputs, promised, strict=True):
+        for given, one in zip(self._inputs, promised, strict=True):
             if not given.requirements:
                 continue
-            labels = combine([codes_as_written(written, name, is_text) for name in columns])
+            labels = combine(
+                [codes_as_written(written, name, is_text) for name in one.columns or ()]
+            )
             if self._order is not None:  # requirements know the records in the order given
                 original = np.empty_like(labels)
                 original[self._order] = labels
                 labels = original
             found += [
-                Required(one.describe(), one.public(), worst(one, labels), holds(one, labels))
-                for one in given.requirements
+                Required(rule.describe(), rule.public(), worst(rule, labels), holds(rule, labels))
+                for rule in given.requirements
             ]
         return tuple(found)
 
@@ -409,7 +420,7 @@ class Release:
     @property
     def _beside(self) -> Labels | None:
         """Strata and mean weight as they are released, a number for each combination."""
-        shared = known_columns(self._after, self.plan.shared_beside)
+        shared = known_columns(self._after, self.plan.shared_beside())
         return combine([column.codes for column in shared.values()]) if shared else None
 
     @property
@@ -451,13 +462,11 @@ class Release:
         labels = combine([both.released_classes, *known])
         return share_below(labels, self.k, self._units)
 
-    def _units_as_released(self) -> Any:
-        """The units in the order of the released rows, for a file that no longer holds them."""
+    def _units_as_released(self, name: Any) -> Any:
+        """Units in the order of the released rows, for a file that no longer holds them."""
         import pyarrow as pa
 
-        units = self._units
-        if units is None:
-            return None
+        units = self._intake.units_by[name]
         units = units if self._order is None else units[self._order]
         return pa.array(units, mask=units < 0)
 

@@ -242,11 +242,13 @@ def mean_weights(weights: Floats, labels: Labels) -> Floats:
     return group_means(weights, labels)[labels]
 
 
-def released_beside(intake: Intake, given: PartInput, labels: Labels) -> tuple[dict[Any, Any], int]:
+def released_beside(
+    intake: Intake, block: Block, given: PartInput, labels: Labels, households: Labels | None
+) -> tuple[dict[Any, Any], int]:
     """Columns that change beside the protected ones, by name, and how many records change their stratum.
 
     The weight becomes the group's mean. Where small strata were merged, a group releases the stratum that
-    most of its records have.
+    most of its records have; where whole households move together, the one of the group of households.
     """
     frame, plan = intake.frame, intake.plan
     found: dict[Any, Any] = {}
@@ -255,11 +257,12 @@ def released_beside(intake: Intake, given: PartInput, labels: Labels) -> tuple[d
         # Rounded to the type of the column, as decimals are, they would not keep the totals.
         found[name] = frame.doubles_like(name, mean_weights(intake.weights, labels))
     recoded = 0
-    if given.strata_merged and intake.strata is not None:
-        g = int(labels.max()) + 1
-        released = modes(intake.strata, labels, g)[labels].astype(np.int64)
-        recoded = int(np.count_nonzero(released != intake.strata))
-        first = np.unique(intake.strata, return_index=True)[1]
-        for name in plan.strata.columns:
+    wanted = intake.strata_of(block)
+    if given.strata_merged and wanted is not None:
+        strata, own = wanted[0], labels if households is None else households
+        released = modes(strata, own, int(own.max()) + 1)[own].astype(np.int64)
+        recoded = int(np.count_nonzero(released != strata))
+        first = np.unique(strata, return_index=True)[1]
+        for name in plan.strata_of(block).columns:
             found[name] = frame.taken(name, first[released])
     return found, recoded

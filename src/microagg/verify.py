@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import count_combinations
+from microagg.plan import Promise
 from microagg.settings import check_k
 from microagg.tables.exact import values_as_written
 from microagg.tables.files import CsvFormat, Source, read_file
@@ -80,24 +81,24 @@ def verify(
     >>> found.holds, found.smallest, found.records_below_k
     (False, 1, 3)
     """
-    return verify_all(data, [k], [columns], unit, csv)[0]
+    return verify_all(data, [Promise(k, columns, unit)], csv)[0]
 
 
 def verify_all(
     data: Any,
-    ks: Sequence[int],
-    column_sets: Sequence[Iterable[Any] | None],
-    unit: Any = None,
+    promises: Sequence[Promise],
     csv: CsvFormat | None = None,
-    units: pa.Array | None = None,
+    units: Mapping[Any, pa.Array] | None = None,
 ) -> list[Verification]:
-    """Count for several sets of columns, each with its own k; a file is read once.
+    """Count for several promises; a file is read once.
 
     ``data`` may also be a :class:`microagg.tables.files.Source`, which was read before. ``units`` has the
-    unit of each record where the file no longer does, since ``unit`` was dropped from it.
+    unit of each record for columns that were dropped from the file.
     """
-    for k in ks:
-        check_k(k, sys.maxsize)  # that fewer than k records are there is a finding, not a mistake
+    for one in promises:
+        check_k(
+            one.k, sys.maxsize
+        )  # that fewer than k records are there is a finding, not a mistake
     if isinstance(data, str | Path):
         data = read_file(Path(data), csv=csv)
     if isinstance(data, Source):
@@ -110,22 +111,20 @@ def verify_all(
         raise InputError(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
-    if unit is not None and units is None:
-        units = values_as_written(written, unit, is_text)
-    return [
-        _count(written, typed, int(k), columns, unit, units)
-        for k, columns in zip(ks, column_sets, strict=True)
-    ]
+    by_column = dict(units or {})
+    for one in promises:
+        if one.unit is not None and one.unit not in by_column:
+            by_column[one.unit] = values_as_written(written, one.unit, is_text)
+    return [_count(written, typed, one, by_column.get(one.unit)) for one in promises]
 
 
 def _count(
     written: Frame,
     typed: Callable[[], Frame],
-    k: int,
-    columns: Iterable[Any] | None,
-    unit: Any,
+    promise: Promise,
     units: pa.Array | pa.ChunkedArray | None,
 ) -> Verification:
+    k, columns, unit = int(promise.k), promise.columns, promise.unit
     left_out: dict[Any, str] = {}
     if columns is None:
         frame = typed()

@@ -201,7 +201,7 @@ def _in_blocks(rng: np.random.Generator, plan: Plan, protected: list[str]) -> Pl
     if _chance(rng, 0.35):
         settings["require"] = _requirements(rng)
     shape = rng.choice(["one", "two", "per column"], p=[0.7, 0.15, 0.15])
-    if plan.strata.small == "merge" and _chance(rng, 0.9):  # which needs one group for each record
+    if plan.strata.small == "merge":  # which needs one group for each record
         shape = "one"
     if shape == "per column":
         return replace(plan, blocks=(replace(block, per_column=True, **settings),))
@@ -210,8 +210,18 @@ def _in_blocks(rng: np.random.Generator, plan: Plan, protected: list[str]) -> Pl
         first = replace(block, columns=tuple(protected[:cut]), **settings)
         k = int(rng.integers(2, 5))
         second = Block(columns=tuple(protected[cut:]), k=k, method="mdav")
+        if _chance(rng, 0.6):
+            second = replace(second, **_own_parts(rng, plan))
         return replace(plan, blocks=(first, second))
     return replace(plan, blocks=(replace(block, **settings),))
+
+
+def _own_parts(rng: np.random.Generator, plan: Plan) -> dict[str, Any]:
+    """Unit and strata that a block has for itself."""
+    found: dict[str, Any] = {"unit": None if _chance(rng, 0.3) else "household"}
+    if plan.strata.columns and _chance(rng, 0.6):
+        found["strata"] = list(plan.strata.columns[:1]) if _chance(rng, 0.5) else []
+    return found
 
 
 def _requirements(rng: np.random.Generator) -> Require:

@@ -70,10 +70,15 @@ class Checked:
             frame = frame.set_index("row", drop=False).loc[order].reset_index(drop=True)
         self.before = as_cells(frame)
         self.frame = frame
-        self.units = [str(v) for v in self.before["household"]] if self.plan.unit else None
+        named = [self.plan.unit, *(b.unit.column for b in self.plan.blocks if b.unit is not None)]
+        # All columns together are counted in households as soon as one block is.
+        self.units = self.units_if(any(name is not None for name in named))
         self.weight = (
             frame["w"].astype(float).to_numpy() if self.plan.weight else np.ones(len(frame))
         )
+
+    def units_if(self, counted: bool) -> list[str] | None:
+        return [str(v) for v in self.before["household"]] if counted else None
 
     @property
     def protected(self) -> list[Any]:
@@ -86,8 +91,8 @@ class Checked:
     def _codes(self, name: str) -> list[Any]:
         return self.case.codes.get(name, [])
 
-    def shared(self, rows: list[int]) -> int:
-        return len(rows) if self.units is None else len({self.units[row] for row in rows})
+    def shared(self, rows: list[int], units: list[str] | None) -> int:
+        return len(rows) if units is None else len({units[row] for row in rows})
 
     def check(self) -> None:
         dropped = {*self.plan.drop}
@@ -103,11 +108,12 @@ class Checked:
         self.check_relations()
 
     def promises(self) -> list[tuple[Any, list[Any]]]:
-        beside = list(self.plan.strata.columns)
-        if self.plan.weight is not None and self.plan.weight.release == "mean":
-            beside.append("w")
         found = []
         for block in self.plan.blocks:
+            strata = self.plan.strata if block.strata is None else block.strata
+            beside = list(strata.columns)
+            if self.plan.weight is not None and self.plan.weight.release == "mean":
+                beside.append("w")
             own = list(block.columns or ())
             sets = [[name] for name in own] if block.per_column else [own]
             found += [(block, [*names, *beside]) for names in sets]
@@ -115,11 +121,12 @@ class Checked:
 
     def check_promises(self) -> None:
         for block, names in self.promises():
+            units = self.units_if(block.unit is not None or self.plan.unit is not None)
             for rows in classes(self.after, names):
-                assert self.shared(rows) >= block.k, f"{names}: {len(rows)} rows"
-                self.check_required(block.require, rows)
+                assert self.shared(rows, units) >= block.k, f"{names}: {len(rows)} rows"
+                self.check_required(block.require, rows, units)
 
-    def check_required(self, asked: Any, rows: list[int]) -> None:
+    def check_required(self, asked: Any, rows: list[int], units: list[str] | None) -> None:
         illness = self.before["illness"]
         for least in asked.distinct.values():
             assert naive.distinct(illness, least, rows) == 0
@@ -131,23 +138,24 @@ class Checked:
             assert naive.closeness(illness, most, False, rows) < 1e-9
         amounts = self.frame["turnover"].to_numpy()
         for p in asked.p_percent.values():
-            assert naive.p_percent_margin(amounts, p, self.units, rows) < 1e-9
+            assert naive.p_percent_margin(amounts, p, units, rows) < 1e-9
         for rule in asked.n_k.values():
-            assert naive.largest_share_margin(amounts, rule.n, rule.k, self.units, rows) < 1e-9
+            assert naive.largest_share_margin(amounts, rule.n, rule.k, units, rows) < 1e-9
         if asked.population is not None:
             assert self.weight[rows].sum() >= asked.population - 1e-9
 
     def check_totals(self) -> None:
         """Sums of weights, and weighted sums of unrounded means, by stratum."""
-        strata = list(self.plan.strata.columns)
-        merged = self.evidence.recoded > 0
-        parts = [list(range(self.rows))] if merged or not strata else classes(self.before, strata)
         released = self.weight
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             released = np.array([float(v) for v in self.after["w"]])
-        for rows in parts:
-            assert released[rows].sum() == pytest.approx(self.weight[rows].sum(), rel=1e-9)
         for block in self.plan.blocks:
+            strata = self.plan.strata if block.strata is None else block.strata
+            parts = [list(range(self.rows))]
+            if strata.columns and not self.evidence.recoded:
+                parts = classes(self.before, list(strata.columns))
+            for rows in parts:
+                assert released[rows].sum() == pytest.approx(self.weight[rows].sum(), rel=1e-9)
             for name in block.columns or ():
                 setting = self.plan.column(name)
                 whole = self.plan.column(name).round != "no" and name in ("integer", "spiked")
@@ -218,7 +226,7 @@ class Checked:
         hidden = {*self.plan.confidential, *self.plan.renumber}
         known = [name for name in self.after if name not in hidden]
         k = max(block.k or 1 for block in self.plan.blocks)
-        least = min(map(self.shared, classes(self.after, known)))
+        least = min(self.shared(rows, self.units) for rows in classes(self.after, known))
         assert least >= k, f"green, but {known} are shared by {least}"
 
     def check_relations(self) -> None:

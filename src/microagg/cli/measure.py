@@ -238,11 +238,12 @@ def verify_file(
                 "Give the promise by --promise, or by --k, --columns and --unit; not both."
             )
         plan = _read_promise(promise)
-        if plan.unit is not None and plan.unit in plan.drop:
-            speaker.warn(
-                f"The promise is about {unit_words(plan.unit)}, which the plan drops from the file: only "
-                "records can be counted in it."
-            )
+        for unit in plan.units:
+            if unit in plan.drop:
+                speaker.warn(
+                    f"The promise is about {unit_words(unit)}, which the plan drops from the file: only "
+                    "records can be counted in it."
+                )
         found = _promised(file, plan, csv)
     for one in found:
         _say_count(speaker, file, one)
@@ -280,10 +281,14 @@ def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
         raise InputError(
             "The plan does not name the columns to protect; take that of the report, which does."
         )
-    promises = plan.promises()
-    sizes, sets = [k for k, _ in promises], [[str(name) for name in part] for _, part in promises]
-    unit = None if plan.unit is None or plan.unit in plan.drop else str(plan.unit)
-    return verify_all(file, sizes, sets, unit=unit, csv=csv)
+    promises = [
+        one._replace(
+            columns=[str(name) for name in one.columns or ()],
+            unit=None if one.unit is None or one.unit in plan.drop else str(one.unit),
+        )
+        for one in plan.promises()
+    ]
+    return verify_all(file, promises, csv)
 
 
 def _say_count(speaker: Speaker, file: Path, found: Verification) -> None:

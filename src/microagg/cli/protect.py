@@ -114,10 +114,11 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
     ):
         if columns:
             speaker.say(label, names(columns, 40))
-    if roles.unit is not None:
-        speaker.say("unit", names([roles.unit]))
+    if evidence.plan.units:
+        speaker.say("unit", names(evidence.plan.units))
     if roles.strata:
-        speaker.say("strata", f"{names(roles.strata, 40)}; no group holds records of two")
+        which = "" if evidence.plan.shared_strata == roles.strata else " of their blocks"
+        speaker.say("strata", f"{names(roles.strata, 40)}; no group{which} holds records of two")
     if roles.weight is not None and evidence.plan.weight is not None:
         how = {
             "mean": "released as the group's mean, so that weighted totals stay",

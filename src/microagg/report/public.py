@@ -74,7 +74,7 @@ def public_model(
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    beside = known_columns(released, plan.shared_beside)
+    beside = known_columns(released, plan.shared_beside())
     known = {**beside, **known_columns(released, roles.known)}
     promised = combine([alone, *(column.codes for column in beside.values())])
     with_known = combine([alone, *(column.codes for column in known.values())])
@@ -89,7 +89,7 @@ def public_model(
         "kind": "public",
         "public": True,
         "verdict": _verdict(plan, roles, alone, promised, with_known, units),
-        "promise": promise_words(plan, roles),
+        "promise": promise_words(plan),
         "counted": _counted(plan.k, roles, alone, with_known, units),
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
         "records": len(released),
@@ -154,7 +154,8 @@ def _verdict(
     if k == 1 or share_below(alone, k, units) or share_below(with_known, k, units):
         return "amber"
     hidden = roles.unit is not None and units is None
-    return "amber" if hidden and with_known.max() > promised.max() else "green"
+    several = len(plan.promises()) > 1  # then nothing is promised of all columns together
+    return "amber" if hidden and (several or with_known.max() > promised.max()) else "green"
 
 
 def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels, units: Labels | None) -> str:

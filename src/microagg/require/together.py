@@ -6,11 +6,12 @@ Problem   Where persons of a household are protected one by one, their groups ov
 Idea      The members' values are laid side by side: a household of three with columns a and b is one
           record a₁ b₁ a₂ b₂ a₃ b₃. Households are grouped with others of the same size, so that there is no
           padding; the members at one place of the households of a group share their released values.
-          A size with fewer than k households is pooled with the next smaller one (or larger, for the
-          smallest): there, the places of a smaller household that do not exist are filled with its own
-          last member, who counts once more for the distance but has only one row. In a group of
-          households of several sizes the members beyond the smallest size share the values of its last
-          place, so that every value is still shared by persons of all its households.
+          A size with fewer than k households, or whose households as one group do not satisfy what is
+          required beside k, is pooled with the next smaller one (or larger, for the smallest): there, the
+          places of a smaller household that do not exist are filled with its own last member, who counts
+          once more for the distance but has only one row. In a group of households of several sizes the
+          members beyond the smallest size share the values of its last place, so that every value is
+          still shared by persons of all its households.
 Order     Which member stands first must not depend on the order of rows: members are sorted by their
           values, column by column, in descending order; only members with equal values are taken in the
           order of rows, and exchanging them changes nothing.
@@ -19,6 +20,7 @@ Cost      O(n log n).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +38,12 @@ class Households(NamedTuple):
     rows: Labels  # (households, members) the row of each member, −1 where there is none
 
 
-def household_records(X: Floats, households: Labels, k: int = 1) -> list[Households]:
+def household_records(
+    X: Floats,
+    households: Labels,
+    k: int = 1,
+    enough: Callable[[Households], bool] | None = None,
+) -> list[Households]:
     """Lay the members of each household side by side, one class for each size.
 
     Parameters
@@ -44,6 +51,7 @@ def household_records(X: Floats, households: Labels, k: int = 1) -> list[Househo
     X : float64 array of shape (n, d), scaled: the persons
     households : int64 array of shape (n,), equal for members of one household
     k : int, at least 1; a class has at least k households
+    enough : whether a class satisfies, as one group, what is required beside k; None: any does
 
     Returns
     -------
@@ -53,7 +61,7 @@ def household_records(X: Floats, households: Labels, k: int = 1) -> list[Househo
     Raises
     ------
     InputError
-        When there are fewer than k households.
+        When there are fewer than k households, or all of them together are not enough.
 
     >>> X = np.array([[30.0], [8.0], [40.0], [50.0], [7.0]])
     >>> for one in household_records(X, np.array([1, 1, 2, 3, 3])):
@@ -72,31 +80,32 @@ def household_records(X: Floats, households: Labels, k: int = 1) -> list[Househo
     # The last key sorts first: household, then the columns from the first on, descending.
     order = np.lexsort((*(-X.T[::-1]), own))
     start = np.cumsum(sizes) - sizes
-    found = []
-    for chosen in _classes(sizes, k):
+
+    def side_by_side(chosen: Labels) -> Households:
         chosen = chosen[np.argsort(first[chosen])]
-        width = int(sizes[chosen].max())
-        place = np.arange(width)
+        place = np.arange(int(sizes[chosen].max()))
         exists = place < sizes[chosen][:, None]
         member = start[chosen][:, None] + np.minimum(place, sizes[chosen][:, None] - 1)
         person = order[member]
         matrix = np.ascontiguousarray(X[person].reshape(len(chosen), -1))
-        found.append(Households(matrix, np.where(exists, person, -1)))
-    return found
+        return Households(matrix, np.where(exists, person, -1))
 
-
-def _classes(sizes: Labels, k: int) -> list[Labels]:
-    """Households by size, the largest first to be pooled with the next smaller ones."""
+    # The largest sizes are the first to be pooled with the next smaller ones.
     classes: list[Labels] = []
     waiting = np.empty(0, dtype=np.int64)
     for size in np.unique(sizes)[::-1]:
         waiting = np.concatenate([waiting, np.flatnonzero(sizes == size)])
-        if len(waiting) >= k:
+        if len(waiting) >= k and (enough is None or enough(side_by_side(waiting))):
             classes.append(waiting)
             waiting = waiting[:0]
+    if len(waiting) and not classes:
+        raise InputError(
+            "Whole units move together, and their members at each place must have what is required beside k; "
+            "all units as one group do not. Ask for less."
+        )
     if len(waiting):  # the smallest sizes have too few: they join the last class
         classes[-1] = np.concatenate([classes[-1], waiting])
-    return classes[::-1]
+    return [side_by_side(chosen) for chosen in classes[::-1]]
 
 
 def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:

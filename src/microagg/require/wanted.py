@@ -127,7 +127,9 @@ class Within(Requirement):
 
 def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
     """Whether a requirement, or the one of the whole table that it comes from, is of a kind."""
-    whole = requirement.whole if isinstance(requirement, Within) else requirement
+    whole = requirement
+    while isinstance(whole, Within):
+        whole = whole.whole
     return isinstance(whole, kind)
 
 
