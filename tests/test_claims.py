@@ -94,8 +94,8 @@ def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
     )
     found = release.evidence
     assert found.promise == (
-        "In the released file, these are shared by records: each combination of a, b by at least 5; "
-        "each value of c, d, every column by itself, by at least 3."
+        "In the released file, these are shared: each combination of a, b by at least 5 records; "
+        "each value of c, d, every column by itself, by at least 3 records."
     )
     (told,) = [c for c in found.cautions if "2 blocks" in c.words]
     assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))

@@ -10,6 +10,7 @@ import pytest
 from tests.command import here, said
 
 import microagg
+import naive_requirements as naive
 from microagg import InputError
 from microagg.plan import Plan
 from microagg.tables.frames import Frame
@@ -149,6 +150,74 @@ def test_households_move_together(tmp_path):
     mates = labels.groupby(labels).apply(lambda group: frozenset(found.household[group.index]))
     assert mates.map(len).min() >= 4
     assert (labels.map(mates).groupby(found.household).nunique() == 1).all()
+
+
+TOGETHER = {"column": "household", "mode": "together"}
+
+
+@pytest.mark.parametrize("rule", ["distinct", "entropy", "recursive", "closeness", "p_percent"])
+def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
+    # Some households have one member more, so that there are sizes with few households.
+    frame = pd.concat([SURVEY, SURVEY.iloc[:9:3]], ignore_index=True)
+    frame["turnover"] = np.random.default_rng(2).gamma(2, 10, len(frame))
+    asked = {
+        "distinct": {"diagnosis": 3},
+        "entropy": {"diagnosis": 2},
+        "recursive": {"diagnosis": (3, 2)},
+        "closeness": {"diagnosis": 0.3},
+        "p_percent": {"turnover": 30},
+    }[rule]
+    with pytest.warns(microagg.DisclosureRiskWarning):
+        release = microagg.protect(
+            frame, k=3, columns=COLUMNS, unit=TOGETHER, require={rule: asked}, effort="fast"
+        )
+    found = written(release, tmp_path)
+    codes = pd.factorize(frame.diagnosis)[0]
+    units, amounts = frame.household.to_numpy(), frame.turnover.to_numpy()
+    labels = pd.Series(release.partition.labels)
+    for rows in found.groupby(COLUMNS).indices.values():
+        assert frame.household[rows].nunique() >= 3
+        if rule == "distinct":
+            assert len(set(codes[rows])) >= 3
+        elif rule == "entropy":
+            assert naive.entropy(codes, 2, rows) < 1e-9
+        elif rule == "recursive":
+            assert naive.recursive_holds(codes, 3, 2, rows)
+        elif rule == "closeness":
+            assert naive.closeness(codes, 0.3, False, rows) < 1e-9
+        else:
+            assert naive.p_percent_margin(amounts, 30, units, rows) < 1e-9
+    mates = labels.groupby(labels).apply(lambda group: frozenset(found.household[group.index]))
+    assert (labels.map(mates).groupby(found.household).nunique() == 1).all()
+
+
+def test_small_strata_of_whole_households_are_merged(tmp_path):
+    region = np.where(SURVEY.household < 2, "islands", SURVEY.region)
+    frame = SURVEY.assign(region=region)
+    frame["region"] = frame.groupby("household").region.transform("first")
+    with pytest.warns(microagg.DisclosureRiskWarning) as told:
+        release = microagg.protect(
+            frame,
+            k=4,
+            columns=COLUMNS,
+            unit=TOGETHER,
+            strata={"columns": ["region"], "small": "merge"},
+            effort="fast",
+        )
+    assert any("Small strata were merged" in str(one.message) for one in told)
+    found = written(release, tmp_path)
+    assert "islands" not in set(found.region)
+    assert (found.groupby("household").region.nunique() == 1).all()
+    assert frame.household.groupby([found[c] for c in [*COLUMNS, "region"]]).nunique().min() >= 4
+
+
+def test_what_members_at_one_place_do_not_have_is_refused():
+    older = SURVEY.age == SURVEY.groupby("household").age.transform("max")
+    frame = SURVEY.assign(diagnosis=np.where(older, "flu", "none"))
+    with pytest.raises(InputError, match="members at each place must have what is required"):
+        microagg.protect(
+            frame, k=3, columns=COLUMNS, unit=TOGETHER, require={"distinct": {"diagnosis": 2}}
+        )
 
 
 def test_a_household_in_two_strata_is_refused():

@@ -390,7 +390,10 @@ class Release:
         counted = evidence.counted or (self._written[-1] if self._written else None)
         if public:
             file = None if counted is None else (counted.path, counted.sha256)
-            return public_model(Frame(self.data), self.plan, self.roles, Bands.of(evidence), file)
+            bands = Bands.of(evidence)
+            return public_model(
+                Frame(self.data), self.plan, self.roles, bands, file, self._as_written
+            )
         whole = replace(evidence, counted=counted, alternatives=self.alternatives)
         return release_model(whole)
 
@@ -416,6 +419,15 @@ class Release:
             beside=self._beside,
             **self._beyond_numbers,
         )
+
+    @property
+    def _as_written(self) -> Frame | None:
+        """Columns left as they are, as they stand in a CSV file, in the order of the released rows."""
+        if self._text is None:
+            return None
+        names = [name for name in self.roles.released if name not in self._recoded_columns]
+        left = self._text.select(names)
+        return Frame(left if self._order is None else left.take(self._order))
 
     @property
     def _beside(self) -> Labels | None:

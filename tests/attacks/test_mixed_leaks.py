@@ -245,3 +245,14 @@ def test_groups_of_strata_are_searched_by_the_measure_of_the_loss():
     z = (frame[["a", "b"]] - frame[["a", "b"]].mean()) / frame[["a", "b"]].std()
     alone = microagg.partition(z[:n].to_numpy(), 4, method="mdav", scale="none")
     assert found.partition.labels[:n].tolist() == alone.labels.tolist()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_public_page_tells_known_values_apart_as_the_file_does(tmp_path, shuffle):
+    source, target, report = (tmp_path / name for name in ("in.csv", "out.csv", "r.html"))
+    source.write_text("a,wave\n1,1.5\n2,1.50\n8,1.5\n9,1.50\n")
+    plan = Plan.of(k=2, columns=["a"], shuffle=shuffle)
+    outcome = run(Job(source, target, plan, report=report, public=True))
+    assert "1.50" in target.read_text()
+    assert outcome.evidence.verdict == "amber"
+    assert json.loads(report.with_suffix(".json").read_text())["verdict"] == "amber"

@@ -8,6 +8,7 @@ search could be replayed, and the thresholds that the board set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from microagg.evidence import Evidence
 from microagg.findings import promise_words, required_words
 from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import combine, share_below
-from microagg.measure.known import known_columns
+from microagg.measure.known import Known, known_columns, told_apart
 from microagg.measure.pictured import class_sizes
 from microagg.plan import Accept, Block, Plan, Roles
 from microagg.registry import find
@@ -62,6 +63,7 @@ def public_model(
     roles: Roles,
     bands: Bands,
     file: tuple[str, str] | None,
+    text: Frame | None = None,
 ) -> dict[str, Any]:
     """Gather what the public page shows.
 
@@ -71,11 +73,12 @@ def public_model(
     plan, roles : what was decided
     bands : loss, linkage and uniqueness as ranges
     file : name and hash of the released file, if there is one
+    text : columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    beside = known_columns(released, plan.shared_beside())
-    known = {**beside, **known_columns(released, roles.known)}
+    beside = _told_apart(released, plan.shared_beside(), text)
+    known = {**beside, **_told_apart(released, roles.known, text)}
     promised = combine([alone, *(column.codes for column in beside.values())])
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
@@ -130,6 +133,13 @@ def public_model(
         },
         "versions": versions(),
     }
+
+
+def _told_apart(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
+    """Values of columns, told apart as whoever has the released file can."""
+    found = known_columns(released, wanted)
+    written = {} if text is None else known_columns(text, [n for n in found if text.has(n)])
+    return found | {name: told_apart(found[name], column) for name, column in written.items()}
 
 
 def _without_secrets(block: Block) -> Block:
