@@ -14,7 +14,7 @@ import pytest
 import microagg
 from microagg.errors import InputError
 from microagg.job import Job, run
-from microagg.plan import Block, Plan, Strata
+from microagg.plan import Plan
 from microagg.protect import protect_table
 from microagg.release import Release
 from microagg.tables.frames import Frame
@@ -68,15 +68,13 @@ def test_merged_strata_are_known_as_they_are_released():
     assert found.evidence.verdict == "green"
 
 
-@pytest.mark.parametrize("per_column", [True, False])
-def test_strata_are_merged_only_where_a_record_has_one_group(per_column):
-    frame = pd.DataFrame({"a": range(8), "b": range(8), "s": ["x"] * 7 + ["y"]})
-    blocks = (Block(columns=("a", "b"), k=2, per_column=True),)
-    if not per_column:
-        blocks = (Block(columns=("a",), k=2), Block(columns=("b",), k=2))
-    plan = Plan(blocks=blocks, strata=Strata(("s",), small="merge"))
-    with pytest.raises(InputError, match="several groups"):
-        protect_table(Frame(frame), plan)
+def test_strata_are_merged_only_where_a_record_has_one_group():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    frame["s"] = ["x"] * 79 + ["y"]
+    plan = Plan.of(k=2, per_column=True, strata={"columns": ["s"], "small": "merge"})
+    with pytest.raises(InputError, match="its own groups"):
+        protect_table(Frame(frame), plan)  # columns that nobody named are found in the table
 
 
 @pytest.mark.parametrize("texts", [["1.0", "1.00"], ["n", "n "], ["1", "1.0"]])
