@@ -66,6 +66,7 @@ _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for 
 _QUANTILES = (
     16_384  # records that groups of quantiles are made of at once, since their time is quadratic
 )
+_GROWN = 4_096  # records up to which groups are grown beside them
 _TURNS = 4  # of effort best without a time limit
 
 
@@ -343,8 +344,9 @@ def satisfy(
     starts = [] if labels is None else [canonical_labels(labels)]
     by_quantiles = _quantile_starts(X, demands, k, seed)
     starts += by_quantiles
-    # Growing from the outside in meets closeness late and at a high loss; quantiles meet it at once.
-    if not starts or (effort != "fast" and not by_quantiles):
+    # Growing from the outside in meets closeness late: where quantiles meet it, that pays in small tables.
+    worth_it = len(X) <= _GROWN or not by_quantiles
+    if worth_it and (labels is None or effort != "fast"):
         starts.append(grown(X, mass, demands, k, state))
     repaired = [merge(X, mass, demands, start, k) for start in starts]
     best = min(repaired, key=lambda start: sum_of_squares(X, start, mass))
