@@ -21,6 +21,7 @@ BENCHMARKS = (
     "univariate",
     "measures",
     "requirements",
+    "fingerprints",
     "gower",
 )
 

@@ -16,7 +16,7 @@ ROOT = Path(microagg.__file__).parent
 STAGES = [
     ["errors"],
     ["words"],
-    ["kernels.jit", "kernels.labels"],  # what the arithmetic of labels is made of
+    ["kernels.kept", "kernels.jit", "kernels.labels"],  # what the arithmetic of labels is made of
     ["groups", "progress"],
     ["registry"],
     ["settings"],
