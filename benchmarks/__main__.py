@@ -10,6 +10,7 @@ from importlib import import_module
 
 BENCHMARKS = (
     "startup",
+    "compilation",
     "tables",
     "mdav",
     "refine",

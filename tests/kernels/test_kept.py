@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import microagg
-from microagg.kernels import kept
+from microagg.kernels import kept, stamp
 
 ROOT = Path(microagg.__file__).parent
 DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
@@ -48,8 +48,8 @@ PACKAGE = {
 def test_a_change_of_what_a_kernel_calls_is_seen(tmp_path):
     # As the package does with its own files: a kernel in one, what it calls in another.
     script = (
-        "import sys\nfrom pathlib import Path\nfrom microagg.kernels import kept\n"
-        "kept.sources = lambda: sorted(Path(sys.argv[1]).glob('*.py'))\n"
+        "import sys\nfrom pathlib import Path\nfrom microagg.kernels import stamp\n"
+        "stamp.sources = lambda: sorted(Path(sys.argv[1]).glob('*.py'))\n"
         "sys.path.insert(0, sys.argv[1])\nfrom outer import whole\n"
         "print(whole(1), sum(whole.stats.cache_hits.values()))\n"
     )
@@ -78,7 +78,7 @@ def used_by_kernels(tree):
 
 
 def test_all_that_kernels_use_counts_as_their_source():
-    sources = set(kept.sources())
+    sources = set(stamp.sources())
     seen = 0
     for path in ROOT.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -10,45 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-__all__ = ["KernelCache", "sources"]
+from microagg.kernels.stamp import stamp
 
-_PACKAGE = Path(__file__).parents[1]
-
-
-def sources() -> Iterator[Path]:
-    """Files with kernels or with constants that kernels use."""
-    for folder in ("bounds", "kernels", "methods"):
-        yield from sorted((_PACKAGE / folder).rglob("*.py"))
-    yield _PACKAGE / "progress.py"
-
-
-@cache
-def _stamp() -> str:
-    """Of all that machine code may depend on."""
-    whole = hashlib.sha256()
-    for path in sources():
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+__all__ = ["KernelCache"]
 
 
 class _Files(IndexDataCacheFile):
     """The files of one kernel, one for each set of types. They replace each other whole."""
 
+    def __init__(self, folder: str, base: str) -> None:
+        super().__init__(folder, base, stamp())
+        self._base = base
+
     def _path(self, key: Any) -> str:
         types = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         path: str = self._data_path(f"{self._base}.{types}.nbc")
         return path
-
-    def __init__(self, folder: str, base: str) -> None:
-        super().__init__(folder, base, _stamp())
-        self._base = base
 
     def load(self, key: Any) -> Any:
         """Return what was compiled for these types, or None."""
