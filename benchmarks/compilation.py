@@ -122,8 +122,8 @@ def main() -> None:
         seconds, times = found["seconds"], found["times"]
         rows = sorted(seconds, key=lambda name: -seconds[name])
         show(
-            f"{way}: {len(rows)} kernels, {sum(seconds.values()):.1f} s of the processor, {found['wall']:.1f} s "
-            "until it was done",
+            f"{way}: {len(rows)} kernels, {sum(seconds.values()):.1f} s of the processor; done after "
+            f"{found['wall']:.1f} s",
             ["kernel", "seconds", "times"],
             [[name, seconds[name], times[name]] for name in rows[:most]],
         )
