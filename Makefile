@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-all lint types bench papers clean
+.PHONY: demo test test-all compiled lint types bench papers clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -14,12 +14,16 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
-test: lint types
+test: lint types compiled
 	$(PY) -m pytest --numprocesses auto
 
 # All that `make test` does, and the full sweeps of which it takes samples.
-test-all: lint types
+test-all: lint types compiled
 	$(PY) -m pytest --numprocesses auto -m ""
+
+# Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
+compiled: $(VENV)/installed
+	$(PY) -m microagg warmup
 
 lint: $(VENV)/installed
 	$(PY) -m ruff check .

@@ -10,6 +10,7 @@ from importlib import import_module
 
 BENCHMARKS = (
     "startup",
+    "compilation",
     "tables",
     "mdav",
     "refine",
@@ -21,6 +22,7 @@ BENCHMARKS = (
     "univariate",
     "measures",
     "requirements",
+    "fingerprints",
     "gower",
 )
 

@@ -16,7 +16,12 @@ ROOT = Path(microagg.__file__).parent
 STAGES = [
     ["errors"],
     ["words"],
-    ["kernels.jit", "kernels.labels"],  # what the arithmetic of labels is made of
+    [
+        "kernels.stamp",
+        "kernels.kept",
+        "kernels.jit",
+        "kernels.labels",
+    ],  # what the arithmetic of labels is made of
     ["groups", "progress"],
     ["registry"],
     ["settings"],
@@ -57,6 +62,7 @@ STAGES = [
     ["protect"],
     ["job"],
     ["estimator", "datasets"],
+    ["warm"],
     ["cli"],
 ]
 

@@ -6,7 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.kernels.heap import new_heap, pop, put, take_out
+from entries import entry
+from microagg.kernels import heap as heaps
+from microagg.kernels.heap import new_heap, put
+
+pop, take_out = entry(heaps.pop), entry(heaps.take_out)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

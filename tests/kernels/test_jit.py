@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import microagg
-from microagg.kernels.jit import compiled
+from microagg.kernels import jit
 
 ROOT = Path(microagg.__file__).parent
 DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
@@ -49,16 +49,28 @@ def test_the_check_sees_what_lacks_types():
 
 
 def test_a_kernel_works_where_no_folder_can_be_written_to(monkeypatch):
-    from microagg.kernels import jit
+    def nowhere(function):
+        raise RuntimeError("cannot cache function: no locator available")
 
-    real, asked = jit.njit, []
+    monkeypatch.setattr(jit, "KernelCache", nowhere)
+    assert jit.compiled(lambda x: x + 1)(2) == 3
 
-    def without_cache(**options):
-        asked.append(options)
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(**options)
 
-    monkeypatch.setattr(jit, "njit", without_cache)
-    assert compiled(lambda x: x + 1)(2) == 3
-    assert [options.get("cache", False) for options in asked] == [True, False]
+def test_a_constant_does_not_compile_a_kernel_anew():
+    part = jit.subkernel(lambda x, y: x + y)
+    whole = jit.compiled(lambda x: part(x, 1) + part(x, 2) + part(1, x))
+    assert whole(5) == 6 + 7 + 6
+    assert len(part.signatures) == 1
+
+
+def test_a_part_raises_its_words():
+    @jit.subkernel
+    def refuse(x):
+        if x > 1:
+            raise ValueError("too much")
+        return x
+
+    whole = jit.compiled(lambda x: refuse(x))
+    assert whole(1) == 1
+    with pytest.raises(ValueError, match="too much"):
+        whole(2)

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.kernels.halve import halve
-from microagg.kernels.sums import add_row, two_sum
+from entries import entry
+from microagg.kernels import halve as halving
+from microagg.kernels import sums
 
+halve, add_row, two_sum = map(entry, (halving.halve, sums.add_row, sums.two_sum))
 finite = st.floats(-1e150, 1e150)
 
 

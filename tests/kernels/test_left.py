@@ -7,17 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from microagg.kernels.kd_tree import (
-    NO_ROW,
-    build,
-    farthest,
-    for_thread,
-    move,
-    nearest,
-    nearest_one,
-    remove,
+from entries import entry
+from microagg.kernels import kd_tree, shells
+from microagg.kernels.kd_tree import NO_ROW, build, for_thread
+from microagg.kernels.shells import build_shells
+
+farthest, nearest, nearest_one = map(
+    entry, (kd_tree.farthest, kd_tree.nearest, kd_tree.nearest_one)
 )
-from microagg.kernels.shells import build_shells, farthest_in_shells, leave
+move, remove = entry(kd_tree.move), entry(kd_tree.remove)
+farthest_in_shells, leave = entry(shells.farthest_in_shells), entry(shells.leave)
 
 CASES = [
     # records, columns, kind

@@ -1,4 +1,4 @@
-"""The commands: protect, plan, measure, compare, verify, methods, demo."""
+"""The commands: protect, plan, measure, compare, verify, methods, demo, warmup."""
 
 from __future__ import annotations
 
@@ -152,22 +152,28 @@ def protect(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.protect import protect_file
-        from microagg.job import Job
+        from microagg.cli.warmup import compiling
+        from microagg.warm import needed
 
-        job = Job(
-            source,
-            target,
-            plan_of(flags),
-            csv=_csv_format(delimiter, encoding, decimal),
-            sheet=sheet,
-            report=report,
-            public=public,
-            analyses=analyses or [],
-            dominance=split_names(dominance) or [],
-            dominance_percent=dominance_percent,
-        )
-        holds = protect_file(speaker, job, strict)
+        plan = plan_of(flags)
+        parts = needed(plan, source, bound=report is not None and not public)
+        with compiling(speaker, parts) as compiled:  # while all else is loaded and IN is read
+            from microagg.cli.protect import protect_file
+            from microagg.job import Job
+
+            job = Job(
+                source,
+                target,
+                plan,
+                csv=_csv_format(delimiter, encoding, decimal),
+                sheet=sheet,
+                report=report,
+                public=public,
+                analyses=analyses or [],
+                dominance=split_names(dominance) or [],
+                dominance_percent=dominance_percent,
+            )
+            holds = protect_file(speaker, job, strict, compiled)
     if not holds:
         raise typer.Exit(1)
 
@@ -465,8 +471,10 @@ def demo(
     with speaker.run():
         from microagg.cli.example import write_example
         from microagg.cli.protect import protect_file
+        from microagg.cli.warmup import compiling
         from microagg.job import Job
         from microagg.plan import Plan
+        from microagg.warm import needed
 
         example = write_example(folder)
         if example.missing_extra:
@@ -478,7 +486,21 @@ def demo(
         speaker.say("example", shlex.join(words))
         plan = Plan.from_toml(example.plan)
         job = Job(example.source, example.target, plan, report=example.report)
-        protect_file(speaker, job, strict=False)
+        with compiling(speaker, needed(plan, example.source, bound=True)) as compiled:
+            protect_file(speaker, job, strict=False, compiled=compiled)
+
+
+@app.command()
+def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
+    """Compile everything for this machine ahead, so that no later run has to wait for it.
+
+    For images, clusters and services. What is compiled already is left alone; processes run side by side.
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.warmup import compile_all
+
+        compile_all(speaker)
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:

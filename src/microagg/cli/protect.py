@@ -30,8 +30,9 @@ _SECRETS = 2  # confidential columns that are told of
 class _Listener(Observer):
     """Tells a person at a terminal."""
 
-    def __init__(self, speaker: Speaker, job: Job) -> None:
+    def __init__(self, speaker: Speaker, job: Job, compiled: Callable[..., None]) -> None:
         self._speaker, self._job = speaker, job
+        self._compiled = compiled
         self.bar: Callable[[int, int], None] | None = None
         self.asked: Callable[[], bool] = lambda: False
         self.searching = False
@@ -40,6 +41,8 @@ class _Listener(Observer):
         self.searching = name in ("grouping", "bounding")
         if words:
             self._speaker.say("read", f"{self._job.source}: {words}")
+        if name == "grouping":  # the first stage that needs what is being compiled
+            self._compiled(self.bar)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:
@@ -54,9 +57,12 @@ class _Listener(Observer):
         self._speaker.written = [str(path) for path in files]
 
 
-def protect_file(speaker: Speaker, job: Job, strict: bool) -> bool:
-    """Do the job and say so; return whether the result holds."""
-    listener = _Listener(speaker, job)
+def protect_file(speaker: Speaker, job: Job, strict: bool, compiled: Callable[..., None]) -> bool:
+    """Do the job and say so; return whether the result holds.
+
+    ``compiled`` waits until what the job needs is compiled, and tells a bar how much is.
+    """
+    listener = _Listener(speaker, job, compiled)
     with _watching(speaker, listener):
         try:
             outcome = run(job, listener)

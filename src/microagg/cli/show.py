@@ -144,12 +144,15 @@ class Speaker:
 
     @contextmanager
     def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Show a bar with the share of records done, on a terminal only."""
+        """Show a bar with the share of records done, on a terminal only.
+
+        A number may say by its attribute ``doing`` what else is being done.
+        """
         if self.quiet or not self._err.is_terminal:
             yield None
             return
         bar = Progress(
-            TextColumn(f"{doing:<10}", style="bold"),
+            TextColumn("{task.description:<10}", style="bold"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[found]}"),
@@ -160,5 +163,9 @@ class Speaker:
         with bar:
             task = bar.add_task(doing, found="")
             yield lambda done, total: bar.update(
-                task, completed=done, total=total, found=_found(done)
+                task,
+                description=getattr(done, "doing", doing),
+                completed=done,
+                total=total,
+                found=_found(done),
             )

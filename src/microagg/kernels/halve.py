@@ -54,7 +54,7 @@ def select(keys, rows, start, stop, target):
             break
 
 
-@kernel
+@subkernel
 def halve(X, rows, start, stop, target, low, high, keys):
     """Reorder rows[start:stop] so that those before ``target`` are lower in their widest column.
 

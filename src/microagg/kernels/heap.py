@@ -69,7 +69,7 @@ def put(heap, item, first, second):
     _settle(heap, at, item)
 
 
-@kernel
+@subkernel
 def take_out(heap, item):
     """Take an item out, if it is in."""
     at = heap.place[item]
@@ -82,7 +82,7 @@ def take_out(heap, item):
         _settle(heap, at, last)
 
 
-@kernel
+@subkernel
 def pop(heap):
     """Take the first item out."""
     item = heap.items[0]

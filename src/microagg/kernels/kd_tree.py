@@ -43,8 +43,7 @@ __all__ = [
 ]
 
 WIDTH = 16  # entries of a block
-# numba compiles a kernel anew for an argument that is a plain constant, but not for this.
-NO_ROW = np.intp(-1)
+NO_ROW = -1
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
 
 
@@ -210,7 +209,7 @@ def _summarise_above(tree, leaf):
         block = tree.parent[block] + tree.count.size
 
 
-@kernel
+@subkernel
 def remove(tree, row):
     """Take a record away."""
     leaf, s = _slot(tree, row)
@@ -222,7 +221,7 @@ def remove(tree, row):
     _summarise_above(tree, leaf)
 
 
-@kernel
+@subkernel
 def move(tree, row, point):
     """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
     leaf, s = _slot(tree, row)
@@ -235,7 +234,7 @@ def move(tree, row, point):
     _summarise_above(tree, leaf)
 
 
-@kernel
+@subkernel
 def drop(tree, rows):
     """Take many records away at once, for those who search seldom.
 
@@ -326,7 +325,7 @@ def _keep(distances, rows, have, k, distance, row):
     return have
 
 
-@kernel
+@subkernel
 def nearest(tree, point, k, distances, rows):
     """Find the k records nearest to a point, equally near ones by row number.
 
@@ -336,8 +335,7 @@ def nearest(tree, point, k, distances, rows):
     if k == 0:
         return 0
     leaves = tree.count.size
-    have = np.intp(0)  # see NO_ROW
-    top = 0
+    have = top = 0
     tree.path[0] = tree.low.shape[0] - 1
     _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
     while top >= 0:
@@ -362,7 +360,7 @@ def nearest(tree, point, k, distances, rows):
     return have
 
 
-@kernel
+@subkernel
 def nearest_one(tree, point, skip, best, best_row, enough):
     """Squared distance and row of the record nearest to a point, other than ``skip``.
 
@@ -446,7 +444,7 @@ def _farthest_corner(tree, node, s, point):
     return total
 
 
-@kernel
+@subkernel
 def farthest(tree, point):
     """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
     leaves, d = tree.count.size, point.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.progress import STOP, State
 
 # The clusters are a start for something better: they need not be settled to the last record. Iterations
@@ -48,7 +48,7 @@ def _assign(X, centres, labels, distance):
     return changed
 
 
-@kernel
+@subkernel
 def _move(X, labels, centres, size, sums):
     """Move each centre to the mean of its records; one without any stays."""
     n, d = X.shape

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 
 __all__ = ["Shells", "build_shells", "farthest_in_shells", "leave"]
 
@@ -77,7 +77,7 @@ def _fill(shells, X, rows, order):
             shells.values[a // WIDTH, j, a % WIDTH] = X[row, j]
 
 
-@kernel
+@subkernel
 def leave(shells, row):
     """Take a record away."""
     place = shells.place[row]
@@ -85,7 +85,7 @@ def leave(shells, row):
     shells.values[place // WIDTH, 0, place % WIDTH] = np.nan
 
 
-@kernel
+@subkernel
 def farthest_in_shells(shells, centroid):
     """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
     drift = 0.0

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
+from entries import entry
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.kernels.kd_tree import build, drop, nearest
+from microagg.kernels import kd_tree
+from microagg.kernels.kd_tree import build
 from microagg.kernels.lloyd import k_means
 from microagg.methods.ordering import rep_ord_mic
 from microagg.methods.ordering.npn import farthest_from_centroid
@@ -29,6 +31,8 @@ from microagg.methods.ordering.rep_ord_mic import (
 from microagg.progress import DONE, STOP, new_state
 from published import REP_ORD_MIC
 from strategies import tables
+
+drop, nearest = entry(kd_tree.drop), entry(kd_tree.nearest)
 
 
 def room_for(X):

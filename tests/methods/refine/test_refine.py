@@ -14,21 +14,17 @@ import microagg
 import naive
 import oracles
 import published
+from entries import entry
 from microagg.encode.scale import fit_scale
 from microagg.groups import canonical_labels, sum_of_squares
+from microagg.methods.refine import pool as pools
 from microagg.methods.refine.anneal import Heat
-from microagg.methods.refine.pool import (
-    cost,
-    descend,
-    draw_exponential,
-    measure,
-    new_pool,
-    rebuild,
-)
 from microagg.progress import STOP, new_state
 from strategies import tables
 
 search = importlib.import_module("microagg.methods.refine.refine")
+new_pool, measure, rebuild = map(entry, (pools.new_pool, pools.measure, pools.rebuild))
+descend, cost, draw_exponential = map(entry, (pools.descend, pools.cost, pools.draw_exponential))
 
 
 def random_partition(rng, n, k):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, build, nearest_one, remove
 from microagg.kernels.mdav import mdav_labels
 from microagg.methods.fixed_size.centroid import centroid
@@ -31,7 +31,7 @@ from microagg.progress import STOP, State, new_state
 _GROUPS_FOR_A_TREE = 64  # with fewer left no new tree is built
 
 
-@kernel
+@subkernel
 def _place(X, group, point, distance, order):
     """Write the rows of a group, which ascend, by distance from a point: an insertion sort."""
     for t in range(group.size):

@@ -31,7 +31,7 @@ import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop, nearest_one
 from microagg.kernels.lloyd import k_means
 from microagg.kernels.neighbours import nearest_rows
@@ -203,7 +203,7 @@ def _path_through(X, group, first, path, seq):
         a = path.follow[a]
 
 
-@kernel
+@subkernel
 def _scan(X, last, left, seen):
     """Nearest unseen record by a look at all that are left; those seen leave the list.
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import build, nearest, remove
 from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.cut import Order
@@ -33,7 +33,7 @@ _LOOK = 256  # records between two reports
 _LEAST = 1e-10
 
 
-@kernel
+@subkernel
 def _distance(X, a, b):
     total = 0.0
     for j in range(X.shape[1]):
@@ -102,7 +102,7 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
     return tour
 
 
-@kernel
+@subkernel
 def _reverse(tour, place, i, j):
     """Reverse the part of the tour from place i to place j, around the end if need be.
 
@@ -120,13 +120,13 @@ def _reverse(tour, place, i, j):
         i, j = (i + 1) % n, (j - 1) % n
 
 
-@kernel
+@subkernel
 def _connect(tour, place, a, b, c, d):
     """Replace the steps a → b and c → d of the tour by a → c and b → d."""
     _reverse(tour, place, place[b], place[c])
 
 
-@kernel
+@subkernel
 def _two_opt(X, near, tour, place, a, touched):
     """Try to replace a step from a; the ends of what changed go to ``touched``."""
     n = tour.size
@@ -152,7 +152,7 @@ def _two_opt(X, near, tour, place, a, touched):
     return False
 
 
-@kernel
+@subkernel
 def _or_opt(X, near, tour, place, a, touched):
     """Try to move a and up to two of those behind it next to a neighbour c of a."""
     n = tour.size
@@ -185,7 +185,7 @@ def _or_opt(X, near, tour, place, a, touched):
     return False
 
 
-@kernel
+@subkernel
 def _swap_steps(tour, place, a, b, c, d):
     """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
     n = tour.size
@@ -195,7 +195,7 @@ def _swap_steps(tour, place, a, b, c, d):
         _connect(tour, place, d, c, b, a)
 
 
-@kernel
+@subkernel
 def _move(tour, place, p, a, e, q, c, f):
     """Take a … e out from between p and q and put it between c and f, a beside c."""
     n = tour.size

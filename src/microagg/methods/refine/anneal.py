@@ -225,7 +225,7 @@ def _check(X, weights, groups, count, k):
             raise AssertionError("record not in exactly one group")
 
 
-@kernel
+@subkernel
 def anneal(X, weights, labels, k, most, steps, heat, seed, state):
     """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.jit import subkernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
@@ -49,7 +49,7 @@ def _whole(m):
     return (m + 3) // 4 * 4
 
 
-@kernel
+@subkernel
 def new_pool(records, groups, columns, weights):
     """Allocate a pool with room for this number of records, groups and columns."""
     records = _whole(records)
@@ -74,7 +74,7 @@ def new_pool(records, groups, columns, weights):
     )
 
 
-@kernel
+@subkernel
 def draw(random):
     """Draw a number from [0, 1) and advance the state (splitmix64)."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -84,7 +84,7 @@ def draw(random):
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0
 
 
-@kernel
+@subkernel
 def draw_exponential(random):
     """Draw an exponential variate of mean 1 by comparisons alone (von Neumann 1951).
 
@@ -104,7 +104,7 @@ def draw_exponential(random):
         whole += 1.0
 
 
-@kernel
+@subkernel
 def measure(X, weights, pool, m):
     """Fill in the distances of the pool's records, and their weights."""
     rows, values, distance = pool.rows, pool.values, pool.distance
@@ -126,7 +126,7 @@ def measure(X, weights, pool, m):
                 distance[a, b] += gap * gap
 
 
-@kernel
+@subkernel
 def cost(pool, q):
     """SSE of the pool's groups."""
     total = 0.0
@@ -177,7 +177,7 @@ def _cost_of_joining(x, g, size, within, to_group, weight, mass):
     return (within[g] + more) / (mass[g] + weight[x]) - within[g] / mass[g]
 
 
-@kernel
+@subkernel
 def rebuild(pool, m, q, k, random):
     """Form q groups anew around random records; what is left over goes where it costs least."""
     left, size, within, weight, mass = pool.left, pool.size, pool.within, pool.weight, pool.mass
@@ -347,7 +347,7 @@ def _ends(clock, m, weight):
     return clock > _CHANGES * m
 
 
-@kernel
+@subkernel
 def descend(pool, m, q, k):
     """Move and swap records of the pool until nothing gains any more."""
     changed, seen, change = pool.changed, pool.seen, pool.change

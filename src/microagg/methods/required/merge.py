@@ -209,7 +209,8 @@ def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) 
     int64 array of shape (n,): groups 0, 1, … by first appearance, each a union of given ones.
     """
     n_groups = int(labels.max()) + 1
-    groups = _form(X, weights, demands, labels, n_groups, k)
+    # A copy can be written to: labels that cannot would be compiled for once more.
+    groups = _form(X, weights, demands, labels.copy(), n_groups, k)
     alive = n_groups
     while alive > 1:
         left = np.flatnonzero(~groups.gone)

@@ -11,28 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from microagg.kernels.jit import compiled, kernel
+from microagg.kernels.jit import compiled, compiled_part, kernel, subkernel
 
 _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
 def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what Python calls; it must not make arrays."""
-    return _compiled(function)
+    return _lean(compiled, kernel, function)
 
 
 def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile what only compiled code calls; it must not make arrays."""
-    return _compiled(function, no_cpython_wrapper=True)
+    return _lean(compiled_part, subkernel, function)
 
 
 def scan(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a search that may run in any order and round in any way."""
-    return _compiled(function, no_cpython_wrapper=True, fastmath=_MIN_SCAN)
+    return _lean(compiled_part, subkernel, function, fastmath=_MIN_SCAN)
 
 
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def _lean(
+    compile_: Callable[..., Any],
+    plainly: Callable[..., Any],
+    function: Callable[..., Any],
+    **options: Any,
+) -> Callable[..., Any]:
     try:
-        return compiled(function, **options, error_model="numpy", _nrt=False)
+        lean: Callable[..., Any] = compile_(function, **options, error_model="numpy", _nrt=False)
     except KeyError:  # a numba that does not know one of the options
-        return kernel(function)
+        lean = plainly(function)
+    return lean

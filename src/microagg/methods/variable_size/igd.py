@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means, sum_of_squares
-from microagg.kernels.jit import kernel
+from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.mdav import mdav_labels
 from microagg.methods.ordering.cut import labels_along
 from microagg.progress import DONE, STOP, State, new_state
@@ -29,7 +29,7 @@ from microagg.results import Outcome
 _LEAST = 1e-12
 
 
-@kernel
+@subkernel
 def _distance(X, i, centroids, g):
     total = 0.0
     for j in range(X.shape[1]):
@@ -38,7 +38,7 @@ def _distance(X, i, centroids, g):
     return total
 
 
-@kernel
+@subkernel
 def _nearest_other(X, i, centroids, size, g):
     """The group other than g with the nearest centroid, and its squared distance."""
     best, distance = -1, np.inf
@@ -50,21 +50,21 @@ def _nearest_other(X, i, centroids, size, g):
     return best, distance
 
 
-@kernel
+@subkernel
 def _join(X, i, centroids, size, g):
     size[g] += 1
     for j in range(X.shape[1]):
         centroids[g, j] += (X[i, j] - centroids[g, j]) / size[g]
 
 
-@kernel
+@subkernel
 def _leave(X, i, centroids, size, g):
     size[g] -= 1
     for j in range(X.shape[1]):
         centroids[g, j] -= (X[i, j] - centroids[g, j]) / size[g]
 
 
-@kernel
+@subkernel
 def _decompose(X, members, labels, centroids, size, g, targets):
     """Dissolve group g if that lowers the SSE; says whether it did."""
     gain = 0.0
@@ -85,7 +85,7 @@ def _decompose(X, members, labels, centroids, size, g, targets):
     return False
 
 
-@kernel
+@subkernel
 def _shrink(X, members, labels, k, centroids, size, g):
     """Let records leave group g for others, the best first, while that lowers the SSE."""
     while size[g] > k:

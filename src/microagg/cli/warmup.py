@@ -1,0 +1,47 @@
+"""Compiling ahead: what the command says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from microagg.cli.show import Speaker
+from microagg.warm import Warming, all_parts, lacking
+
+__all__ = ["compile_all", "compiling"]
+
+
+class _Compiled(int):
+    """Number of parts compiled."""
+
+    doing = "compiling"
+    words = "for this machine, once"
+
+
+@contextmanager
+def compiling(speaker: Speaker, parts: Sequence[str]) -> Iterator[Callable[..., None]]:
+    """Compile what is lacking of some parts beside the block; gives a function that waits for it."""
+    lack = lacking(parts)
+    if not lack:
+        yield lambda bar: None
+        return
+    speaker.say("compiling", "for this machine, once; microagg warmup does it ahead")
+    warming = Warming(lack)
+
+    def wait(bar: Callable[[int, int], None] | None) -> None:
+        warming.wait(bar and (lambda done, total: bar(_Compiled(done), total)))
+
+    try:
+        yield wait
+    finally:
+        warming.stop()
+
+
+def compile_all(speaker: Speaker) -> None:
+    """Compile all that is not compiled yet."""
+    parts = all_parts()
+    lack = lacking(parts)
+    with compiling(speaker, lack) as wait, speaker.progress("compiling") as bar:
+        wait(bar)
+    speaker.say("compiled", f"{len(lack)} of {len(parts)} parts now, the others before")
+    speaker.give({"parts": parts, "compiled_now": lack})

@@ -1,0 +1,370 @@
+"""Compiling ahead: the kernels that a job will need, in processes side by side.
+
+numba compiles one kernel at a time in a process. What a plan asks for is known before the file is read, so
+that other processes can compile its parts into the shared cache meanwhile. Each runs
+``python -m microagg.warm``, reads the names of parts and says when one is done; scripts of users are never
+imported anew, and calls of the library start no process.
+
+A part names kernels that are compiled together. To compile one it is called with the types that it
+will meet and as little work as possible; tests/test_warm.py holds that nothing is left to compile then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from threading import Condition, Thread
+from typing import IO, TYPE_CHECKING, Any
+
+from microagg.errors import MicroaggError
+from microagg.kernels.stamp import stamp
+from microagg.registry import METHODS
+
+if TYPE_CHECKING:
+    from microagg.plan import Plan
+
+__all__ = ["Warming", "all_parts", "lacking", "needed"]
+
+_N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
+_PAIRS = 32  # the k above which groups are refined in pairs
+_LARGE_FILE = (
+    2**18
+)  # bytes; larger ones probably have more records than are searched from any start
+
+
+def _sample() -> Any:
+    import numpy as np
+
+    return np.random.default_rng(0).normal(size=(_N, _D))
+
+
+def _weights() -> Any:
+    import numpy as np
+
+    return np.linspace(0.5, 1.5, _N)
+
+
+def _labels() -> Any:
+    import numpy as np
+
+    return np.arange(_N) // _K
+
+
+def _demands() -> Any:
+    """At least one unit in each group."""
+    import numpy as np
+
+    from microagg.require.requirement import demands_of
+    from microagg.require.units import Units
+
+    return demands_of([Units(np.arange(_N), 1)], _N)
+
+
+def _no_cells(most: Any, *given: Any) -> tuple[Any, ...]:
+    """Arguments of a pass over no cell."""
+    import numpy as np
+
+    from microagg.methods.refine.anneal import Heat
+    from microagg.methods.refine.cells import Fresh, Groups
+    from microagg.progress import new_state
+
+    count = _N // _K
+    old = Groups(np.arange(_N), np.arange(0, _N + 1, _K), np.zeros((count, _D)))
+    new = Fresh(
+        np.zeros(1, np.intp), np.zeros(_N, np.intp), np.zeros(count, np.intp), np.zeros((count, _D))
+    )
+    groups, first, seeds = np.arange(count), np.array([0, count]), np.zeros(1, np.uint64)
+    heat, sse = Heat(1.0, 0.0, 1.0), np.zeros(1)
+    return *given, old, groups, first, 0, 0, _K, most, 1.0, heat, seeds, new, sse, new_state()
+
+
+def _search() -> None:
+    from microagg.methods.refine.anneal import anneal_cells
+
+    anneal_cells(*_no_cells(2, _sample(), None))
+
+
+def _weighted_search() -> None:
+    from microagg.groups import sum_of_squares
+    from microagg.methods.refine.anneal import anneal_cells
+
+    anneal_cells(*_no_cells(2, _sample(), _weights()))
+    sum_of_squares(_sample(), _labels(), _weights())
+
+
+def _required_search() -> None:
+    from microagg.methods.required.anneal import Search, anneal_cells
+
+    anneal_cells(*_no_cells(Search(2, _N, 0.1), _sample(), _weights(), _demands()))
+
+
+def _required_start() -> None:
+    from microagg.methods.required.start import grown
+    from microagg.progress import new_state
+
+    grown(_sample(), _weights(), _demands(), _K, new_state())
+
+
+def _required_merging() -> None:
+    import numpy as np
+
+    from microagg.groups import sum_of_squares
+    from microagg.kernels.require_demands import violations
+    from microagg.methods.required.merge import merge
+
+    violations(_demands(), np.arange(_N), np.arange(0, _N + 1, _K), _K)
+    merge(_sample(), _weights(), _demands(), np.arange(_N), _K)
+    sum_of_squares(_sample(), _labels(), _weights())
+
+
+def _start() -> None:
+    import numpy as np
+
+    from microagg.groups import canonical_labels, sum_of_squares
+    from microagg.methods.auto import mdav_in_blocks
+    from microagg.methods.refine.cells import grouped, split_groups
+    from microagg.progress import new_state
+
+    X, labels = _sample(), _labels()
+    mdav_in_blocks(X, _K, new_state(), 0)
+    canonical_labels(labels[::-1].copy())
+    labels.flags.writeable = False
+    canonical_labels(labels)
+    sum_of_squares(X, _labels())
+    groups = grouped(X, _labels(), _N // _K)
+    split_groups(groups.centroid, 2, np.zeros(1, np.uint64))
+
+
+def _linkage() -> None:
+    import numpy as np
+
+    from microagg.kernels.kd_tree import build, for_thread
+    from microagg.kernels.rivals import credit_links, credit_links_by_scan
+
+    X, rows, sizes = _sample(), np.arange(_N), np.ones(_N, np.int64)
+    inner, outer, credit = np.zeros(_N), np.ones(_N), np.zeros(_N)
+    credit_links(X, rows, inner, outer, for_thread(build(X, rows)), sizes, credit)
+    credit_links_by_scan(X, rows, inner, outer, X, sizes, rows, rows, credit)
+
+
+def _mdav(weights: Any = None) -> None:
+    from microagg.kernels.mdav import mdav_labels
+    from microagg.progress import new_state
+
+    mdav_labels(_sample(), _K, new_state(), weights)
+
+
+def _pairs(weights: Any = None) -> None:
+    from microagg.methods.refine.pairs import part_pairs
+    from microagg.progress import new_state
+
+    part_pairs(_sample(), weights, _labels(), _K, 1, 0, new_state())
+
+
+def _bound() -> None:
+    from microagg.improve import lower_bound
+
+    for effort in ("fast", "balanced"):
+        lower_bound(_sample(), _K, effort=effort)
+
+
+def _best() -> None:
+    from microagg.improve import refine
+
+    refine(_sample(), _labels(), _K, effort="best", time_limit=1.0)
+
+
+def _one_column() -> None:
+    from microagg.partition import partition
+
+    partition(_sample()[:, :1], _K)
+
+
+def _method(name: str) -> Callable[[], None]:
+    def compile_it() -> None:
+        from microagg.partition import partition
+
+        method = METHODS[name]
+        few: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0}
+        options = {option.name: few[option.name] for option in method.options if option.name in few}
+        X = _sample()[:, :1] if method.one_column else _sample()
+        partition(X, _K, method=name, **options)
+
+    return compile_it
+
+
+# The longest first, so that no processor waits for the last of them.
+_PARTS: dict[str, Callable[[], None]] = {
+    "search": _search,
+    "required search": _required_search,
+    "weighted search": _weighted_search,
+    "required start": _required_start,
+    "bound": _bound,
+    "required merging": _required_merging,
+    "mdav": _mdav,
+    "weighted mdav": lambda: _mdav(_weights()),
+    "start": _start,
+    "linkage": _linkage,
+    "pairs": _pairs,
+    "weighted pairs": lambda: _pairs(_weights()),
+    "one column": _one_column,
+    "best": _best,
+}
+_PARTS |= {
+    name: _method(name)
+    for name, method in METHODS.items()
+    if method.for_numbers and name not in (*_PARTS, "auto")
+}
+
+
+def all_parts() -> list[str]:
+    """Names of all parts."""
+    return list(_PARTS)
+
+
+def needed(plan: Plan, source: Path, bound: bool) -> list[str]:
+    """Parts that a job will need, as far as its plan and the size of its file tell."""
+    found = {"start", "linkage"}
+    heavy = "weighted " if plan.weight is not None else ""
+    large = not source.is_file() or source.stat().st_size > _LARGE_FILE
+    for block in plan.blocks:
+        if block.method != "auto" and not block.refine:
+            found.add(heavy + block.method if block.method == "mdav" else block.method)
+        elif (block.k or 0) > _PAIRS:
+            found |= {f"{heavy}pairs", f"{heavy}mdav"}
+        else:
+            found |= {f"{heavy}search", f"{heavy}mdav"} if large else {f"{heavy}search"}
+        if plan.unit is not None or block.require:
+            found |= {"required search", "required start", "required merging", "mdav"}
+        if block.per_column or len(block.columns or "some") == 1:
+            found.add("one column")
+    if bound:
+        found |= {"bound", "mdav"}
+    return [name for name in _PARTS if name in found]
+
+
+# --- what is compiled already --------------------------------------------------------------------
+
+
+def _folder() -> Path | None:
+    """Where it is noted what is compiled: beside numba's cache; None where nothing can be kept."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    own = Path(__file__).parent / "kernels" / "__pycache__"
+    for folder in [Path(given)] if given else [own, Path.home() / ".cache" / "microagg"]:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def _note(part: str) -> str:
+    """Name of the file that says that a part is compiled, for these kernels, this numba and Python."""
+    of = (stamp(), version("numba"), sys.version, platform.machine(), part)
+    return f"compiled-{part.replace(' ', '-')}-{hashlib.sha256(repr(of).encode()).hexdigest()[:12]}"
+
+
+def lacking(parts: Iterable[str]) -> list[str]:
+    """Those of the parts that were never compiled here; none where nothing can be kept."""
+    folder = _folder()
+    return [] if folder is None else [p for p in parts if not (folder / _note(p)).exists()]
+
+
+class Warming:
+    """Parts being compiled, each in one of as many processes as there are processors."""
+
+    def __init__(self, parts: Iterable[str]) -> None:
+        self._left = list(parts)
+        self.total = len(self._left)
+        self.done = 0
+        self._failed: str | None = None
+        self._change = Condition()
+        count = min(os.cpu_count() or 1, self.total)
+        self._workers = [_worker() for _ in range(count)]
+        self._feeders = [Thread(target=self._feed, args=(one,)) for one in self._workers]
+        for feeder in self._feeders:
+            feeder.daemon = True
+            feeder.start()
+
+    def wait(self, told: Callable[[int, int], None] | None = None) -> None:
+        """Wait until all is compiled, and tell how much is."""
+        while any(feeder.is_alive() for feeder in self._feeders):
+            if told is not None:
+                told(self.done, self.total)
+            with self._change:
+                self._change.wait(0.1)
+        if self._failed is not None:
+            raise MicroaggError(f"Compiling ahead failed: {self._failed}")
+
+    def stop(self) -> None:
+        """End the processes."""
+        for worker in self._workers:
+            worker.kill()
+            worker.wait()
+
+    def _feed(self, worker: subprocess.Popen[str]) -> None:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        with worker.stdin as asks, worker.stdout as answers:
+            while (part := self._next()) is not None:
+                failed = _ask(asks, answers, part)
+                with self._change:
+                    self.done += 1
+                    self._failed = failed or self._failed
+                    self._change.notify()
+        worker.wait()
+
+    def _next(self) -> str | None:
+        with self._change:
+            return self._left.pop(0) if self._left else None
+
+
+def _worker() -> subprocess.Popen[str]:
+    """Start a process that compiles; it finds the package where this one did."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "microagg.warm"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def _ask(asks: IO[str], answers: IO[str], part: str) -> str | None:
+    """Have a part compiled; return why it could not be, if so."""
+    try:
+        asks.write(part + "\n")
+        asks.flush()
+        answer = answers.readline()
+    except OSError:
+        answer = ""
+    return json.loads(answer)["failed"] if answer else "the process that compiled ended"
+
+
+def _serve() -> None:
+    """Compile the parts named on stdin, one a line."""
+    for line in sys.stdin:
+        part, failed = line.strip(), None
+        try:
+            _PARTS[part]()
+            folder = _folder()
+            if folder is not None:
+                (folder / _note(part)).touch()
+        except Exception as error:
+            failed = f"{type(error).__name__}: {error}"
+        print(json.dumps({"part": part, "failed": failed}), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,95 @@
+"""Machine code on disk: found again, never after a change, never that of other types."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import microagg
+from microagg.kernels import kept, stamp
+
+ROOT = Path(microagg.__file__).parent
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
+
+
+def files(folder, stamp="today"):
+    found = kept._Files(str(folder), "some_kernel")
+    found._source_stamp = stamp
+    return found
+
+
+def test_what_was_kept_is_found_by_its_types(tmp_path):
+    files(tmp_path).save(("float64", "machine"), "fast")
+    files(tmp_path).save(("int64", "machine"), "slow")
+    assert files(tmp_path).load(("float64", "machine")) == "fast"
+    assert files(tmp_path).load(("int64", "machine")) == "slow"
+    assert files(tmp_path).load(("int64", "other machine")) is None
+
+
+def test_nothing_is_found_after_a_change_and_no_old_file_stays(tmp_path):
+    files(tmp_path, "yesterday").save("types", "old")
+    assert files(tmp_path).load("types") is None
+    files(tmp_path).save("types", "new")
+    assert files(tmp_path).load("types") == "new"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+PACKAGE = {
+    "inner.py": "from microagg.kernels.jit import subkernel\n\n\n@subkernel\ndef step(x):\n"
+    "    return x + {}\n",
+    "outer.py": "from microagg.kernels.jit import kernel\nfrom inner import step\n\n\n@kernel\n"
+    "def whole(x):\n    return step(x)\n",
+}
+
+
+def test_a_change_of_what_a_kernel_calls_is_seen(tmp_path):
+    # As the package does with its own files: a kernel in one, what it calls in another.
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom microagg.kernels import stamp\n"
+        "stamp.sources = lambda: sorted(Path(sys.argv[1]).glob('*.py'))\n"
+        "sys.path.insert(0, sys.argv[1])\nfrom outer import whole\n"
+        "print(whole(1), sum(whole.stats.cache_hits.values()))\n"
+    )
+
+    def run(number):
+        for name, text in PACKAGE.items():
+            (tmp_path / name).write_text(text.format(number), encoding="utf-8")
+        command = [sys.executable, "-c", script, str(tmp_path)]
+        return subprocess.check_output(command, text=True).split()
+
+    assert run(1) == ["2", "0"]
+    assert run(1) == ["2", "1"]
+    assert run(5) == ["6", "0"]
+
+
+def used_by_kernels(tree):
+    """Names that the bodies of kernels use."""
+    return {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and DECORATORS & {ast.unparse(decorator) for decorator in node.decorator_list}
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name)
+    }
+
+
+def test_all_that_kernels_use_counts_as_their_source():
+    sources = set(stamp.sources())
+    seen = 0
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used = used_by_kernels(tree)
+        if not used:
+            continue
+        assert path in sources
+        for node in ast.walk(tree):
+            ours = isinstance(node, ast.ImportFrom) and str(node.module).startswith("microagg.")
+            if ours and used & {alias.asname or alias.name for alias in node.names}:
+                spec = importlib.util.find_spec(str(node.module))
+                assert Path(spec.origin) in sources, f"{path.name} uses {node.module}"
+                seen += 1
+    assert seen > 50

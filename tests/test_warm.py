@@ -1,0 +1,138 @@
+"""Compiling ahead: nothing is left to compile then, and a plan is known to need what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from command import here
+from microagg import warm
+from microagg.errors import MicroaggError
+from microagg.plan import Plan
+
+FILE = """\
+import numpy as np, pyarrow as pa, pyarrow.csv, sys
+n = 300
+rng = np.random.default_rng(0)
+columns = {f"c{j}": rng.normal(size=n) for j in range(3)}
+columns |= {"home": np.arange(n) // 2, "w": rng.uniform(1, 9, n), "ill": rng.integers(0, 5, n)}
+pa.csv.write_csv(pa.table(columns), sys.argv[1])
+"""
+
+# Runs a job and prints what it compiled, by the names of kernels.
+RUN = """\
+import json, sys
+from numba.core import event
+
+class Names(event.Listener):
+    found = []
+    def on_start(self, one):
+        self.found.append(one.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, one):
+        pass
+
+from microagg.cli.main import app
+with event.install_listener("numba:compile", Names()):
+    app(["protect", *sys.argv[1:], "--quiet"], standalone_mode=False)
+print(json.dumps(Names.found))
+"""
+
+COLUMNS = ["--columns", "c0,c1,c2", "--drop", "home,w,ill"]
+JOBS = {
+    "auto": ["--k", "3", *COLUMNS],
+    "mdav": ["--k", "3", "--method", "mdav", *COLUMNS],
+    "tsp": ["--k", "3", "--method", "tsp", *COLUMNS],
+    "large k": ["--k", "40", *COLUMNS],
+    "weights": ["--k", "3", "--columns", "c0,c1,c2", "--weight", "w", "--drop", "home,ill"],
+    "units": ["--k", "3", "--columns", "c0,c1,c2", "--unit", "home", "--drop", "w,ill"],
+    "report": ["--k", "3", *COLUMNS, "--report", "report.html"],
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("warm") / "table.csv"
+    subprocess.run([sys.executable, "-c", FILE, str(path)], check=True)
+    return path
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
+    words = [str(table), str(tmp_path / "out.csv"), *JOBS[job]]
+    command = [sys.executable, "-c", RUN, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"k": 3}, {"search"}),
+        ({"k": 40}, {"pairs", "mdav"}),
+        ({"k": 3, "weight": "w"}, {"weighted search"}),
+        ({"k": 3, "method": "tsp"}, {"tsp"}),
+        ({"k": 3, "columns": ["a"]}, {"search", "one column"}),
+        ({"k": 3, "unit": "u"}, {"search", "mdav", *(p for p in warm.all_parts() if "req" in p)}),
+    ],
+)
+def test_a_plan_tells_its_parts(settings, parts, tmp_path):
+    small = tmp_path / "small.csv"
+    small.write_text("a\n1\n", encoding="utf-8")
+    plan = Plan.of(**settings)
+    assert set(warm.needed(plan, small, bound=False)) == parts | {"start", "linkage"}
+    large = {*warm.needed(plan, tmp_path, bound=False)}
+    assert large >= parts
+    assert {*warm.needed(plan, small, bound=True)} == parts | {"start", "linkage", "bound", "mdav"}
+
+
+def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(warm, "needed", lambda *_, **__: ["linkage"])
+    assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
+    words = ["protect", table, tmp_path / "out.csv", *JOBS["auto"]]
+    assert here(*words).stderr.startswith("compiling    for this machine, once")
+    assert warm.lacking(["linkage", "start"]) == ["start"]
+    assert "compiling" not in here(*words).stderr
+
+
+def test_warmup_says_what_it_did(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("microagg.cli.warmup.all_parts", lambda: ["linkage"])
+    first, second = (json.loads(here("warmup", "--json", "--quiet").stdout) for _ in range(2))
+    assert first == {"parts": ["linkage"], "compiled_now": ["linkage"]}
+    assert second == {"parts": ["linkage"], "compiled_now": []}
+
+
+def test_a_part_that_fails_is_told():
+    warming = warm.Warming(["no such part"])
+    with pytest.raises(MicroaggError, match="KeyError: 'no such part'"):
+        warming.wait()
+
+
+def test_a_process_that_ends_is_told():
+    warming = warm.Warming(["search"])
+    warming.stop()
+    with pytest.raises(MicroaggError, match="the process that compiled ended"):
+        warming.wait()
+
+
+def test_where_nothing_can_be_kept_nothing_is_compiled_ahead(monkeypatch, tmp_path):
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.fspath(nowhere / "folder"))
+    assert warm.lacking(["search"]) == []
+
+
+def test_a_call_of_the_library_starts_no_process(tmp_path):
+    script = (
+        "import subprocess, sys\n"
+        "def refuse(*_, **__): raise AssertionError\n"
+        "subprocess.Popen = refuse\n"
+        "import microagg, numpy as np\n"
+        "print(microagg.partition(np.arange(9.0)[:, None], 3).n_groups)\n"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "3"
