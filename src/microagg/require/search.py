@@ -61,7 +61,7 @@ _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the sp
 _LEAST, _MOST = 16, 128  # groups in a cell
 _ROOM = 512  # records in a pool at most
 # How many times longer a step takes, about, for requirements that look at all codes of a pool.
-_SLOWER = {ENTROPY: 2, RECURSIVE: 2, P_PERCENT: 2, LARGEST: 2, EQUAL: 3, ORDERED: 2}
+_SLOWER = {ENTROPY: 2, RECURSIVE: 2, P_PERCENT: 2, LARGEST: 2, EQUAL: 3, ORDERED: 6}
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _QUANTILES = (
     16_384  # records that groups of quantiles are made of at once, since their time is quadratic
@@ -217,7 +217,10 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     best = last = grouped(run.X, labels, n_groups)
     search, mean = _pools(run, budget, labels)
     slower = max((_SLOWER.get(int(kind), 1) for kind in run.demands.rule[:, KIND]), default=1)
-    steps = min(budget.each + budget.table / mean / n_groups, budget.most) / slower
+    each = budget.each / min(
+        slower, 2
+    )  # in a large table every group needs some steps all the same
+    steps = min(each + budget.table / mean / n_groups / slower, budget.most / slower)
     passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
     steps /= passes
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)

@@ -174,7 +174,7 @@ def _gather(X, weights, groups, chosen, q, pool):
 
 
 @subkernel
-def _number_of_groups(q, m, k, random):
+def number_of_groups(q, m, k, random):
     """As many as before, or one more or less, within what m records allow."""
     u = draw(random)
     wanted = q - 1 if u < 0.2 else q + 1 if u < 0.5 else q
@@ -249,7 +249,7 @@ def anneal(X, weights, labels, k, most, steps, heat, seed, state):
         else:
             q = _neighbours(X, groups, count, row, own, p, chosen, distance)
         m, before = _gather(X, weights, groups, chosen, q, pool)
-        new_q = _number_of_groups(q, m, k, random)
+        new_q = number_of_groups(q, m, k, random)
         rebuild(pool, m, new_q, k, random)
         descend(pool, m, new_q, k)
         temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(
@@ -268,7 +268,7 @@ def anneal(X, weights, labels, k, most, steps, heat, seed, state):
 
 
 @subkernel
-def _weights_of(weights, rows):
+def weights_of(weights, rows):
     """Return the weights of some records, or None."""
     if weights is None:
         return None
@@ -292,6 +292,6 @@ def anneal_cells(
             for j in range(X.shape[1]):
                 own[a, j] = X[rows[a], j]
         turns = int(np.ceil(steps * mine.size))
-        light = _weights_of(weights, rows)
+        light = weights_of(weights, rows)
         count, sse[cell] = anneal(own, light, labels, k, most, turns, heat, seeds[cell], state)
         put_back(own, rows, labels, count, new.begins[cell], k, new)

@@ -43,7 +43,7 @@ class _Groups(NamedTuple):
 
 
 @subkernel
-def _times(number, weights, row):
+def times(number, weights, row):
     """Weight a number; without weights it stays as it is."""
     if weights is None:
         return number
@@ -69,7 +69,7 @@ def _form(X, weights, labels, groups):
         groups.members[g, groups.size[g]] = i
         groups.size[g] += 1
         for j in range(X.shape[1]):
-            groups.centroid[g, j] += _times(X[i, j], weights, i)
+            groups.centroid[g, j] += times(X[i, j], weights, i)
     for g in range(groups.size.size):
         mass = _mass_of(weights, groups.members[g], 0, groups.size[g])
         for j in range(X.shape[1]):
@@ -77,14 +77,14 @@ def _form(X, weights, labels, groups):
 
 
 @subkernel
-def _centres(X, weights, rows, cut, m, ends):
+def centres(X, weights, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
     for j in range(X.shape[1]):
         ends[0, j] = ends[1, j] = 0.0
     for x in range(m):
         row, end = rows[x], 0 if x < cut else 1
         for j in range(X.shape[1]):
-            ends[end, j] += _times(X[row, j], weights, row)
+            ends[end, j] += times(X[row, j], weights, row)
     one, other = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
     total = 0.0
     for j in range(X.shape[1]):
@@ -102,7 +102,7 @@ def _sort_along(X, weights, rows, m, k, ends, keys):
         for j in range(X.shape[1]):
             middle = 0.5 * (ends[0, j] + ends[1, j])
             keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
-        keys[x] = _times(keys[x], weights, rows[x])
+        keys[x] = times(keys[x], weights, rows[x])
         cut += keys[x] < 0
     cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
     select(keys, rows, 0, m, cut)
@@ -110,17 +110,17 @@ def _sort_along(X, weights, rows, m, k, ends, keys):
 
 
 @subkernel
-def _part(X, weights, rows, m, k, ends, keys):
+def part(X, weights, rows, m, k, ends, keys):
     """Part the rows from given ends on while it gains; return what was made large, and the cut."""
     gain, best = -1.0, 0
     for _ in range(_ROUNDS):
         cut = _sort_along(X, weights, rows, m, k, ends, keys)
-        now = _centres(X, weights, rows, cut, m, ends)
+        now = centres(X, weights, rows, cut, m, ends)
         best = cut
         if now <= gain * (1 + _NOISE):
             break
         gain = now
-    return _centres(X, weights, rows, best, m, ends), best
+    return centres(X, weights, rows, best, m, ends), best
 
 
 @subkernel
@@ -141,12 +141,12 @@ def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
             rows[x] = groups.members[a, x]
         for x in range(groups.size[b]):
             rows[groups.size[a] + x] = groups.members[b, x]
-        before = _centres(X, weights, rows, groups.size[a], m, ends)
+        before = centres(X, weights, rows, groups.size[a], m, ends)
         if attempt == 1:
             one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
             for j in range(X.shape[1]):
                 ends[0, j], ends[1, j] = X[one, j], X[other, j]
-        after, cut = _part(X, weights, rows, m, k, ends, keys)
+        after, cut = part(X, weights, rows, m, k, ends, keys)
         if after > before * (1 + _NOISE):
             _keep(groups, a, rows, 0, cut, ends[0])
             _keep(groups, b, rows, cut, m, ends[1])

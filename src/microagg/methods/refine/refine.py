@@ -5,7 +5,8 @@ Idea      Split the groups into cells of about a hundred, by halving the table a
           across random directions (cells.py). Anneal each cell by itself (anneal.py), then split
           anew across other directions, so that no border lasts. The temperature falls
           from pass to pass. The best partition seen is returned, never one worse than given.
-          Groups of more than 32 are parted anew two by two instead (pairs.py).
+          Large groups are annealed without tables of distances (large.py), before and after which they
+          are parted anew two by two (pairs.py).
 Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
 Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
@@ -14,6 +15,7 @@ Threads   A cell's random numbers depend on the seed, the pass and the cell alon
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ from microagg.methods.refine.cells import (
     labelled,
     split_groups,
 )
+from microagg.methods.refine.large import anneal_large_cells
 from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
 
@@ -38,25 +41,31 @@ from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_bes
 class Budget(NamedTuple):
     """How long to search."""
 
-    each: int  # steps for each group
-    table: int  # steps for the whole table, times k: a step costs about as much as k
-    most: int  # steps for each group at most, so that a small table is done at once
+    each: float  # steps for each group
+    table: float  # steps for the whole table, times k: a step costs about as much as k
+    most: float  # steps for each group at most, so that a small table is done at once
     passes: int  # at most
     hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
-    sweeps: int  # over pairs of large groups
+    sweeps: int  # over pairs of large groups, before and after they are annealed
     groups: int  # in a pool at most
     records: int  # in a pool, about
 
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.02, 4, 7, 40),
-    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 14, 7, 40),
-    "best": Budget(60, 700_000, 1_500, 48, 0.05, 100, 7, 40),  # a turn of many
+    "fast": Budget(6, 40_000, 100, 5, 0.02, 0, 7, 40),
+    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 0, 7, 40),
+    "best": Budget(60, 700_000, 1_500, 48, 0.05, 0, 7, 40),  # a turn of many
+}
+_ANY = 2**62  # no bound on the records of a pool
+_LARGE_BUDGETS = {
+    "fast": Budget(2, 20_000, 30, 4, 0.02, 2, 3, _ANY),
+    "balanced": Budget(20, 300_000, 400, 48, 0.03, 3, 6, _ANY),
+    "best": Budget(30, 400_000, 600, 48, 0.03, 3, 6, _ANY),
 }
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
 _LEAST, _MOST = 16, 128  # groups in a cell
-LARGE = 32  # a k above this costs more by pools, whose steps take k², than by pairs
+LARGE = 13  # a k above this leaves pools with few groups, since a step takes k² of all distances
 
 
 def _plan(budget: Budget, n_groups: int, k: int) -> tuple[int, float]:
@@ -129,8 +138,10 @@ def _anneal_all(
     )
     sse = np.full(cells, np.nan)
 
+    anneal = anneal_cells if run.k <= LARGE else anneal_large_cells
+
     def work(begin: int, end: int, _: int) -> None:
-        anneal_cells(
+        anneal(
             run.X,
             run.weights,
             old,
@@ -154,6 +165,14 @@ def _anneal_all(
     return compacted(new), float(sse.sum())
 
 
+def parted(run: Run, labels: Labels, budget: Budget) -> Labels:
+    """Part pairs of neighbouring groups anew, where groups are large; never worse than given."""
+    if not budget.sweeps or run.over():
+        return labels
+    found = part_pairs(run.X, run.weights, labels, run.k, budget.sweeps, run.seed, run.state)
+    return found if run.loss(found) < run.loss(labels) else labels
+
+
 def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
     """Anneal in passes: the best partition seen, and the last. The records done rise by ``records``."""
     least = run.loss(labels)
@@ -173,7 +192,7 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
         if sse < least:
             best, least = last, sse
             tell_best(run.state, least)
-    return labelled(best), labelled(last)
+    return parted(run, labelled(best), budget), labelled(last)
 
 
 def refine(
@@ -214,7 +233,11 @@ def refine(
 
     state = new_state() if state is None else state
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    run, budget = Run(X, k, seed, state, weights), _BUDGETS[effort]
+    started = time.monotonic()
+    run, budget = (
+        Run(X, k, seed, state, weights),
+        (_BUDGETS if k <= LARGE else _LARGE_BUDGETS)[effort],
+    )
     if whole is not None:
         budget = budget._replace(table=budget.table * len(X) // whole)
     best = _without_oversized(X, weights, labels, k)
@@ -223,12 +246,13 @@ def refine(
     with stop_after(state, time_limit, len(X)):
         if best.max() == 0 or run.over():
             found = best
-        elif k > LARGE:
-            found = part_pairs(X, weights, best, k, budget.sweeps, seed, state)
-        elif effort == "best":
-            found = search_best(run, best, budget, endless=time_limit is not None)
         else:
-            found, _ = anneal_table(run, best, budget, len(X))
+            found = parted(run, best, budget)
+            if effort == "best":
+                until = None if time_limit is None else started + time_limit
+                found = search_best(run, found, budget, until)
+            else:
+                found, _ = anneal_table(run, found, budget, len(X))
     if run.loss(found) < least:
         best = found
     state[DONE] = len(X)
