@@ -92,10 +92,9 @@ def units() -> None:
         codes = column.to_numpy()
         wanted = [Units(codes, k)]
         start, plain = timed(lambda k=k, X=X: canonical_labels(auto(X, k).labels))
-        merged = loss(X, repair(X, k, [Units(codes, k)], start))
         outermost = canonical_labels(mdav(X, k).labels)
-        row = [name, loss(X, start), loss(X, repair(X, k, [Units(codes, k)], outermost)), merged]
-        row.append(loss(X, repair(X, k, wanted, start)))
+        row = [name, loss(X, start)]
+        row += [loss(X, repair(X, k, wanted, labels)) for labels in (outermost, start)]
         for effort in ("fast", "balanced"):
             found, seconds = timed(
                 lambda e=effort, X=X, k=k, s=start, w=wanted: satisfy(X, k, w, s, effort=e)
@@ -105,7 +104,7 @@ def units() -> None:
         if "--long" in sys.argv:
             row.append(loss(X, satisfy(X, k, wanted, start, effort="best", time_limit=60)))
         rows.append(row)
-    header = ["IL, %", "k records", "mdav merged", "auto merged", "repaired"]
+    header = ["IL, %", "k records", "mdav merged", "auto merged"]
     header += ["fast", "time / auto", "balanced", "time / auto"]
     show("k distinct units", header + ["best, 60 s"] * ("--long" in sys.argv), rows)
 

@@ -259,10 +259,26 @@ def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, sho
 
 def test_later_turns_are_longer_and_their_pools_larger():
     first = search._BUDGETS["best"]
-    budgets = [best._longer(first, turn) for turn in range(6)]
+    budgets = [best._longer(first, turn, False, 1.0) for turn in range(6)]
     assert budgets[0] == first
     assert [b.each // first.each for b in budgets] == [1, 1, 1, 2, 2, 4]
     assert all(b.records > first.records and b.hot < first.hot for b in budgets[1:])
+    large = search._LARGE_BUDGETS["best"]
+    assert best._longer(large, 0, True, 1.0) == large
+    assert best._longer(large, 1, True, 1.0).groups > large.groups
+
+
+def test_the_last_turn_is_as_long_as_the_time_left(monkeypatch):
+    monkeypatch.setattr(best.time, "monotonic", lambda: 100.0)
+    assert best._share(3, 5.0, None) == 1
+    assert best._share(0, 0.0, 101.0) == 1
+    assert best._share(3, 5.0, 1_000.0) == 1
+    # Turn 3 is twice as long as the first: 10 seconds, of which 9 · 0.9 are left.
+    assert best._share(3, 5.0, 109.0) == pytest.approx(0.81)
+    assert best._share(3, 5.0, 100.1) == best._SHORTEST
+    short = best._longer(search._BUDGETS["best"], 3, False, 0.5)
+    whole = best._longer(search._BUDGETS["best"], 3, False, 1.0)
+    assert (short.each, short.table, short.hot) == (whole.each / 2, whole.table / 2, whole.hot)
 
 
 def test_best_with_no_time_at_all_gives_what_was_given():
