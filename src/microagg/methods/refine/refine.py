@@ -248,6 +248,8 @@ def refine(
             found = best
         else:
             found = parted(run, best, budget)
+            if effort == "best" and k > LARGE:  # whose turns alone need not end below the default's
+                found, _ = anneal_table(run, found, _LARGE_BUDGETS["balanced"], 0)
             if effort == "best":
                 until = None if time_limit is None else started + time_limit
                 found = search_best(run, found, budget, until)
