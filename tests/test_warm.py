@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -63,6 +64,7 @@ def table(tmp_path_factory):
     return path
 
 
+@pytest.mark.xdist_group("jobs")  # the first run alone compiles, should nothing be compiled yet
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
     words = [str(table), str(tmp_path / "out.csv"), *JOBS[job]]
@@ -104,6 +106,22 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     assert "compiling" not in here(*words).stderr
 
 
+def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
+    words = ["protect", table, tmp_path / "out.csv", *JOBS["auto"]]
+    with subprocess.Popen(
+        [sys.executable, "-m", "microagg", *map(str, words)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline().startswith("compiling")
+        assert command.stderr.readline().startswith("read")
+        command.send_signal(signal.SIGINT)
+        assert command.stderr.read().endswith("Interrupted: nothing was written.\n")
+    assert command.returncode == 130
+
+
 def test_warmup_says_what_it_did(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("microagg.cli.warmup.all_parts", lambda: ["linkage"])
@@ -120,7 +138,7 @@ def test_a_part_that_fails_is_told():
 
 def test_a_process_that_ends_is_told():
     warming = warm.Warming(["search"])
-    warming.stop()
+    warming._workers[0].kill()
     with pytest.raises(MicroaggError, match="the process that compiled ended"):
         warming.wait()
 

@@ -18,6 +18,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from threading import Condition, Thread
@@ -330,7 +331,9 @@ class Warming:
             raise MicroaggError(f"Compiling ahead failed: {self._failed}")
 
     def stop(self) -> None:
-        """End the processes."""
+        """End the processes, whatever they are at."""
+        with self._change:
+            self._left.clear()
         for worker in self._workers:
             worker.kill()
             worker.wait()
@@ -338,7 +341,8 @@ class Warming:
     def _feed(self, worker: subprocess.Popen[str]) -> None:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        with worker.stdin as asks, worker.stdout as answers:
+        # What is asked last may not reach a process that was ended.
+        with suppress(BrokenPipeError), worker.stdin as asks, worker.stdout as answers:
             while (part := self._next()) is not None:
                 failed = _ask(asks, answers, part)
                 with self._change:
