@@ -15,11 +15,11 @@ demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
 test: lint types compiled
-	$(PY) -m pytest --numprocesses auto
+	$(PY) -m pytest --numprocesses auto --dist loadgroup
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: lint types compiled
-	$(PY) -m pytest --numprocesses auto -m ""
+	$(PY) -m pytest --numprocesses auto --dist loadgroup -m ""
 
 # Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
 compiled: $(VENV)/installed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -53,6 +54,9 @@ JOBS = {
 }
 
 
+REQUIRED = {"required search", "required start", "required merging"}
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("warm") / "table.csv"
@@ -60,6 +64,7 @@ def table(tmp_path_factory):
     return path
 
 
+@pytest.mark.xdist_group("jobs")  # the first run alone compiles, should nothing be compiled yet
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
     words = [str(table), str(tmp_path / "out.csv"), *JOBS[job]]
@@ -71,22 +76,24 @@ def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"k": 3}, {"search"}),
-        ({"k": 40}, {"pairs", "mdav"}),
-        ({"k": 3, "weight": "w"}, {"weighted search"}),
+        ({"k": 3}, {"search", "start"}),
+        ({"k": 40}, {"pairs", "start", "mdav", "left"}),
+        ({"k": 3, "weight": "w"}, {"weighted search", "start"}),
+        ({"k": 3, "method": "mdav"}, {"mdav", "left"}),
         ({"k": 3, "method": "tsp"}, {"tsp"}),
-        ({"k": 3, "columns": ["a"]}, {"search", "one column"}),
-        ({"k": 3, "unit": "u"}, {"search", "mdav", *(p for p in warm.all_parts() if "req" in p)}),
+        ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}),
+        ({"k": 3, "unit": "u"}, {"search", "start", "mdav", "left", *REQUIRED}),
     ],
 )
 def test_a_plan_tells_its_parts(settings, parts, tmp_path):
     small = tmp_path / "small.csv"
     small.write_text("a\n1\n", encoding="utf-8")
     plan = Plan.of(**settings)
-    assert set(warm.needed(plan, small, bound=False)) == parts | {"start", "linkage"}
-    large = {*warm.needed(plan, tmp_path, bound=False)}
-    assert large >= parts
-    assert {*warm.needed(plan, small, bound=True)} == parts | {"start", "linkage", "bound", "mdav"}
+    always = {"evaluation", "linkage"}
+    assert set(warm.needed(plan, small, bound=False)) == parts | always
+    assert set(warm.needed(plan, tmp_path, bound=False)) >= parts  # a folder, which may be large
+    proof = {"bound", "mdav", "left"}
+    assert set(warm.needed(plan, small, bound=True)) == parts | always | proof
 
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
@@ -97,6 +104,22 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     assert here(*words).stderr.startswith("compiling    for this machine, once")
     assert warm.lacking(["linkage", "start"]) == ["start"]
     assert "compiling" not in here(*words).stderr
+
+
+def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
+    words = ["protect", table, tmp_path / "out.csv", *JOBS["auto"]]
+    with subprocess.Popen(
+        [sys.executable, "-m", "microagg", *map(str, words)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline().startswith("compiling")
+        assert command.stderr.readline().startswith("read")
+        command.send_signal(signal.SIGINT)
+        assert command.stderr.read().endswith("Interrupted: nothing was written.\n")
+    assert command.returncode == 130
 
 
 def test_warmup_says_what_it_did(monkeypatch, tmp_path):
@@ -115,7 +138,7 @@ def test_a_part_that_fails_is_told():
 
 def test_a_process_that_ends_is_told():
     warming = warm.Warming(["search"])
-    warming.stop()
+    warming._workers[0].kill()
     with pytest.raises(MicroaggError, match="the process that compiled ended"):
         warming.wait()
 

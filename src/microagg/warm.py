@@ -18,6 +18,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from threading import Condition, Thread
@@ -106,10 +107,11 @@ def _required_search() -> None:
 
 
 def _required_start() -> None:
-    from microagg.methods.required.start import grown
+    from microagg.kernels.left import none_left
+    from microagg.methods.required.start import rounds
     from microagg.progress import new_state
 
-    grown(_sample(), _weights(), _demands(), _K, new_state())
+    rounds(none_left(_sample()), _weights(), _demands(), 0, _K, _N, 0, new_state())
 
 
 def _required_merging() -> None:
@@ -124,20 +126,25 @@ def _required_merging() -> None:
     sum_of_squares(_sample(), _labels(), _weights())
 
 
+def _evaluation() -> None:
+    from microagg.groups import canonical_labels, sum_of_squares
+
+    labels = _labels()
+    canonical_labels(labels[::-1].copy())
+    labels.flags.writeable = False
+    canonical_labels(labels)
+    sum_of_squares(_sample(), _labels())
+
+
 def _start() -> None:
     import numpy as np
 
-    from microagg.groups import canonical_labels, sum_of_squares
     from microagg.methods.auto import mdav_in_blocks
     from microagg.methods.refine.cells import grouped, split_groups
     from microagg.progress import new_state
 
-    X, labels = _sample(), _labels()
+    X = _sample()
     mdav_in_blocks(X, _K, new_state(), 0)
-    canonical_labels(labels[::-1].copy())
-    labels.flags.writeable = False
-    canonical_labels(labels)
-    sum_of_squares(X, _labels())
     groups = grouped(X, _labels(), _N // _K)
     split_groups(groups.centroid, 2, np.zeros(1, np.uint64))
 
@@ -155,10 +162,23 @@ def _linkage() -> None:
 
 
 def _mdav(weights: Any = None) -> None:
-    from microagg.kernels.mdav import mdav_labels
+    from microagg.kernels.left import none_left
+    from microagg.kernels.mdav import rounds
     from microagg.progress import new_state
 
-    mdav_labels(_sample(), _K, new_state(), weights)
+    rounds(none_left(_sample(), weights), 0, _K, 0, new_state())
+
+
+def _left() -> None:
+    from microagg.kernels.left import all_left
+
+    all_left(_sample())
+
+
+def _weighted_left() -> None:
+    from microagg.kernels.left import all_left
+
+    all_left(_sample(), _weights())
 
 
 def _pairs(weights: Any = None) -> None:
@@ -210,12 +230,15 @@ _PARTS: dict[str, Callable[[], None]] = {
     "required merging": _required_merging,
     "mdav": _mdav,
     "weighted mdav": lambda: _mdav(_weights()),
-    "start": _start,
     "linkage": _linkage,
+    "start": _start,
+    "left": _left,
+    "weighted left": _weighted_left,
     "pairs": _pairs,
     "weighted pairs": lambda: _pairs(_weights()),
     "one column": _one_column,
     "best": _best,
+    "evaluation": _evaluation,
 }
 _PARTS |= {
     name: _method(name)
@@ -231,22 +254,24 @@ def all_parts() -> list[str]:
 
 def needed(plan: Plan, source: Path, bound: bool) -> list[str]:
     """Parts that a job will need, as far as its plan and the size of its file tell."""
-    found = {"start", "linkage"}
+    found = {"evaluation", "linkage"}
     heavy = "weighted " if plan.weight is not None else ""
     large = not source.is_file() or source.stat().st_size > _LARGE_FILE
     for block in plan.blocks:
-        if block.method != "auto" and not block.refine:
-            found.add(heavy + block.method if block.method == "mdav" else block.method)
-        elif (block.k or 0) > _PAIRS:
-            found |= {f"{heavy}pairs", f"{heavy}mdav"}
-        else:
-            found |= {f"{heavy}search", f"{heavy}mdav"} if large else {f"{heavy}search"}
+        searched = block.method == "auto" or bool(block.refine)
+        pairs = (block.k or 0) > _PAIRS
+        if searched:
+            found |= {"start", f"{heavy}pairs" if pairs else f"{heavy}search"}
+        if block.method == "mdav" or (searched and (pairs or large)):
+            found |= {f"{heavy}mdav", f"{heavy}left"}
+        elif block.method != "auto":
+            found.add(block.method)
         if plan.unit is not None or block.require:
-            found |= {"required search", "required start", "required merging", "mdav"}
+            found |= {"required search", "required start", "required merging", "mdav", "left"}
         if block.per_column or len(block.columns or "some") == 1:
             found.add("one column")
     if bound:
-        found |= {"bound", "mdav"}
+        found |= {"bound", "mdav", "left"}
     return [name for name in _PARTS if name in found]
 
 
@@ -306,7 +331,9 @@ class Warming:
             raise MicroaggError(f"Compiling ahead failed: {self._failed}")
 
     def stop(self) -> None:
-        """End the processes."""
+        """End the processes, whatever they are at."""
+        with self._change:
+            self._left.clear()
         for worker in self._workers:
             worker.kill()
             worker.wait()
@@ -314,7 +341,8 @@ class Warming:
     def _feed(self, worker: subprocess.Popen[str]) -> None:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        with worker.stdin as asks, worker.stdout as answers:
+        # What is asked last may not reach a process that was ended.
+        with suppress(BrokenPipeError), worker.stdin as asks, worker.stdout as answers:
             while (part := self._next()) is not None:
                 failed = _ask(asks, answers, part)
                 with self._change:

@@ -16,6 +16,9 @@ import pytest
 import microagg
 from browser import Browser, find_browser
 
+# One process for all: the pages take long to make.
+pytestmark = pytest.mark.xdist_group("browser")
+
 
 @pytest.fixture(scope="module")
 def browser():

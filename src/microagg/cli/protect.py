@@ -38,11 +38,12 @@ class _Listener(Observer):
         self.searching = False
 
     def stage(self, name: str, words: str = "") -> None:
-        self.searching = name in ("grouping", "bounding")
+        self.searching = False
         if words:
             self._speaker.say("read", f"{self._job.source}: {words}")
         if name == "grouping":  # the first stage that needs what is being compiled
             self._compiled(self.bar)
+        self.searching = name in ("grouping", "bounding")
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:

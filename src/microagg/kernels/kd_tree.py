@@ -34,6 +34,7 @@ __all__ = [
     "build",
     "count_within",
     "drop",
+    "empty_tree",
     "farthest",
     "for_thread",
     "move",
@@ -71,7 +72,13 @@ class Tree(NamedTuple):
 
 def build(X: Floats, rows: Any) -> Tree:
     """Build the tree of some rows of X in O(n log n · d)."""
-    n, d = len(rows), X.shape[1]
+    tree = empty_tree(len(rows), *X.shape)
+    _fill(tree, X, np.array(rows, dtype=np.intp))
+    return tree
+
+
+def empty_tree(n: int, all_rows: int, d: int) -> Tree:
+    """Make room for the tree of n out of all rows."""
     leaves = -(-n // WIDTH)
     widths = [leaves]
     while widths[-1] > 1 or len(widths) == 1:
@@ -84,16 +91,16 @@ def build(X: Floats, rows: Any) -> Tree:
         first_child[starts[height] - leaves + level] = starts[height - 1] + WIDTH * level
         below = np.arange(widths[height - 1])
         parent[starts[height - 1] + below] = starts[height] - leaves + below // WIDTH
-    tree = Tree(
+    return Tree(
         values=np.full((leaves, d, WIDTH), np.nan),
         rows=np.zeros((leaves, WIDTH), np.intp),
         radius=np.zeros((leaves, WIDTH)),
         count=np.zeros(leaves, np.intp),
-        leaf_of=np.empty(len(X), np.intp),
+        leaf_of=np.empty(all_rows, np.intp),
         low=np.full((nodes, d, WIDTH), np.inf),
         high=np.full((nodes, d, WIDTH), -np.inf),
         reach=np.full((nodes, WIDTH), -np.inf),
-        least=np.full((nodes, WIDTH), len(X)),
+        least=np.full((nodes, WIDTH), all_rows),
         first_child=first_child,
         parent=parent,
         centre=np.zeros(d),
@@ -103,8 +110,6 @@ def build(X: Floats, rows: Any) -> Tree:
         mirror=np.empty(d),
         entry=np.empty(WIDTH),
     )
-    _fill(tree, X, np.array(rows, dtype=np.intp))
-    return tree
 
 
 def for_thread(tree: Tree) -> Tree:

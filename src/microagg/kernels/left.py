@@ -14,11 +14,11 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import WIDTH, Tree, build, remove
-from microagg.kernels.shells import Shells, build_shells, farthest_in_shells, leave
+from microagg.kernels.kd_tree import WIDTH, Tree, build, empty_tree, remove
+from microagg.kernels.shells import Shells, build_shells, empty_shells, farthest_in_shells, leave
 from microagg.kernels.sums import add_row, two_sum
 
-__all__ = ["Left", "all_left", "outermost", "renewed", "take"]
+__all__ = ["Left", "all_left", "none_left", "outermost", "renewed", "take"]
 
 
 class Left(NamedTuple):
@@ -52,6 +52,23 @@ def all_left(X: Floats, weights: Floats | None = None) -> Left:
     total = _Total(np.zeros(d), np.zeros(d), weights, mass)
     _add_all(X, *total)
     return _around(X, np.full(n, -1), build(X, np.arange(n)), total)
+
+
+def none_left(X: Floats, weights: Floats | None = None) -> Left:
+    """Begin with no record of X: what there is room for is not filled in."""
+    n, d = X.shape
+    return Left(
+        X,
+        np.zeros(n, np.int64),
+        empty_tree(n, n, d),
+        empty_shells(n, np.zeros(d), np.zeros(1)),
+        np.zeros(d),
+        np.zeros(d),
+        np.zeros(d),
+        weights,
+        None if weights is None else np.zeros(2),
+        0,
+    )
 
 
 def renewed(left: Left) -> Left:

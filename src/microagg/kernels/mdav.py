@@ -13,7 +13,7 @@ from microagg.kernels.kd_tree import farthest, nearest
 from microagg.kernels.left import all_left, outermost, renewed, take
 from microagg.progress import DONE, STOP, State
 
-__all__ = ["mdav_labels"]
+__all__ = ["mdav_labels", "rounds"]
 
 
 @subkernel
@@ -25,7 +25,7 @@ def _take_group(left, seed, k, group, distances, rows):
 
 
 @kernel
-def _rounds(left, m, k, group, state):
+def rounds(left, m, k, group, state):
     """Form groups until fewer than 2k of the m records are left, or tree or shells are worn."""
     distances, rows = np.empty(k), np.empty(k, np.intp)
     worn = False
@@ -52,10 +52,10 @@ def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) 
     [1, 0, 2, 2, 1, 0]
     """
     left = all_left(X, weights)
-    m, group = _rounds(left, len(X), k, 0, state)
+    m, group = rounds(left, len(X), k, 0, state)
     while m >= 2 * k and not state[STOP]:
         left = renewed(left)
-        m, group = _rounds(left, m, k, group, state)
+        m, group = rounds(left, m, k, group, state)
     if not state[STOP]:
         left.labels[left.labels < 0] = group
         state[DONE] = len(X)

@@ -19,7 +19,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel, subkernel
 
-__all__ = ["Shells", "build_shells", "farthest_in_shells", "leave"]
+__all__ = ["Shells", "build_shells", "empty_shells", "farthest_in_shells", "leave"]
 
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
@@ -40,22 +40,27 @@ class Shells(NamedTuple):
 
 def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
     """Order some rows of X by distance to a point, in O(n log n + n·d)."""
-    n, d = len(rows), X.shape[1]
-    distance = np.empty(n)
+    distance = np.empty(len(rows))
     _distances_of(X, rows, centroid, distance)
     order = np.argsort(-distance, kind="stable")
-    blocks = -(-n // WIDTH)
-    shells = Shells(
-        values=np.full((blocks, d, WIDTH), np.nan),
-        rows=np.zeros((blocks, WIDTH), np.intp),
-        outer=np.sqrt(distance[order[::WIDTH]]),
-        place=np.empty(len(X), np.intp),
-        reference=centroid.copy(),
-        counters=np.array([0, _PATIENCE * n], np.intp),
-        distance=np.empty(WIDTH),
-    )
+    shells = empty_shells(len(X), centroid, np.sqrt(distance[order[::WIDTH]]))
+    shells.counters[1] = _PATIENCE * len(rows)
     _fill(shells, X, rows, order)
     return shells
+
+
+def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
+    """Make room for records out of n in blocks that reach as far as ``outer`` says."""
+    blocks = len(outer)
+    return Shells(
+        values=np.full((blocks, len(reference), WIDTH), np.nan),
+        rows=np.zeros((blocks, WIDTH), np.intp),
+        outer=outer,
+        place=np.empty(n, np.intp),
+        reference=reference.copy(),
+        counters=np.zeros(2, np.intp),
+        distance=np.empty(WIDTH),
+    )
 
 
 @kernel

@@ -25,7 +25,7 @@ from microagg.kernels.threads import share_out
 from microagg.methods.required.pool import SHORT, grow, measure, new_pool
 from microagg.progress import STOP, State, part
 
-__all__ = ["grown"]
+__all__ = ["grown", "rounds"]
 
 _BLOCK = 16_384  # records at most
 _TIMES = 4  # as many records are looked at as a group would need, at first
@@ -73,7 +73,7 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
 
 
 @kernel
-def _rounds(left, weights, demands, m, k, limit, group, state):
+def rounds(left, weights, demands, m, k, limit, group, state):
     """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
     pool = new_pool(limit, 1, len(demands.rule))
     rows, distances = np.empty(limit, np.intp), np.empty(limit)
@@ -96,7 +96,7 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
     m, group = len(X), 0
     limit = min(max(_LIMIT, 4 * k), len(X))
     while True:
-        m, group = _rounds(left, weights, demands, m, k, limit, group, state)
+        m, group = rounds(left, weights, demands, m, k, limit, group, state)
         if m < k or state[STOP]:
             break
         left = renewed(left)
