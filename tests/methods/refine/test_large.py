@@ -66,6 +66,7 @@ def test_below_pools_of_two_groups(data, k, reference, monkeypatch):
     assert found < 0.99 * microagg.partition(reference(data), k).sse
 
 
+@pytest.mark.long
 def test_best_goes_lower_than_the_default(reference):
     X = reference("tarragona")
     default = microagg.partition(X, 20).information_loss
