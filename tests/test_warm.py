@@ -77,7 +77,7 @@ def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
     ("settings", "parts"),
     [
         ({"k": 3}, {"search", "start"}),
-        ({"k": 40}, {"pairs", "start", "mdav", "left"}),
+        ({"k": 40}, {"pairs", "large search", "start", "mdav", "left"}),
         ({"k": 3, "weight": "w"}, {"weighted search", "start"}),
         ({"k": 3, "method": "mdav"}, {"mdav", "left"}),
         ({"k": 3, "method": "tsp"}, {"tsp"}),

@@ -20,6 +20,7 @@ __all__ = [
     "AGGREGATES",
     "AGGREGATE_OF_COST",
     "EFFORTS",
+    "LARGE_K",
     "SCALES",
     "as_number",
     "check_aggregate",
@@ -34,6 +35,9 @@ __all__ = [
 ]
 
 EFFORTS = ("fast", "balanced", "best")
+# Groups of more than this are searched as large ones: with tables of all their distances, k² for each
+# group, a step could look at two groups at most.
+LARGE_K = 13
 SCALES = ("zscore", "range", "robust", "none")
 AGGREGATES = ("mean", "median", "midrange", "maximum", "minimum")
 

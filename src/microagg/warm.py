@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 from microagg.errors import MicroaggError
 from microagg.kernels.stamp import stamp
 from microagg.registry import METHODS
+from microagg.settings import LARGE_K
 
 if TYPE_CHECKING:
     from microagg.plan import Plan
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Warming", "all_parts", "lacking", "needed"]
 
 _N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
-_PAIRS = 32  # the k above which groups are refined in pairs
 _LARGE_FILE = (
     2**18
 )  # bytes; larger ones probably have more records than are searched from any start
@@ -181,6 +181,12 @@ def _weighted_left() -> None:
     all_left(_sample(), _weights())
 
 
+def _large_search(weights: Any = None) -> None:
+    from microagg.methods.refine.large import anneal_large_cells
+
+    anneal_large_cells(*_no_cells(2, _sample(), weights))
+
+
 def _pairs(weights: Any = None) -> None:
     from microagg.methods.refine.pairs import part_pairs
     from microagg.progress import new_state
@@ -230,6 +236,8 @@ _PARTS: dict[str, Callable[[], None]] = {
     "required merging": _required_merging,
     "mdav": _mdav,
     "weighted mdav": lambda: _mdav(_weights()),
+    "large search": _large_search,
+    "weighted large search": lambda: _large_search(_weights()),
     "linkage": _linkage,
     "start": _start,
     "left": _left,
@@ -259,14 +267,15 @@ def needed(plan: Plan, source: Path, bound: bool) -> list[str]:
     large = not source.is_file() or source.stat().st_size > _LARGE_FILE
     for block in plan.blocks:
         searched = block.method == "auto" or bool(block.refine)
-        pairs = (block.k or 0) > _PAIRS
+        in_pairs = (block.k or 0) > LARGE_K
         if searched:
-            found |= {"start", f"{heavy}pairs" if pairs else f"{heavy}search"}
-        if block.method == "mdav" or (searched and (pairs or large)):
+            ways = {"large search", "pairs"} if in_pairs else {"search"}
+            found |= {"start", *(f"{heavy}{way}" for way in ways)}
+        if block.method == "mdav" or (searched and (in_pairs or large)):
             found |= {f"{heavy}mdav", f"{heavy}left"}
         elif block.method != "auto":
             found.add(block.method)
-        if plan.unit is not None or block.require:
+        if plan.unit_of(block).column is not None or block.require:
             found |= {"required search", "required start", "required merging", "mdav", "left"}
         if block.per_column or len(block.columns or "some") == 1:
             found.add("one column")

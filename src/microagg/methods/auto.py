@@ -23,10 +23,10 @@ from microagg.groups import Floats, Labels
 from microagg.kernels.halve import halves
 from microagg.kernels.mdav import mdav_labels
 from microagg.kernels.threads import share_out
-from microagg.methods.refine.refine import LARGE, refine
+from microagg.methods.refine.refine import refine
 from microagg.progress import STOP, State, new_state, part
 from microagg.results import Outcome
-from microagg.settings import check_effort, check_time_limit
+from microagg.settings import LARGE_K, check_effort, check_time_limit
 
 _BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
@@ -138,6 +138,6 @@ def _start(
         with part(state, 0.0):
             return cut_weighted(X, weights, k, state)
     short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
-    few = len(X) <= _ANY_START and k <= LARGE and effort != "fast"
+    few = len(X) <= _ANY_START and k <= LARGE_K and effort != "fast"
     most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
     return mdav_in_blocks(X, k, state, most, weights)

@@ -35,7 +35,7 @@ def test_a_pass_keeps_sizes_and_books(seed, k, most, weighted, hot):
     run = search.Run(X, k, seed, new_state(), weights)
     old = search.grouped(X, labels, n // k)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "LARGE", 0)
+        patch.setattr(search, "LARGE_K", 0)
         new, sse = search._anneal_all(run, old, 0, most, 20.0, Heat(hot, 0.0, 1.0), 0)
     found = search.labelled(new)
     sizes = np.bincount(found)
@@ -51,7 +51,7 @@ def test_small_tables_come_near_the_optimum(table):
     if len(X) > 9:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "LARGE", 0)
+        patch.setattr(search, "LARGE_K", 0)
         labels = search.refine(X, np.zeros(len(X), dtype=np.int64), k)
     assert np.bincount(labels).min() >= k
     X = X - X.mean(axis=0)
@@ -62,7 +62,7 @@ def test_small_tables_come_near_the_optimum(table):
 @pytest.mark.parametrize(("data", "k"), [("census", 25), ("eia", 15)])
 def test_below_pools_of_two_groups(data, k, reference, monkeypatch):
     found = microagg.partition(reference(data), k).sse
-    monkeypatch.setattr(search, "LARGE", 10**6)
+    monkeypatch.setattr(search, "LARGE_K", 10**6)
     assert found < 0.99 * microagg.partition(reference(data), k).sse
 
 

@@ -26,8 +26,9 @@ from microagg.groups import Labels, canonical_labels
 from microagg.kernels.threads import share_out, thread_count
 from microagg.methods.refine.cells import split
 from microagg.methods.refine.recombine import Limits, recombine
-from microagg.methods.refine.refine import LARGE, Budget, Run, anneal_table, cells_of
+from microagg.methods.refine.refine import Budget, Run, anneal_table, cells_of
 from microagg.progress import tell_best
+from microagg.settings import LARGE_K
 
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _GROUPS_IN_A_POOL = 26  # to anneal, after the first turn
@@ -109,7 +110,7 @@ def _annealed(
 
     def work(walk: int, _: int, __: int) -> None:
         seed = int(np.random.default_rng([run.seed, turn, walk]).integers(2**62))
-        own = _longer(budget, turn, run.k > LARGE, share)
+        own = _longer(budget, turn, run.k > LARGE_K, share)
         found[walk] = anneal_table(run._replace(seed=seed), labels, own, done)
 
     share_out(work, walks, run.state, at_once=1)
@@ -152,7 +153,7 @@ def search_best(run: Run, labels: Labels, budget: Budget, until: float | None) -
             limits = limits._replace(
                 groups=min(limits.groups, easy), largest=min(limits.largest, easy)
             )
-        if turn >= alone and fruitful and run.k <= LARGE:
+        if turn >= alone and fruitful and run.k <= LARGE_K:
             best = _recombined(run, [best, *pool], limits, turn, done)
             before, least = least, run.loss(best)
             fruitful = least < before

@@ -36,6 +36,7 @@ from microagg.methods.refine.cells import (
 from microagg.methods.refine.large import anneal_large_cells
 from microagg.methods.refine.pairs import part_pairs
 from microagg.progress import DONE, STOP, State, new_state, stop_after, tell_best
+from microagg.settings import LARGE_K
 
 
 class Budget(NamedTuple):
@@ -65,7 +66,6 @@ _LARGE_BUDGETS = {
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
 _LEAST, _MOST = 16, 128  # groups in a cell
-LARGE = 13  # a k above this leaves pools with few groups, since a step takes k² of all distances
 
 
 def _plan(budget: Budget, n_groups: int, k: int) -> tuple[int, float]:
@@ -138,7 +138,7 @@ def _anneal_all(
     )
     sse = np.full(cells, np.nan)
 
-    anneal = anneal_cells if run.k <= LARGE else anneal_large_cells
+    anneal = anneal_cells if run.k <= LARGE_K else anneal_large_cells
 
     def work(begin: int, end: int, _: int) -> None:
         anneal(
@@ -236,7 +236,7 @@ def refine(
     started = time.monotonic()
     run, budget = (
         Run(X, k, seed, state, weights),
-        (_BUDGETS if k <= LARGE else _LARGE_BUDGETS)[effort],
+        (_BUDGETS if k <= LARGE_K else _LARGE_BUDGETS)[effort],
     )
     if whole is not None:
         budget = budget._replace(table=budget.table * len(X) // whole)
@@ -248,7 +248,9 @@ def refine(
             found = best
         else:
             found = parted(run, best, budget)
-            if effort == "best" and k > LARGE:  # whose turns alone need not end below the default's
+            if (
+                effort == "best" and k > LARGE_K
+            ):  # whose turns alone need not end below the default's
                 found, _ = anneal_table(run, found, _LARGE_BUDGETS["balanced"], 0)
             if effort == "best":
                 until = None if time_limit is None else started + time_limit
