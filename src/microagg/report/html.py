@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
     from microagg.evidence import Evidence
 
-__all__ = ["check_report_target", "notebook_view", "render", "report_texts", "write_report"]
+__all__ = [
+    "TEMPLATES",
+    "check_report_target",
+    "environment",
+    "notebook_view",
+    "render",
+    "report_texts",
+    "write_report",
+]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
 _WORST_FIRST = ("amber", "warning", "note")
@@ -60,21 +68,24 @@ def render(model: dict[str, Any]) -> str:
     # Only here, since loading matplotlib takes longer than protecting a small file.
     from microagg.report.illustrations import MOST_COLUMNS, illustrations
 
-    template = _environment().get_template(f"{model['kind']}.html")
-    return template.render(m=model, pictures=illustrations(model), most=MOST_COLUMNS)
+    template = environment().get_template(f"{model['kind']}.html")
+    return template.render(
+        layout="base.html", m=model, pictures=illustrations(model), most=MOST_COLUMNS
+    )
 
 
 def notebook_view(evidence: Evidence) -> str:
     """Show the verdict, the loss and the risk in a few lines of HTML."""
-    return _environment().get_template("notebook.html").render(e=evidence)
+    return environment().get_template("notebook.html").render(e=evidence)
 
 
-def _environment() -> Environment:
+def environment(*folders: Path) -> Environment:
+    """Make the one way in which names and values become HTML; templates may lie in other folders too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     found = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,  # whatever comes from data is text
         undefined=StrictUndefined,
         trim_blocks=True,
