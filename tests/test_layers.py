@@ -56,6 +56,8 @@ STAGES = [
     ["release"],
     ["protect"],
     ["job"],
+    ["rehearse"],
+    ["page"],
     ["estimator", "datasets"],
     ["cli"],
 ]
