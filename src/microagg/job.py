@@ -184,7 +184,9 @@ def protect_source(
     )
 
 
-def numbers_of(plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()) -> list[Any]:
+def numbers_of(
+    plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()
+) -> list[Any]:
     """Columns that are numbers even if they look like codes, since they are named as such."""
     named = [name for block in plan.blocks for name in block.columns or ()]
     named += [*plan.columns, *(() if plan.weight is None else (plan.weight.column,))]

@@ -492,7 +492,8 @@ def page(
         ),
     ] = None,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Open no browser, but say the address and the way to it.")
+        bool,
+        typer.Option("--no-open", help="Open no browser, but say the address and the way to it."),
     ] = False,
     port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
     idle: Annotated[

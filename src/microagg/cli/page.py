@@ -28,7 +28,9 @@ def show_page(
             f"--idle is a number of minutes above 0; got {shown(idle)}. Leave it out for 60."
         )
     if not 0 <= port < 65536:
-        raise InputError(f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one.")
+        raise InputError(
+            f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
+        )
     from microagg.page.bodies import Limits
     from microagg.page.serve import serve
 

@@ -243,7 +243,9 @@ class Page:
         form, table = await form_of(request, self._limits), self._table
         try:
             methods = [find(name).name for name in form.get("methods", "").split(",") if name]
-            sizes = [check_k(read_value(k.strip()), table.records) for k in form["sizes"].split(",")]
+            sizes = [
+                check_k(read_value(k.strip()), table.records) for k in form["sizes"].split(",")
+            ]
             targets = [_number(form, "max_loss"), _number(form, "max_linkage")]
             Targets(*targets)
             if not methods:
@@ -359,7 +361,10 @@ class Page:
         if not self.desk.releases:
             raise NoTableError
         last = len(self.desk.releases)
-        asked = [request.query_params.get("a", max(last - 1, 1)), request.query_params.get("b", last)]
+        asked = [
+            request.query_params.get("a", max(last - 1, 1)),
+            request.query_params.get("b", last),
+        ]
         found = [self.desk.release(int(n)) if str(n).isdigit() else None for n in asked]
         a, b = (one or self.desk.releases[-1] for one in found)
         return self._screen("versions.html", "see", **screens.versions_screen(self.desk, a, b))

@@ -1,7 +1,7 @@
-"""Small pictures of the page: places on the screen, from which templates draw SVG without any style of its own.
+"""Small pictures of the page: places on the screen, from which templates draw SVG.
 
-The page lets no style stand within its HTML, so that nothing foreign can be styled in; pictures of the report,
-which has no such rule, are put into attributes.
+The page allows no style within its HTML, so that nothing foreign can be styled in. Pictures of the report have
+such styles; these are turned into attributes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from microagg.choices import Cell
 __all__ = ["cell_map", "scatter", "spark", "without_styles"]
 
 _WIDTH, _HEIGHT = 560, 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 30, 44
 _TICKS = 5
 _SPARK = (96, 26)
+_APART = 22  # between labels
 
 
 def without_styles(picture: Any) -> Any:
@@ -134,7 +135,7 @@ def cell_map(cells: Sequence[Cell], chosen: tuple[str, int]) -> dict[str, Any]:
     top = 1.12 * max((linked for _, _, linked in done), default=0.0) or 1.0
     axes = _Axes((0.0, right), (0.0, top))
     methods = list(dict.fromkeys(cell.method for cell in cells))
-    points = [
+    points: list[dict[str, Any]] = [
         {
             "cell": cell,
             "at": axes.place(loss, linked),
@@ -145,8 +146,19 @@ def cell_map(cells: Sequence[Cell], chosen: tuple[str, int]) -> dict[str, Any]:
         }
         for cell, loss, linked in done
     ]
+    _label_points(points)
     front = sorted(point["at"] for point in points if point["cell"].on_frontier)
     return {**axes.frame(), "points": points, "line": front, "methods": methods}
+
+
+def _label_points(points: list[dict[str, Any]]) -> None:
+    """Write k over points, those worth choosing first; not where it would stand on another one."""
+    taken: list[tuple[float, float]] = []
+    for point in sorted(points, key=lambda p: not p["cell"].on_frontier):
+        x, y = point["at"]
+        free = all(abs(x - left) > _APART or abs(y - top) > _APART for left, top in taken)
+        point["label"] = f"k={point['cell'].k}" if free else ""
+        taken += [(x, y)] * free
 
 
 def scatter(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +173,7 @@ def scatter(found: Mapping[str, Any]) -> dict[str, Any]:
         **axes.frame(),
         **{
             when: [
-                axes.place(x, y)
-                for x, y in found[when]
-                if left <= x <= right and low <= y <= high
+                axes.place(x, y) for x, y in found[when] if left <= x <= right and low <= y <= high
             ]
             for when in ("before", "after")
         },

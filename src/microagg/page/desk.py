@@ -267,9 +267,9 @@ class Desk:
             if entry is not None:
                 why = f"signal {-code}" if code < 0 else f"exit code {code}"
                 words = (
-                    f"The process that did this has ended ({why}), most often for want of memory. Nothing was "
-                    "written. The page goes on; try again, with a faster method or fewer columns if it "
-                    "happens once more."
+                    f"The process that did this has ended ({why}), most often for want of memory. "
+                    "Nothing was written. The page goes on; try again, with a faster method or fewer "
+                    "columns if it happens once more."
                 )
                 self._end(entry, "failed", words)
             self._next()

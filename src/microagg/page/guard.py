@@ -1,9 +1,9 @@
 """The guard before the page: who may ask, and what every answer says to the browser.
 
 Other programs on this machine, other users, and web pages in the same browser can all send requests to
-the loopback address. Let in is who holds the cookie, which is given once for a token that only the starting user
-sees. The page lives under a random folder of the address and the cookie is sent to that alone, since browsers
-send cookies to all ports of a machine, also to somebody else's server.
+the loopback address. Only who holds the cookie is let in; it is given for a token that works once and that
+only the starting user sees. The page lives under a random folder of the address and the cookie is sent
+to that alone, since browsers send cookies to all ports of a machine, also to somebody else's server.
 """
 
 from __future__ import annotations

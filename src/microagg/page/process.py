@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -39,10 +40,8 @@ class Worker:
     def send(self, task: Task | str) -> None:
         """Hand over a task, or the wish to stop; a process that has just ended says so by itself."""
         self.used = True
-        try:
+        with suppress(OSError):
             self._pipe.send(task)
-        except OSError:  # told by the listener
-            pass
 
     def kill(self) -> None:
         """End the process at once; it writes under temporary names, so nothing half has a name."""

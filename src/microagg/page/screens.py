@@ -86,7 +86,9 @@ def table_screen(table: Table) -> dict[str, Any]:
     return {"columns": [(column, spark(column["bars"])) for column in table.columns]}
 
 
-def plan_screen(desk: Desk, table: Table, error: Any = None, text: str | None = None) -> dict[str, Any]:
+def plan_screen(
+    desk: Desk, table: Table, error: Any = None, text: str | None = None
+) -> dict[str, Any]:
     """The plan as menus and fields; ``text`` is what somebody typed in place of it."""
     plan, names = desk.plan, table.names
     places = {name: place for place, name in enumerate(names)}
@@ -183,7 +185,9 @@ def _required(plan: Plan, places: dict[str, int]) -> list[dict[str, Any]]:
 
 def _in_words(value: Any) -> str:
     """A number, or the two numbers of a rule."""
-    return str(value) if isinstance(value, int | float) else ", ".join(map(str, vars(value).values()))
+    return (
+        str(value) if isinstance(value, int | float) else ", ".join(map(str, vars(value).values()))
+    )
 
 
 def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
@@ -299,9 +303,17 @@ def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
     """What can be taken away: the name of each file, whom it is for, and what it holds."""
     return {
         "file": (release.target, "everybody", "the protected table"),
-        "report": ("report.html", "the board", "the evidence; statistics of the originals to three digits"),
+        "report": (
+            "report.html",
+            "the board",
+            "the evidence; statistics of the originals to three digits",
+        ),
         "numbers": ("report.json", "the board", "every number of it"),
-        "public": ("public-report.html", "everybody", "what the file and the plan give, and four bands"),
+        "public": (
+            "public-report.html",
+            "everybody",
+            "what the file and the plan give, and four bands",
+        ),
         "public-numbers": ("public-report.json", "everybody", "every number of it"),
         "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
     }

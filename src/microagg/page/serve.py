@@ -128,7 +128,10 @@ def serve(
             _open_browser(server)
         else:
             port = server.port
-            say("", f"from elsewhere: ssh -N -L {port}:127.0.0.1:{port} USER@THIS_MACHINE, and that address there")
+            say(
+                "",
+                f"from elsewhere: ssh -N -L {port}:127.0.0.1:{port} USER@THIS_MACHINE, and that address there",
+            )
         server.run()
 
 

@@ -41,7 +41,9 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 def serve_tasks(pipe: Connection) -> None:
     """Do tasks one after the other, until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the server, which ends this process
     os.umask(0o077)
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
