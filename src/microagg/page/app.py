@@ -395,10 +395,14 @@ class Page:
 
 
 def _opened(path: Path, form: dict[str, str]) -> Opened:
-    given = {key: form[key] for key in ("delimiter", "encoding", "sheet") if form.get(key)}
-    if given.get("delimiter") in ("\\t", "tab"):
-        given["delimiter"] = "\t"
-    return Opened(path, decimal=form.get("decimal", "."), **given)
+    delimiter = form.get("delimiter") or None
+    return Opened(
+        path,
+        delimiter="\t" if delimiter in ("\\t", "tab") else delimiter,
+        encoding=form.get("encoding") or None,
+        decimal=form.get("decimal", "."),
+        sheet=form.get("sheet") or None,
+    )
 
 
 def _kinds(table: Table) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Small pictures of the page: places on the screen, from which templates draw SVG.
 
-The page allows no style within its HTML, so that nothing foreign can be styled in. Pictures of the report have
-such styles; these are turned into attributes.
+The page allows no style within its HTML, so that nothing foreign can be styled in. Pictures of the report
+have such styles; these are turned into attributes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import InputError, shown
@@ -94,9 +93,6 @@ def _numbers(table: Frame, name: str) -> Floats:
         raise InputError(f"The table has no column {shown(name)} any more. Choose another one.")
     if table.is_numeric(name):
         return table.doubles(name)
-    column = table.arrow_column(name)
-    if pa.types.is_temporal(column.type):
-        return pc.cast(column, pa.timestamp("s")).cast(pa.int64()).to_numpy().astype(float)
     raise InputError(
         f"A scatter is of two columns of numbers; {shown(name)} has none. Choose another column."
     )

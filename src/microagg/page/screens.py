@@ -284,8 +284,8 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
     drawn = [{name: svg for name, _, svg in r.pictures["distributions"]} for r in (a, b)]
     every = list(dict.fromkeys([*drawn[0], *drawn[1]]))
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
-    texts = [r.plan.to_toml().splitlines() for r in (a, b)]
-    lines = list(difflib.unified_diff(*texts, "", "", n=1, lineterm=""))[2:]
+    before, after = (r.plan.to_toml().splitlines() for r in (a, b))
+    lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}
     return {
         "releases": desk.releases,

@@ -127,19 +127,16 @@ def serve(
         if open_browser:
             _open_browser(server)
         else:
-            port = server.port
-            say(
-                "",
-                f"from elsewhere: ssh -N -L {port}:127.0.0.1:{port} USER@THIS_MACHINE, and that address there",
-            )
+            way = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
+            say("", f"from another machine: run {way} there, and open the same address there")
         server.run()
 
 
 def _open_browser(server: Server) -> None:
     """Open a private file that leads to the page.
 
-    The words of a program that is started, such as a browser, can be read by all users of a machine: the token
-    must not be among them.
+    All users of a machine can read the words by which a program was started: the token must not be among
+    those of the browser.
     """
     way = server.private.path / "enter.html"
     address = html.escape(server.address)
@@ -162,7 +159,7 @@ def _existing(path: Path) -> Path:
 
 def _listening(port: int) -> list[socket.socket]:
     """Listen on 127.0.0.1 and, where there is one, on ::1 with the same port; on nothing else."""
-    found = []
+    found: list[socket.socket] = []
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             one = socket.socket(family, socket.SOCK_STREAM)
