@@ -34,10 +34,13 @@ def show_page(
     from microagg.page.bodies import Limits
     from microagg.page.serve import serve
 
-    serve(
-        [] if source is None else [source],
-        port=port,
-        open_browser=open_browser,
-        limits=Limits(idle=60 * idle),
-        say=speaker.say,
-    )
+    try:
+        serve(
+            [] if source is None else [source],
+            port=port,
+            open_browser=open_browser,
+            limits=Limits(idle=60 * idle),
+            say=speaker.say,
+        )
+    except KeyboardInterrupt:  # the way to end it
+        speaker.say("ended", "the page and its files are gone")

@@ -92,7 +92,7 @@ class _Form:
     def values(self, key: str) -> list[Any]:
         """Values separated by commas or lines."""
         found = split_names([line for line in self.text(key).splitlines() if line.strip()])
-        return [read_value(word.strip()) for word in found or []]
+        return [read_value(word.strip()) for word in found or [] if word.strip()]
 
     def column(self, key: str = "column") -> str:
         place = self.text(key)
@@ -266,7 +266,8 @@ def _strata(data: Data, form: _Form) -> None:
 
 
 def _weight(data: Data, form: _Form) -> None:
-    data["weight"] |= {"release": form.text("release"), "grouping": form.text("grouping")}
+    given = {"release": form.text("release"), "grouping": form.text("grouping")}
+    data["weight"] = {**data.get("weight", {}), **given}
 
 
 def _missing(data: Data, form: _Form) -> None:

@@ -28,10 +28,10 @@ class PrivateFolder:
     def __init__(self, within: Path | None = None) -> None:
         within = Path(tempfile.gettempdir()) if within is None else within
         _remove_orphans(within)
-        os.umask(0o077)  # of this process, whose only files these are
         self.path = Path(tempfile.mkdtemp(prefix=_START, dir=within))
-        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        _locked(self._lock)
+        handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        _locked(handle)
+        self._lock: int | None = handle
         self._count = 0
 
     def new(self, what: str) -> Path:
@@ -46,10 +46,11 @@ class PrivateFolder:
         shutil.rmtree(folder, ignore_errors=True)
 
     def remove(self) -> None:
-        """Remove all."""
+        """Remove all; once more does nothing."""
         shutil.rmtree(self.path, ignore_errors=True)
-        with contextlib.suppress(OSError):
+        if self._lock is not None:
             os.close(self._lock)
+            self._lock = None
 
 
 def _locked(handle: int) -> bool:

@@ -122,14 +122,17 @@ def serve(
     """Start the page, say where it is, and stay until it ends."""
     with _logging(say):
         server = Server(paths, port=port, limits=limits, say=say)
-        say("page", server.address)
-        say("", "the address works once; Ctrl-C ends the page and removes its files")
-        if open_browser:
-            _open_browser(server)
-        else:
-            way = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
-            say("", f"from another machine: run {way} there, and open the same address there")
-        server.run()
+        try:
+            say("page", server.address)
+            say("", "the address works once; Ctrl-C ends the page and removes its files")
+            if open_browser:
+                _open_browser(server)
+            else:
+                way = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
+                say("", f"from another machine: run {way} there, and open the same address there")
+            server.run()
+        finally:  # also when Ctrl-C comes before the server runs
+            server.close()
 
 
 def _open_browser(server: Server) -> None:
