@@ -130,10 +130,12 @@ class Browser:
         return "exceptionDetails" not in found and bool(found["result"]["value"])
 
     def evaluate(self, expression: str):
-        """Value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Value of an expression in the page; of a promise, what it comes to."""
+        found = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
-        return found["result"]["value"]
+        return found["result"].get("value")
 
     @property
     def complaints(self) -> list[str]:
@@ -157,9 +159,9 @@ class Browser:
         ]
         return [url for url in urls[1:] if not url.startswith("data:")]
 
-    def picture(self) -> bytes:
-        """The whole page as PNG."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, whole: bool = True) -> bytes:
+        """The page as PNG, all of it or what is in the window."""
+        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         return base64.b64decode(found["data"])
 
     def pdf(self) -> bytes:

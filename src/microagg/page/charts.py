@@ -6,6 +6,7 @@ have such styles; these are turned into attributes.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 from microagg.choices import Cell
 
-__all__ = ["cell_map", "scatter", "spark", "without_styles"]
+__all__ = ["cell_map", "labelled", "scatter", "spark", "without_styles"]
 
 _WIDTH, _HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 30, 44
@@ -38,6 +39,16 @@ def without_styles(picture: Any) -> Any:
     text = re.sub(r'style="([^"]*)"', lambda found: _attributes(found[1]), text)
     # What matplotlib says for all elements in the style that was taken out.
     return text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
+
+
+def labelled(svg: str, words: str, mark: str) -> str:
+    """Name a picture by words of its own, and its parts so that it may stand in a page twice.
+
+    >>> labelled('<svg aria-labelledby="a"><use href="#m1"/></svg>', "age", "left")
+    '<svg aria-label="age"><use href="#left-m1"/></svg>'
+    """
+    named = re.sub(r'aria-labelledby="[^"]*"', lambda _: f'aria-label="{html.escape(words)}"', svg)
+    return re.sub(r'( id="|url\(#|href="#)', rf"\1{mark}-", named)
 
 
 def _attributes(style: str) -> str:

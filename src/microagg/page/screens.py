@@ -10,7 +10,7 @@ from typing import Any
 
 from microagg.choices import FAST, Targets, suggestion
 from microagg.errors import TableError
-from microagg.page.charts import cell_map, scatter, spark
+from microagg.page.charts import cell_map, labelled, scatter, spark
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import ROLES, RULES, role_of
 from microagg.page.tasks import Protect, Rehearse, Scatter
@@ -281,7 +281,13 @@ def _gone(release: Release) -> set[str]:
 
 def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
     """Two releases in one view."""
-    drawn = [{name: svg for name, _, svg in r.pictures["distributions"]} for r in (a, b)]
+    drawn = [
+        {
+            name: labelled(svg, f"{name} in release {r.number}", side)
+            for name, _, svg in r.pictures["distributions"]
+        }
+        for r, side in ((a, "left"), (b, "right"))
+    ]
     every = list(dict.fromkeys([*drawn[0], *drawn[1]]))
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
     before, after = (r.plan.to_toml().splitlines() for r in (a, b))

@@ -1,6 +1,9 @@
 // The little that HTML cannot do by itself: uploads, open details across updates, the value of a slider.
 "use strict";
 
+// htmx notes the address when it is loaded; nothing of this page stays in the browser.
+sessionStorage.clear();
+
 // Details that were open stay open when a part of the page is replaced.
 let opened = [];
 document.addEventListener("htmx:beforeSwap", () => {
