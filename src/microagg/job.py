@@ -21,7 +21,7 @@ from microagg.plan import Plan
 from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
-from microagg.report.html import check_report_target, report_texts
+from microagg.report.html import check_report_target, draw, report_texts
 from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
 from microagg.tables.files import (
     CsvFormat,
@@ -55,6 +55,9 @@ class Observer:
 
     def left_out(self, words: str) -> None:
         """The target has no place for something that the source tells; said before the grouping."""
+
+    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
+        """What the board's report says and shows, as plain data and SVG."""
 
     def written(self, files: Sequence[Path]) -> None:
         """The files have taken their names; whatever happens now, they are there."""
@@ -225,9 +228,13 @@ def _write(
                 hears.stage("reporting")
             for number, (_, public) in enumerate(job.reports):
                 with clock.time("report"):
-                    texts = report_texts(release.report_model(evidence, public))
+                    model = release.report_model(evidence, public)
+                    pictures = draw(model)
+                    texts = report_texts(model, pictures)
                     for part, text in zip(parts[2 * number :], texts, strict=False):
                         part.write_text(text, encoding="utf-8", errors="backslashreplace")
+                if not public:
+                    hears.reported(model, pictures)
     finally:
         if parts.named:  # also if an interrupt comes right after
             hears.written([job.target, *beside, *reports])

@@ -54,7 +54,6 @@ class Release:
     model: Mapping[str, Any]
     """What the board's report says."""
     pictures: Mapping[str, Any]
-    most: int
     left_out: Sequence[str]
     when: str
 
@@ -293,7 +292,6 @@ class Desk:
                 target=task.target,
                 model=found["model"],
                 pictures=found["pictures"],
-                most=found["most"],
                 left_out=found["left_out"],
                 when=datetime.now(UTC).strftime("%H:%M UTC"),
             )

@@ -19,6 +19,7 @@ from microagg.plan_parts import KINDS, POLICIES
 from microagg.plan_text import join_names
 from microagg.registry import find
 from microagg.registry import methods as registered
+from microagg.report.html import MOST_COLUMNS
 from microagg.settings import AGGREGATES, SCALES
 from microagg.tables.files import kind_of
 from microagg.words import TRADE_OFF
@@ -260,7 +261,7 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
     return {
         "m": release.model,
         "pictures": release.pictures,
-        "most": release.most,
+        "most": MOST_COLUMNS,
         "release": release,
         "releases": desk.releases,
         "numeric": numeric,

@@ -6,7 +6,6 @@ that: then the pipe is closed at the other end. What a task is, is in :mod:`micr
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -27,7 +26,6 @@ from microagg.page.columns import about_columns, first_rows, two_columns
 from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
 from microagg.plan import Plan
 from microagg.rehearse import rehearse
-from microagg.report.illustrations import MOST_COLUMNS, illustrations
 from microagg.tables.files import CsvFormat, Source, read_file
 from microagg.tables.frames import Frame
 
@@ -180,6 +178,8 @@ class _Teller(Observer):
     def __init__(self, bench: Bench, tell: Tell) -> None:
         self._bench, self._tell = bench, tell
         self.left: list[str] = []
+        self.model: dict[str, Any] = {}
+        self.pictures: dict[str, Any] = {}
 
     def stage(self, name: str, words: str = "") -> None:
         self._tell({"stage": name, "share": 0.0})
@@ -198,6 +198,9 @@ class _Teller(Observer):
     def left_out(self, words: str) -> None:
         self.left.append(words)
 
+    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
+        self.model, self.pictures = model, without_styles(pictures)
+
 
 @do.register
 def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
@@ -215,14 +218,9 @@ def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
     )
     teller = _Teller(bench, tell)
     outcome = run(job, teller)
-    tell({"stage": "drawing", "share": 0.0})
-    # What is shown is what the report says.
-    model = json.loads(Path("report.json").read_text(encoding="utf-8"))
     return {
-        "model": model,
-        "pictures": without_styles(illustrations(model)),
-        "most": MOST_COLUMNS,
-        "files": [str(path) for path in outcome.files],
+        "model": teller.model,
+        "pictures": teller.pictures,
         "left_out": teller.left,
         "plan": outcome.evidence.plan,
     }
