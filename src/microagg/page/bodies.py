@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import ClientDisconnect, Request
 
 from microagg.errors import InputError, shown
-from microagg.tables.files import kind_of
+from microagg.tables.endings import kind_by_ending
 
 __all__ = ["Limits", "TooMuchError", "form_of", "upload_to"]
 
@@ -84,7 +84,7 @@ async def upload_to(request: Request, folder: Path, limits: Limits) -> Path:
             f"{shown(name)}. Rename the file."
         )
     path = folder / name
-    kind_of(path)  # an unknown ending is refused before anything is sent
+    kind_by_ending(path)  # an unknown ending is refused before anything is sent
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         async for piece in _pieces(request, limits.upload, limits):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microagg.errors import InputError, shown
-from microagg.tables.files import ENDINGS
+from microagg.tables.endings import ENDINGS
 
 __all__ = ["Folders", "Listing"]
 

@@ -21,7 +21,7 @@ from microagg.registry import find
 from microagg.registry import methods as registered
 from microagg.report.html import MOST_COLUMNS
 from microagg.settings import AGGREGATES, SCALES
-from microagg.tables.files import kind_of
+from microagg.tables.endings import kind_by_ending
 from microagg.words import TRADE_OFF
 
 __all__ = [
@@ -241,7 +241,7 @@ def _writable(own: str) -> list[str]:
     found = []
     for ending in dict.fromkeys([own, *_ENDINGS]):
         with contextlib.suppress(TableError):
-            kind = kind_of(Path(f"x{ending}"), writing=True)
+            kind = kind_by_ending(Path(f"x{ending}"), writing=True)
             if kind != "fixed" or ending == own:
                 found.append(ending)
     return found
