@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-all compiled lint types bench papers clean
+.PHONY: demo test test-all compiled lint types bench papers pictures clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ bench: $(VENV)/peers
 
 papers: $(VENV)/installed
 	$(PY) -m benchmarks.papers
+
+# The pictures of docs/page.md, as the tests see the page.
+pictures: $(VENV)/installed
+	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly tests/page/test_way.py -k "eusilc and 1280"
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -98,11 +99,43 @@ class Browser:
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
+    def go(self, address: str, width: int, height: int = 900, dark: bool = False) -> None:
+        """Load an address in a window of this size; what was complained of and asked for is kept."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        seen = len(self.events)
+        self.call("Page.navigate", url=address)
+        while not any(e.get("method") == "Page.loadEventFired" for e in self.events[seen:]):
+            self.events.append(self._receive())
+
+    def wait(self, expression: str, seconds: float = 60) -> None:
+        """Wait until an expression is true in the page."""
+        ends = time.monotonic() + seconds
+        while not self.holds(expression):
+            assert time.monotonic() < ends, f"waited in vain for {expression}"
+            time.sleep(0.05)
+
+    def holds(self, expression: str) -> bool:
+        """Whether an expression is true; it is not while the page is being replaced."""
+        found = self.call(
+            "Runtime.evaluate", expression=f"Boolean({expression})", returnByValue=True
+        )
+        return "exceptionDetails" not in found and bool(found["result"]["value"])
+
     def evaluate(self, expression: str):
-        """Value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Value of an expression in the page; of a promise, what it comes to."""
+        found = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
-        return found["result"]["value"]
+        return found["result"].get("value")
 
     @property
     def complaints(self) -> list[str]:
@@ -126,9 +159,9 @@ class Browser:
         ]
         return [url for url in urls[1:] if not url.startswith("data:")]
 
-    def picture(self) -> bytes:
-        """The whole page as PNG."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, whole: bool = True) -> bytes:
+        """The page as PNG, all of it or what is in the window."""
+        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         return base64.b64decode(found["data"])
 
     def pdf(self) -> bytes:

@@ -61,6 +61,8 @@ STAGES = [
     ["release"],
     ["protect"],
     ["job"],
+    ["rehearse"],
+    ["page"],
     ["estimator", "datasets"],
     ["warm"],
     ["cli"],

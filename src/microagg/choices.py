@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from microagg.measure.linkage import Linkage
 
 __all__ = [
+    "FAST",
     "Cell",
     "Suggestion",
     "Targets",
@@ -25,6 +26,10 @@ __all__ = [
     "next_k_for",
     "suggestion",
 ]
+
+# Tried unless methods are named: of the literature's methods those that were worth choosing on the
+# reference sets and whose time grows nearly linearly with the records, at least in few columns.
+FAST = ("auto", "mdav", "mst", "kmeans-merge", "v-mdav")
 
 # Of the spread of loss and of linkage along the frontier: what is better by less is no reason to choose.
 TOLERANCE = 0.01

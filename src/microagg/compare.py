@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.choices import (
+    FAST,
     Cell,
     Suggestion,
     Targets,
@@ -39,11 +40,8 @@ from microagg.tables.roles import choose_columns
 from microagg.trials import Report, Trials, run_trials
 from microagg.words import TRADE_OFF
 
-__all__ = ["BUDGET", "FAST", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
+__all__ = ["BUDGET", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
 
-# Tried unless methods are named: of the literature's methods those that were worth choosing on the
-# reference sets and whose time grows nearly linearly with the records, at least in few columns.
-FAST = ("auto", "mdav", "mst", "kmeans-merge", "v-mdav")
 BUDGET = 60.0  # seconds
 
 _MOST_PUBLIC = 15  # choices in a public report: five methods with three k

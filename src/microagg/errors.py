@@ -45,6 +45,21 @@ class DisclosureRiskWarning(UserWarning):
     """The result is valid, but something in or beside it may still give records away."""
 
 
+def fault_words(error: BaseException) -> str:
+    """Say that the program is at fault, and where; the error's own words may hold values of records."""
+    import os
+    import traceback
+
+    where = "an unknown place"
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "microagg" in frame.filename:
+            where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
+    return (
+        f"microagg did not expect this input: {type(error).__name__} in {where}. That is a fault of the "
+        "program, please report it; MICROAGG_TRACEBACK=1 shows all, values of the table included."
+    )
+
+
 def shown(value: object, limit: int = 60) -> str:
     r"""Quote a name or value for a message: control characters escaped, long text cut.
 

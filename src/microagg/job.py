@@ -7,7 +7,7 @@ that jobs in several threads do not mix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
 from microagg.plan import Plan
+from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
-from microagg.report.html import check_report_target, report_texts
+from microagg.report.html import check_report_target, draw, report_texts
 from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
 from microagg.tables.files import (
     CsvFormat,
@@ -34,7 +35,7 @@ from microagg.tables.frames import Frame
 from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES
 
-__all__ = ["Job", "Observer", "Outcome", "run"]
+__all__ = ["Job", "Observer", "Outcome", "numbers_of", "protect_source", "run"]
 
 
 class Observer:
@@ -55,6 +56,9 @@ class Observer:
     def left_out(self, words: str) -> None:
         """The target has no place for something that the source tells; said before the grouping."""
 
+    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
+        """What the board's report says and shows, as plain data and SVG."""
+
     def written(self, files: Sequence[Path]) -> None:
         """The files have taken their names; whatever happens now, they are there."""
 
@@ -70,6 +74,9 @@ class Job:
     sheet: str | None = None
     report: Path | None = None
     public: bool = False
+    """Whether ``report`` is the one for readers of the target."""
+    public_report: Path | None = None
+    """A second report, for readers of the target, beside the board's."""
     analyses: Sequence[Any] = ()
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
@@ -88,8 +95,15 @@ class Job:
         self.plan.check_complete()
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
-        if self.report is not None:
-            check_report_target(self.report, self.source, self.target)
+        for path, _ in self.reports:
+            others = [other for other, _ in self.reports if other != path]
+            check_report_target(path, self.source, self.target, *others)
+
+    @property
+    def reports(self) -> list[tuple[Path, bool]]:
+        """The reports to write, and whether each is for readers of the target."""
+        found = [] if self.report is None else [(self.report, self.public)]
+        return found if self.public_report is None else [*found, (self.public_report, True)]
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     hears.stage("reading")
     clock = Clock()
     with clock.time("read"):
-        source = read_file(job.source, numbers=_numbers(job), csv=job.csv, sheet=job.sheet)
+        numbers = numbers_of(job.plan, job.analyses, job.dominance)
+        source = read_file(job.source, numbers=numbers, csv=job.csv, sheet=job.sheet)
         origin = {"path": str(job.source), "sha256": sha256(job.source)}
         left_out = what_is_left(source, job.target, job.plan.drop)
     for words in left_out:
@@ -124,13 +139,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     if job.plan.blocks[0].columns is None:
         with clock.time("draft"):
             guesses = guess(table)
-    release = protect_table(
-        table,
-        job.plan,
-        lambda done: hears.progress("grouping", done, len(table)),
-        guesses,
-        None if source.kept_for(source.kind) is None else source.as_written,
-        source.coded(),
+    release = protect_source(
+        source, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -160,14 +170,32 @@ def _with_bound(release: Release, hears: Observer) -> Release:
         return release
 
 
-def _numbers(job: Job) -> list[Any]:
+def protect_source(
+    source: Source,
+    plan: Plan,
+    progress: Listener | None = None,
+    guesses: Mapping[Any, Guess] | None = None,
+) -> Release:
+    """Protect a file that was read, with :func:`numbers_of` its plan; nothing is written."""
+    return protect_table(
+        Frame(source.table),
+        plan,
+        progress,
+        guesses,
+        None if source.kept_for(source.kind) is None else source.as_written,
+        source.coded(),
+    )
+
+
+def numbers_of(
+    plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()
+) -> list[Any]:
     """Columns that are numbers even if they look like codes, since they are named as such."""
-    plan = job.plan
     named = [name for block in plan.blocks for name in block.columns or ()]
     named += [*plan.columns, *(() if plan.weight is None else (plan.weight.column,))]
     others = [name for name in named if plan.column(name).kind in (*CATEGORIES, "date")]
-    numeric = [name for analysis in job.analyses for name in columns_of(analysis)]
-    wanted = [*named, *job.dominance, *(n for n in numeric if n not in named)]
+    numeric = [name for analysis in analyses for name in columns_of(analysis)]
+    wanted = [*named, *dominance, *(n for n in numeric if n not in named)]
     return [name for name in wanted if name not in others]
 
 
@@ -180,7 +208,7 @@ def _write(
     hears: Observer,
 ) -> tuple[Counted, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
-    reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
+    reports = [f for path, _ in job.reports for f in (path, path.with_suffix(".json"))]
     folder = is_folder_target(job.target, job.source)
     kind = "parquet" if folder else kind_of(job.target, writing=True)
     form = _format(job, source, kind, release)
@@ -196,12 +224,17 @@ def _write(
                 release.note_written(counted)
             if form.fixed is not None:
                 parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-            if job.report is not None:
+            if job.reports:
                 hears.stage("reporting")
+            for number, (_, public) in enumerate(job.reports):
                 with clock.time("report"):
-                    model = release.report_model(evidence, job.public)
-                    for part, text in zip(parts, report_texts(model), strict=False):
+                    model = release.report_model(evidence, public)
+                    pictures = draw(model)
+                    texts = report_texts(model, pictures)
+                    for part, text in zip(parts[2 * number :], texts, strict=False):
                         part.write_text(text, encoding="utf-8", errors="backslashreplace")
+                if not public:
+                    hears.reported(model, pictures)
     finally:
         if parts.named:  # also if an interrupt comes right after
             hears.written([job.target, *beside, *reports])

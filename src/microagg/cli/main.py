@@ -1,4 +1,4 @@
-"""The commands: protect, plan, measure, compare, verify, methods, demo, warmup."""
+"""The commands: protect, plan, measure, compare, verify, methods, demo, page, warmup."""
 
 from __future__ import annotations
 
@@ -501,6 +501,37 @@ def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
         from microagg.cli.warmup import compile_all
 
         compile_all(speaker)
+
+
+@app.command()
+def page(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="File to open, or folder to choose one from; the folder you are in if left out. The page "
+            "reads nothing outside of it.",
+        ),
+    ] = None,
+    no_open: Annotated[
+        bool,
+        typer.Option("--no-open", help="Open no browser, but say the address and the way to it."),
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
+    idle: Annotated[
+        float, typer.Option(metavar="MINUTES", help="End after this time without use.")
+    ] = 60.0,
+) -> None:
+    """Do the whole job in a browser: open, understand, plan, try, protect, see, take away.
+
+    The page is served by this machine to this machine alone, and nothing leaves it. Needs the extra page:
+    pip install 'microagg[page]'.
+    """
+    speaker = Speaker(as_json=False, quiet=False)
+    with speaker.run():
+        from microagg.cli.page import show_page
+
+        show_page(speaker, source, port, not no_open, idle)
 
 
 def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:

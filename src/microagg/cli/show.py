@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from microagg.errors import MicroaggError, VerificationError
+from microagg.errors import MicroaggError, VerificationError, fault_words
 from microagg.registry import Method
 from microagg.words import visible
 
@@ -45,18 +44,6 @@ def _found(done: int) -> str:
     if gap is not None:
         words.append(f"· at most {100 * gap:.2g} % of it too much")
     return " ".join(words)
-
-
-def _fault(error: Exception) -> MicroaggError:
-    """Say that the program is at fault, and where; the error's own words may hold values."""
-    where = "an unknown place"
-    for frame in traceback.extract_tb(error.__traceback__):
-        if "microagg" in frame.filename:
-            where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
-    return MicroaggError(
-        f"microagg did not expect this input: {type(error).__name__} in {where}. That is a fault of the "
-        "program, please report it; MICROAGG_TRACEBACK=1 shows all, values of the table included."
-    )
 
 
 class Speaker:
@@ -111,7 +98,7 @@ class Speaker:
         ) as error:  # whatever it is, it ends in a sentence without values of records
             if os.environ.get("MICROAGG_TRACEBACK"):
                 raise
-            self._fail(_fault(error), 2)
+            self._fail(MicroaggError(fault_words(error)), 2)
 
     def _fail(self, error: MicroaggError, code: int) -> None:
         self._err.print(Text("Error: ", style="bold red") + Text(visible(str(error))))

@@ -18,9 +18,20 @@ if TYPE_CHECKING:
 
     from microagg.evidence import Evidence
 
-__all__ = ["check_report_target", "notebook_view", "render", "report_texts", "write_report"]
+__all__ = [
+    "MOST_COLUMNS",
+    "TEMPLATES",
+    "check_report_target",
+    "draw",
+    "environment",
+    "notebook_view",
+    "render",
+    "report_texts",
+    "write_report",
+]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
 _WORST_FIRST = ("amber", "warning", "note")
@@ -50,31 +61,38 @@ def write_report(model: dict[str, Any], path: Path) -> None:
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def report_texts(model: dict[str, Any]) -> tuple[str, str]:
-    """Return the page and its JSON twin."""
-    return render(model), json.dumps(model, indent=2, allow_nan=False, ensure_ascii=False)
+def report_texts(model: dict[str, Any], pictures: dict[str, Any] | None = None) -> tuple[str, str]:
+    """Return the page and its JSON twin; pictures are drawn unless they were."""
+    drawn = draw(model) if pictures is None else pictures
+    return render(model, drawn), json.dumps(model, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def render(model: dict[str, Any]) -> str:
-    """Turn a model into a page."""
+def draw(model: dict[str, Any]) -> dict[str, Any]:
+    """Draw the pictures of a model."""
     # Only here, since loading matplotlib takes longer than protecting a small file.
-    from microagg.report.illustrations import MOST_COLUMNS, illustrations
+    from microagg.report.illustrations import illustrations
 
-    template = _environment().get_template(f"{model['kind']}.html")
-    return template.render(m=model, pictures=illustrations(model), most=MOST_COLUMNS)
+    return illustrations(model)
+
+
+def render(model: dict[str, Any], pictures: dict[str, Any]) -> str:
+    """Turn a model and its pictures into a page."""
+    template = environment().get_template(f"{model['kind']}.html")
+    return template.render(layout="base.html", m=model, pictures=pictures, most=MOST_COLUMNS)
 
 
 def notebook_view(evidence: Evidence) -> str:
     """Show the verdict, the loss and the risk in a few lines of HTML."""
-    return _environment().get_template("notebook.html").render(e=evidence)
+    return environment().get_template("notebook.html").render(e=evidence)
 
 
-def _environment() -> Environment:
+def environment(*folders: Path) -> Environment:
+    """Make the one way in which names and values become HTML; templates may lie in other folders too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     found = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,  # whatever comes from data is text
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from microagg.report import pictures
+from microagg.report.html import MOST_COLUMNS
 
-__all__ = ["MOST_COLUMNS", "illustrations"]
-
-MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
+__all__ = ["illustrations"]
 
 
 def illustrations(model: dict[str, Any]) -> dict[str, Any]:

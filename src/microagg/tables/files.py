@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from microagg.errors import TableError, shown
 from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_names, write_csv
+from microagg.tables.endings import KINDS, kind_by_ending
 from microagg.tables.excel import ExcelFormat, read_excel, write_excel
 from microagg.tables.fixed_width import FixedFormat, read_fixed, typed_fields, write_fixed
 from microagg.tables.folders import FolderLayout, is_several, parquet_files, read_folder
@@ -30,10 +31,9 @@ from microagg.tables.labelled import (
 )
 from microagg.tables.layouts import ArrowLayout, ParquetLayout
 from microagg.tables.libraries import pandas_notes
-from microagg.tables.statistical import FAMILIES, read_statistical, write_statistical
+from microagg.tables.statistical import read_statistical, write_statistical
 
 __all__ = [
-    "ENDINGS",
     "CsvFormat",
     "FileFormat",
     "Source",
@@ -43,34 +43,6 @@ __all__ = [
     "write_file",
 ]
 
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    **FAMILIES,
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".xlsb": "excel",
-    ".xls": "excel",
-    ".ods": "excel",
-    ".dat": "fixed",
-    ".asc": "fixed",
-    ".fwf": "fixed",
-}
-_READ_ONLY = {
-    ".por": ".sav",
-    ".sas7bdat": ".xpt",
-    ".xlsm": ".xlsx",
-    ".xlsb": ".xlsx",
-    ".xls": ".xlsx",
-    ".ods": ".xlsx",
-}
-ENDINGS = tuple(_KINDS)
 # What files of these kinds hold is read as text, from which numbers are told.
 _TEXT = ("csv", "excel", "fixed")
 _LABELLED = ("spss", "stata", "sas")
@@ -210,24 +182,12 @@ def kind_of(path: Path, writing: bool = False) -> str:
     """
     if _several(path):
         return "parquet"
-    ending = path.suffix.lower()
-    if writing and ending in _READ_ONLY:
-        raise TableError(
-            f"Files ending in {ending} are read, not written; {shown(str(path), 300)} would be one. Write "
-            f"{_READ_ONLY[ending]} instead."
-        )
-    try:
-        return _KINDS[ending]
-    except KeyError:
-        raise TableError(
-            f"The ending of a file's name tells its format; {shown(str(path), 300)} has none that is "
-            f"known. Use one of {' '.join(_KINDS)}."
-        ) from None
+    return kind_by_ending(path, writing)
 
 
 def _several(path: Path) -> bool:
     """Whether a path stands for Parquet files; a folder whose name ends as other files do does not."""
-    return _KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
+    return KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
 
 
 def is_folder_target(target: Path, source: Path | None = None) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.errors import TableError, listed, shown
+from microagg.tables.endings import FAMILIES
 from microagg.tables.labelled import (
     ColumnFacts,
     Labelled,
@@ -29,17 +30,9 @@ from microagg.tables.optional import needed
 from microagg.tables.spss import check_spss
 from microagg.tables.stata import count_characteristics, stata_cells, stata_release, write_stata
 
-__all__ = ["FAMILIES", "read_statistical", "stored", "write_statistical"]
+__all__ = ["read_statistical", "stored", "write_statistical"]
 
 # Family of packages by the ending of a file's name.
-FAMILIES = {
-    ".sav": "spss",
-    ".zsav": "spss",
-    ".por": "spss",
-    ".dta": "stata",
-    ".xpt": "sas",
-    ".sas7bdat": "sas",
-}
 _PARSERS = {
     ".sav": "sav/zsav",
     ".zsav": "sav/zsav",

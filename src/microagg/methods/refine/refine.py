@@ -234,10 +234,8 @@ def refine(
     state = new_state() if state is None else state
     seed = int(np.random.default_rng(random_state).integers(2**62))
     started = time.monotonic()
-    run, budget = (
-        Run(X, k, seed, state, weights),
-        (_BUDGETS if k <= LARGE_K else _LARGE_BUDGETS)[effort],
-    )
+    budgets = _BUDGETS if k <= LARGE_K else _LARGE_BUDGETS
+    run, budget = Run(X, k, seed, state, weights), budgets[effort]
     if whole is not None:
         budget = budget._replace(table=budget.table * len(X) // whole)
     best = _without_oversized(X, weights, labels, k)
@@ -248,11 +246,9 @@ def refine(
             found = best
         else:
             found = parted(run, best, budget)
-            if (
-                effort == "best" and k > LARGE_K
-            ):  # whose turns alone need not end below the default's
-                found, _ = anneal_table(run, found, _LARGE_BUDGETS["balanced"], 0)
             if effort == "best":
+                if k > LARGE_K:  # whose turns alone need not end below the default's
+                    found, _ = anneal_table(run, found, budgets["balanced"], 0)
                 until = None if time_limit is None else started + time_limit
                 found = search_best(run, found, budget, until)
             else:

@@ -1,0 +1,448 @@
+"""The addresses of the page: each reads a request, asks the desk, and renders a screen or a part of one."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from microagg.choices import Targets
+from microagg.errors import InputError, MicroaggError, fault_words, shown
+from microagg.page import screens
+from microagg.page.bodies import Limits, TooMuchError, form_of, upload_to
+from microagg.page.desk import Desk, Release, Table
+from microagg.page.edits import edited
+from microagg.page.folders import Folders
+from microagg.page.guard import log
+from microagg.page.tasks import Look, Opened, Rehearse, Scatter
+from microagg.plan_text import read_value
+from microagg.registry import find
+from microagg.report.html import TEMPLATES, environment
+from microagg.settings import check_k
+
+__all__ = ["Page"]
+
+_HERE = Path(__file__).parent
+_MOST_TRIES = 60  # choices at once
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class NoTableError(Exception):
+    """A screen was asked for that needs a table, or a release, which is not there."""
+
+
+class Page:
+    """The page over one desk."""
+
+    def __init__(self, desk: Desk, folders: Folders, home: str, limits: Limits) -> None:
+        self.desk, self._folders, self._home, self._limits = desk, folders, home, limits
+        self.last_asked = time.monotonic()
+        self._templates = environment(_HERE / "templates")
+        self._templates.filters["bytes"] = _bytes
+        self._style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+    def app(self) -> Starlette:
+        """The application of all addresses under the page's own folder."""
+        routes = [
+            Route("/", self._asked(self.start)),
+            Route("/busy", self._asked(self.busy)),
+            Route("/open", self._asked(self.open)),
+            Route("/open/state", self._asked(self.open_state)),
+            Route("/open/path", self._asked(self.open_path), methods=["POST"]),
+            Route("/open/upload", self._asked(self.open_upload), methods=["PUT"]),
+            Route("/table", self._asked(self.table)),
+            Route("/plan", self._asked(self.plan)),
+            Route("/plan", self._asked(self.plan_edit), methods=["POST"]),
+            Route("/plan/{way}", self._asked(self.plan_step), methods=["POST"]),
+            Route("/plan.toml", self._asked(self.plan_file)),
+            Route("/try", self._asked(self.try_)),
+            Route("/try", self._asked(self.try_start), methods=["POST"]),
+            Route("/try/live", self._asked(self.try_live)),
+            Route("/try/choose", self._asked(self.try_choose), methods=["POST"]),
+            Route("/try/k", self._asked(self.try_k), methods=["POST"]),
+            Route("/protect", self._asked(self.protect)),
+            Route("/protect", self._asked(self.protect_start), methods=["POST"]),
+            Route("/protect/live", self._asked(self.protect_live)),
+            Route("/task/{number:int}/{way}", self._asked(self.task), methods=["POST"]),
+            Route("/see", self._asked(self.see)),
+            Route("/see/{number:int}", self._asked(self.see)),
+            Route("/see/{number:int}/scatter", self._asked(self.scatter)),
+            Route("/versions", self._asked(self.versions)),
+            Route("/take", self._asked(self.take)),
+            Route("/take/{number:int}", self._asked(self.take)),
+            Route("/take/{number:int}/{what}", self._asked(self.take_file)),
+            Route("/static/report.css", self._asked(self.style)),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+        ]
+        return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
+
+    def _asked(self, handler: Handler) -> Handler:
+        """Turn what goes wrong into a sentence; nothing of a request is written down."""
+
+        async def answer(request: Request) -> Response:
+            self.last_asked = time.monotonic()
+            try:
+                return await handler(request)
+            except NoTableError:
+                words = "Nothing is open yet, or what was asked for is not there any more."
+                return self._nothing("Not there", words, 404)
+            except TooMuchError as error:
+                log.warning("refused %s: %s", request.method, error.words)
+                return HTMLResponse(error.words, error.status, headers={"connection": "close"})
+            except MicroaggError as error:
+                return self._nothing("That does not work", str(error), 400)
+            except Exception as error:
+                log.error("%s", fault_words(error))
+                return self._nothing("A fault of the program", fault_words(error), 500)
+
+        return answer
+
+    # What all screens need.
+
+    def _screen(self, template: str, step: str, **values: Any) -> Response:
+        frame = screens.frame_of(self.desk, step, self._limits.idle)
+        text = self._templates.get_template(template).render(home=self._home, **frame, **values)
+        return HTMLResponse(text)
+
+    def _nothing(self, title: str, words: str, status: int) -> Response:
+        found = self._screen(
+            "nothing.html", "", title=title, words=words, to="open", link="Open a table"
+        )
+        found.status_code = status
+        return found
+
+    @property
+    def _table(self) -> Table:
+        if self.desk.table is None:
+            raise NoTableError
+        return self.desk.table
+
+    def _release(self, request: Request) -> Release:
+        number = request.path_params.get("number", len(self.desk.releases))
+        found = self.desk.release(number)
+        if found is None:
+            raise NoTableError
+        return found
+
+    # Open.
+
+    async def start(self, request: Request) -> Response:
+        """Go on where the work stands."""
+        reading = self.desk.latest(Look)
+        to = "open" if self.desk.table is None or (reading and reading.open) else "table"
+        return RedirectResponse(self._home + to, 303)
+
+    async def busy(self, request: Request) -> Response:
+        """What is at work, in a line."""
+        return self._screen("part_busy.html", "")
+
+    async def open(self, request: Request) -> Response:
+        """Choose a table."""
+        return self._open("open.html")
+
+    def _open(self, template: str, folder: Path | None = None, problem: str = "") -> Response:
+        return self._screen(
+            template,
+            "open",
+            listing=self._folders.listing(folder or self._folders.roots[0]),
+            roots=self._folders.roots,
+            problem=problem,
+            entry=self.desk.latest(Look),
+            most_upload=self._limits.upload,
+        )
+
+    async def open_state(self, request: Request) -> Response:
+        """How far the reading is; once it is done, what was read."""
+        entry = self.desk.latest(Look)
+        if entry is not None and entry.state == "done":
+            return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
+        return self._open("part_open.html")
+
+    async def open_path(self, request: Request) -> Response:
+        """Look into a folder, or read a file."""
+        form = await form_of(request, self._limits)
+        try:
+            path = self._folders.check(Path(form.get("path", "").strip()))
+            if path.is_dir():
+                return self._open("part_open.html", path)
+            self.desk.submit(Look(_opened(path, form)))
+        except MicroaggError as error:
+            return self._open("part_open.html", problem=str(error))
+        return self._open("part_open.html")
+
+    async def open_upload(self, request: Request) -> Response:
+        """Take in a file that the browser sends."""
+        folder = self.desk.private.new("upload")
+        try:
+            path = await upload_to(request, folder, self._limits)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self.desk.submit(Look(Opened(path, uploaded=True)))
+        return Response(status_code=204)
+
+    # Understand and plan.
+
+    async def table(self, request: Request) -> Response:
+        """What is in the table."""
+        return self._screen("table.html", "table", **screens.table_screen(self._table))
+
+    async def plan(self, request: Request) -> Response:
+        """The plan as menus and fields."""
+        return self._screen("plan.html", "plan", **screens.plan_screen(self.desk, self._table))
+
+    async def plan_edit(self, request: Request) -> Response:
+        """Change the plan, or say in place why not."""
+        form, table = await form_of(request, self._limits), self._table
+        error, text = None, None
+        try:
+            self.desk.edit(edited(self.desk.plan, form, table.names, _kinds(table)))
+        except MicroaggError as refused:
+            error = {"key": _place_of(form), "words": str(refused)}
+            text = form.get("text")
+        values = screens.plan_screen(self.desk, table, error, text)
+        return self._screen("part_plan.html", "plan", **values)
+
+    async def plan_step(self, request: Request) -> Response:
+        """Undo or redo."""
+        await form_of(request, self._limits)
+        table = self._table
+        self.desk.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
+        return self._screen("part_plan.html", "plan", **screens.plan_screen(self.desk, table))
+
+    async def plan_file(self, request: Request) -> Response:
+        """The plan as a file."""
+        self._table  # noqa: B018 - there is a plan only with a table
+        return _download(self.desk.plan.to_toml(), "plan.toml")
+
+    # Try.
+
+    async def try_(self, request: Request) -> Response:
+        """The map."""
+        self._table  # noqa: B018
+        return self._screen("try.html", "try", **screens.try_screen(self.desk))
+
+    def _try(self, problem: str | None = None) -> Response:
+        return self._screen("part_try.html", "try", **screens.try_screen(self.desk, problem))
+
+    async def try_live(self, request: Request) -> Response:
+        """The map as far as it is filled."""
+        return self._try()
+
+    async def try_start(self, request: Request) -> Response:
+        """Try methods and k."""
+        form, table = await form_of(request, self._limits), self._table
+        try:
+            methods = [find(name).name for name in form.get("methods", "").split(",") if name]
+            sizes = [
+                check_k(read_value(k.strip()), table.records) for k in form["sizes"].split(",")
+            ]
+            targets = [_number(form, "max_loss"), _number(form, "max_linkage")]
+            Targets(*targets)
+            if not methods:
+                raise InputError("No method was named. Tick at least one.")
+            if len(methods) * len(sizes) > _MOST_TRIES:
+                raise InputError(
+                    f"At most {_MOST_TRIES} choices are tried at once; these are "
+                    f"{len(methods) * len(sizes)}. Name fewer methods or k."
+                )
+            self.desk.submit(
+                Rehearse(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
+            )
+        except MicroaggError as error:
+            return self._try(str(error))
+        return self._try()
+
+    async def try_choose(self, request: Request) -> Response:
+        """Take a choice of the map into the plan."""
+        return self._choose(await form_of(request, self._limits))
+
+    async def try_k(self, request: Request) -> Response:
+        """Take a k into the plan, and try it unless it was."""
+        form, table = await form_of(request, self._limits), self._table
+        answer = self._choose(form)
+        plan, block = self.desk.plan, self.desk.plan.blocks[0]
+        untried = (block.method, block.k) not in self.desk.cells or self.desk.map_is_old
+        if str(block.k) == form.get("k") and untried:
+            self.desk.submit(Rehearse(table.opened, plan, [block.method], [block.k or 0]))
+            return self._try()
+        return answer
+
+    def _choose(self, form: dict[str, str]) -> Response:
+        table = self._table
+        try:
+            fields = {**form, "what": "k"}
+            self.desk.edit(edited(self.desk.plan, fields, table.names, _kinds(table)))
+        except MicroaggError as error:
+            return self._try(str(error))
+        return self._try()
+
+    # Protect.
+
+    async def protect(self, request: Request) -> Response:
+        """What is at work and what came of it."""
+        values = screens.protect_screen(self.desk, self._table)
+        return self._screen("protect.html", "protect", **values)
+
+    async def protect_live(self, request: Request) -> Response:
+        """The same, without what stands around it."""
+        values = screens.protect_screen(self.desk, self._table)
+        return self._screen("part_protect.html", "protect", **values)
+
+    async def protect_start(self, request: Request) -> Response:
+        """Queue a release by the plan as it stands."""
+        form, table = await form_of(request, self._limits), self._table
+        problem = None
+        try:
+            offered = screens.protect_screen(self.desk, table)["endings"]
+            ending = form.get("ending", "")
+            if ending not in offered:
+                raise InputError(f"{shown(ending)} is not written; choose one of {offered}.")
+            if not table.opened.uploaded:
+                self._folders.check(table.opened.path)
+            self.desk.plan.check_complete()
+            self.desk.plan.check_supported()
+            self.desk.new_release(self.desk.plan, ending)
+        except MicroaggError as error:
+            problem = str(error)
+        values = screens.protect_screen(self.desk, table, problem)
+        return self._screen("part_protect.html", "protect", **values)
+
+    async def task(self, request: Request) -> Response:
+        """Stop a search and keep what it found, or cancel a task."""
+        await form_of(request, self._limits)
+        entry = self.desk.entry(request.path_params["number"])
+        if entry is None:
+            raise NoTableError
+        if request.path_params["way"] == "stop":
+            self.desk.stop(entry)
+        else:
+            self.desk.cancel(entry)
+        return Response(status_code=204)
+
+    # See and take away.
+
+    async def see(self, request: Request) -> Response:
+        """The evidence of a release, as the report renders it."""
+        return self._see(request, "release.html")
+
+    def _see(self, request: Request, template: str) -> Response:
+        release = self._release(request)
+        x, y = (request.query_params.get(key, "") for key in "xy")
+        values = screens.see_screen(self.desk, self._table, release, x, y)
+        return self._screen(template, "see", layout="see.html", **values)
+
+    async def scatter(self, request: Request) -> Response:
+        """Two columns before and after; drawn by the worker, in its turn."""
+        release, table = self._release(request), self._table
+        x, y = (request.query_params.get(key, "") for key in "xy")
+        values = screens.see_screen(self.desk, table, release, x, y)
+        entry, wanted = values["scatter_entry"], (values["x_name"], values["y_name"])
+        if all(wanted) and values["points"] is None:
+            asked = entry is not None and _is_of(entry.task, release, wanted)
+            if not asked:
+                released = release.folder / release.target
+                self.desk.submit(
+                    Scatter(table.opened, release.plan, released, release.number, *wanted)
+                )
+        return self._see(request, "part_scatter.html")
+
+    async def versions(self, request: Request) -> Response:
+        """Two releases in one view."""
+        if not self.desk.releases:
+            raise NoTableError
+        last = len(self.desk.releases)
+        asked = [
+            request.query_params.get("a", max(last - 1, 1)),
+            request.query_params.get("b", last),
+        ]
+        found = [self.desk.release(int(n)) if str(n).isdigit() else None for n in asked]
+        a, b = (one or self.desk.releases[-1] for one in found)
+        return self._screen("versions.html", "see", **screens.versions_screen(self.desk, a, b))
+
+    async def take(self, request: Request) -> Response:
+        """What can be taken away."""
+        release = self._release(request)
+        values = screens.take_screen(self.desk, self._table, release)
+        return self._screen("take.html", "take", **values)
+
+    async def take_file(self, request: Request) -> Response:
+        """One of the files."""
+        release = self._release(request)
+        files = screens.take_files(release)
+        what = request.path_params["what"]
+        if what not in files:
+            raise NoTableError
+        if what == "plan":
+            return _download(release.plan.to_toml(), "plan.toml")
+        name = files[what][0]
+        return FileResponse(
+            release.folder / name, media_type="application/octet-stream", filename=name
+        )
+
+    async def style(self, request: Request) -> Response:
+        """The style of the report."""
+        return Response(self._style, media_type="text/css")
+
+
+def _opened(path: Path, form: dict[str, str]) -> Opened:
+    delimiter = form.get("delimiter") or None
+    return Opened(
+        path,
+        delimiter="\t" if delimiter in ("\\t", "tab") else delimiter,
+        encoding=form.get("encoding") or None,
+        decimal=form.get("decimal", "."),
+        sheet=form.get("sheet") or None,
+    )
+
+
+def _kinds(table: Table) -> dict[str, Any]:
+    """Kinds that the draft names for columns that it does not protect by itself."""
+    return {c["name"]: c["kind"] for c in table.columns if c["role"] != "protect" and c["kind"]}
+
+
+def _place_of(form: dict[str, str]) -> str:
+    """Where a mistake is shown: beside the field that it is about."""
+    what = form.get("what", "plan")
+    place = {"role": "column", "column": "column", "block": "block"}.get(what)
+    what = "require" if what == "no_longer_require" else what
+    return what if place is None else f"{what}-{form.get(place, '')}"
+
+
+def _number(form: dict[str, str], key: str) -> Any:
+    text = form.get(key, "").strip()
+    return read_value(text) if text else None
+
+
+def _is_of(task: Any, release: Release, wanted: tuple[str, str]) -> bool:
+    return isinstance(task, Scatter) and (task.number, task.x, task.y) == (release.number, *wanted)
+
+
+def _download(text: str, name: str) -> Response:
+    return Response(
+        text,
+        media_type="application/octet-stream",
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _bytes(size: int) -> str:
+    """A size for a person.
+
+    >>> _bytes(900), _bytes(2_100_000), _bytes(500_000_000)
+    ('900 bytes', '2.1 MB', '500 MB')
+    """
+    if size < 1000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size / 1e3:.3g} kB"
+    return f"{size / 1e6:.3g} MB" if size < 1e9 else f"{size / 1e9:.3g} GB"

@@ -1,0 +1,319 @@
+"""The desk: all that the page knows, in the server's memory: the table, plans, trials, releases, the queue.
+
+Tabs and reloads see the same desk. One task is at work at a time, the others wait. A release runs in a
+process of its own, while no other holds the table, so that it takes the memory that the command takes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from microagg.choices import Cell, mark_frontier
+from microagg.page.private import PrivateFolder
+from microagg.page.process import Worker
+from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
+from microagg.plan import Plan
+
+__all__ = ["Desk", "Entry", "Release", "Table"]
+
+_MOST_ENTRIES = 30  # of the queue that are remembered
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table that is open."""
+
+    opened: Opened
+    records: int
+    columns: Sequence[Mapping[str, Any]]
+    preview: Mapping[str, Any]
+    problem: str | None
+    """Why no plan could be drafted; None if one was."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in their order."""
+        return [column["name"] for column in self.columns]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release that was written into the private folder, with its reports."""
+
+    number: int
+    plan: Plan
+    folder: Path
+    target: str
+    model: Mapping[str, Any]
+    """What the board's report says."""
+    pictures: Mapping[str, Any]
+    left_out: Sequence[str]
+    when: str
+
+
+@dataclass
+class Entry:
+    """One task of the queue."""
+
+    number: int
+    task: Task
+    state: str = "waiting"
+    """waiting, running, done, refused, failed or cancelled."""
+    news: Mapping[str, Any] = field(default_factory=dict)
+    words: str = ""
+    """Why there is no result."""
+    began: float = 0.0
+    ended: float = 0.0
+    stopping: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at work."""
+        return (self.ended or time.monotonic()) - self.began if self.began else 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in ("waiting", "running")
+
+
+class Desk:
+    """The state of one user's work, and its queue."""
+
+    def __init__(self, private: PrivateFolder) -> None:
+        self.lock = threading.RLock()
+        self.private = private
+        self.table: Table | None = None
+        self.plans: list[Plan] = []
+        self.at = 0
+        self.releases: list[Release] = []
+        self.cells: dict[tuple[str, int], Cell] = {}
+        self.tried: Plan | None = None
+        self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
+        self.entries: list[Entry] = []
+        self._count = 0
+        self._worker: Worker | None = None
+        self._closed = False
+
+    # Plans: every edit is kept, and can be taken back.
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it stands."""
+        return self.plans[self.at]
+
+    def edit(self, plan: Plan) -> None:
+        """Put a changed plan after the present one; what had been taken back is gone."""
+        with self.lock:
+            if plan != self.plan:
+                self.plans = [*self.plans[: self.at + 1], plan]
+                self.at += 1
+
+    def step(self, by: int) -> None:
+        """Undo (−1) or redo (1)."""
+        with self.lock:
+            self.at = min(max(self.at + by, 0), len(self.plans) - 1)
+
+    # The map of what was tried.
+
+    def map(self) -> list[Cell]:
+        """The choices that were tried, those worth choosing marked."""
+        with self.lock:
+            return mark_frontier([self.cells[key] for key in sorted(self.cells)])
+
+    @property
+    def map_is_old(self) -> bool:
+        """Whether the plan has changed, otherwise than by method and k, since choices were tried."""
+        return self.tried is not None and _apart_from_choice(self.tried) != _apart_from_choice(
+            self.plan
+        )
+
+    def note_cells(self, plan: Plan, cells: Sequence[Cell]) -> None:
+        """Add what was tried; of an older plan nothing is kept."""
+        with self.lock:
+            if self.tried is None or _apart_from_choice(self.tried) != _apart_from_choice(plan):
+                self.cells = {}
+            self.tried = plan
+            self.cells |= {(cell.method, cell.k): cell for cell in cells}
+
+    # Releases.
+
+    def release(self, number: int) -> Release | None:
+        """Find a release by its number."""
+        return next((one for one in self.releases if one.number == number), None)
+
+    def new_release(self, plan: Plan, ending: str) -> Entry:
+        """Queue a release of the open table by a plan."""
+        assert self.table is not None
+        opened = self.table.opened
+        folder = self.private.new("release")
+        if opened.uploaded:  # under its own name, by which the report calls it
+            os.link(opened.path, folder / opened.path.name)
+        target = f"{opened.path.stem}-safe{ending}"
+        return self.submit(Protect(opened, plan, folder, target))
+
+    # The queue.
+
+    def submit(self, task: Task) -> Entry:
+        """Put a task at the end of the queue."""
+        with self.lock:
+            self._count += 1
+            entry = Entry(self._count, task)
+            self.entries = [*self.entries, entry][-_MOST_ENTRIES:]
+            self._next()
+            return entry
+
+    def entry(self, number: int) -> Entry | None:
+        """Find a task by its number."""
+        return next((one for one in self.entries if one.number == number), None)
+
+    def latest(self, kind: type[Any]) -> Entry | None:
+        """The newest task of a kind."""
+        return next((e for e in reversed(self.entries) if isinstance(e.task, kind)), None)
+
+    @property
+    def running(self) -> Entry | None:
+        """The task at work."""
+        return next((entry for entry in self.entries if entry.state == "running"), None)
+
+    def stop(self, entry: Entry) -> None:
+        """Ask a search to end and keep what it has found."""
+        with self.lock:
+            if entry.state == "running" and self._worker is not None:
+                entry.stopping = True
+                self._worker.send(STOP)
+
+    def cancel(self, entry: Entry) -> None:
+        """End a task at once; nothing of it is kept."""
+        with self.lock:
+            if not entry.open:
+                return
+            was_running = entry.state == "running"
+            self._end(entry, "cancelled", "Cancelled: nothing was kept.")
+            if was_running:
+                self._replace_worker()
+            self._next()
+
+    def warm_up(self) -> None:
+        """Start the worker before it is needed."""
+        with self.lock:
+            if self._worker is None:
+                self._worker = Worker(self._heard, self._gone)
+
+    def close(self) -> None:
+        """End the worker; the desk takes no more tasks."""
+        with self.lock:
+            self._closed = True
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Number of the worker's process, if there is one."""
+        return None if self._worker is None else self._worker.pid
+
+    def _next(self) -> None:
+        if self._closed or self.running is not None:
+            return
+        entry = next((e for e in self.entries if e.state == "waiting"), None)
+        if entry is None:
+            return
+        if isinstance(entry.task, Protect) and self._worker is not None and self._worker.used:
+            self._replace_worker()
+        self.warm_up()
+        assert self._worker is not None
+        entry.state, entry.began = "running", time.monotonic()
+        self._worker.send(entry.task)
+
+    def _replace_worker(self) -> None:
+        old, self._worker = self._worker, None
+        if old is not None:
+            old.kill()
+        self.warm_up()
+
+    def _heard(self, worker: Worker, told: Told) -> None:
+        with self.lock:
+            entry = self.running
+            if worker is not self._worker or entry is None:
+                return  # of a task that was cancelled
+            if told.kind == "progress":
+                entry.news = told.data
+                if "cells" in told.data:
+                    self.note_cells(entry.task.plan, told.data["cells"])  # type: ignore[union-attr]
+                return
+            if told.kind == "done":
+                self._keep(entry, told.data)
+            self._end(entry, told.kind, told.data.get("words", ""))
+            if isinstance(entry.task, Protect):  # what it took of memory goes back
+                self._replace_worker()
+            self._next()
+
+    def _gone(self, worker: Worker, code: int) -> None:
+        """A process has ended; if it was at work, that is told and the queue goes on."""
+        with self.lock:
+            if worker is not self._worker or self._closed:
+                return
+            self._worker = None
+            entry = self.running
+            if entry is not None:
+                why = f"signal {-code}" if code < 0 else f"exit code {code}"
+                words = (
+                    f"The process that did this has ended ({why}), most often for want of memory. "
+                    "Nothing was written. The page goes on; try again, with a faster method or fewer "
+                    "columns if it happens once more."
+                )
+                self._end(entry, "failed", words)
+            self._next()
+
+    def _end(self, entry: Entry, state: str, words: str) -> None:
+        entry.state, entry.words, entry.ended = state, words, time.monotonic()
+
+    def _keep(self, entry: Entry, found: Mapping[str, Any]) -> None:
+        task = entry.task
+        if isinstance(task, Look):
+            self._open(task, found)
+        elif isinstance(task, Rehearse):
+            self.note_cells(task.plan, found["cells"])
+        elif isinstance(task, Scatter):
+            self.scatters[task.number, task.x, task.y] = found
+        else:
+            release = Release(
+                number=len(self.releases) + 1,
+                plan=found["plan"],
+                folder=task.folder,
+                target=task.target,
+                model=found["model"],
+                pictures=found["pictures"],
+                left_out=found["left_out"],
+                when=datetime.now(UTC).strftime("%H:%M UTC"),
+            )
+            self.releases = [*self.releases, release]
+
+    def _open(self, task: Look, found: Mapping[str, Any]) -> None:
+        """Put another table on the desk; all about the one before goes."""
+        for release in self.releases:
+            self.private.drop(release.folder)
+        if self.table is not None and self.table.opened.uploaded:
+            self.private.drop(self.table.opened.path.parent)
+        for entry in self.entries:
+            if entry.state == "waiting" and entry.task.opened != task.opened:
+                self._end(entry, "cancelled", "Cancelled, since another table was opened.")
+        self.table = Table(
+            task.opened, found["records"], found["columns"], found["preview"], found["problem"]
+        )
+        self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
+        self.releases, self.cells, self.tried, self.scatters = [], {}, None, {}
+
+
+def _apart_from_choice(plan: Plan) -> Plan:
+    """The plan without what a choice of the map changes."""
+    blocks = [replace(block, k=2, method="auto", options={}) for block in plan.blocks]
+    return replace(plan, blocks=tuple(blocks))

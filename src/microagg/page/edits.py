@@ -1,0 +1,310 @@
+"""Edits of a plan by the page's forms.
+
+Each edit changes the plan's plain data (:meth:`Plan.as_dict`) and has the plan built of it again: every check
+and every sentence about a mistake is the plan's own. Columns are named by their place in the table, so
+that no name has to travel through a form and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from microagg.errors import InputError, shown
+from microagg.plan import Plan
+from microagg.plan_text import read_value, split_names
+from microagg.registry import METHODS, find
+
+__all__ = ["ROLES", "RULES", "edited", "role_of"]
+
+Fields = Mapping[str, str]
+Data = dict[str, Any]
+
+ROLES = ("known", "confidential", "drop", "renumber", "strata", "weight")
+"""Roles of a column beside being protected in a block."""
+_LISTS = ("drop", "renumber", "confidential")
+# Requirements: those of a column, with what is asked for, and those of the whole group.
+RULES = {
+    "distinct": "least number of different values",
+    "entropy": "l of entropy l-diversity",
+    "recursive": "c, l",
+    "closeness": "t, largest distance from 0 to 1",
+    "p_percent": "p in percent",
+    "n_k": "n, k in percent",
+    "population": "least sum of weights",
+    "individual_risk": "largest risk, 0 to 1",
+}
+_OF_NO_COLUMN = ("population", "individual_risk")
+# Settings of a block that only some methods have.
+_OPTIONS = {option.name for method in METHODS.values() for option in method.options}
+
+
+def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
+    """Return the plan with one edit made.
+
+    Parameters
+    ----------
+    fields : of the form; ``what`` names the edit
+    names : columns of the table
+    kinds : what the draft takes each column for
+    """
+    what = fields.get("what", "")
+    if what == "text":  # the whole plan as a file
+        changed = Plan.from_toml_text(fields.get("text", ""))
+    elif what in _EDITS:
+        data = deepcopy(plan.as_dict())
+        _EDITS[what](data, _Form(fields, names, kinds))
+        changed = Plan.from_dict(data)
+    else:
+        raise InputError(f"The page has no edit {shown(what)}. Reload it.")
+    changed.roles(names)  # names that the table does not have are refused
+    return replace(changed, notes=plan.notes)
+
+
+def role_of(plan: Plan, name: str) -> str:
+    """The role of a column as the menu has it; of a protected one with its block."""
+    for number, block in enumerate(plan.blocks):
+        if name in (block.columns or ()):
+            return f"block-{number}"
+    for role in _LISTS:
+        if name in getattr(plan, role):
+            return role
+    if name in plan.strata.columns:
+        return "strata"
+    return "weight" if plan.weight is not None and plan.weight.column == name else "known"
+
+
+class _Form:
+    """The fields of a form, read as what they are about."""
+
+    def __init__(self, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> None:
+        self._fields, self._names, self.kinds = fields, names, kinds
+
+    def text(self, key: str) -> str:
+        return self._fields.get(key, "").strip()
+
+    def value(self, key: str) -> Any:
+        """A number or a word; the plan tells what it cannot be. None where nothing is given."""
+        return read_value(self.text(key)) if self.text(key) else None
+
+    def values(self, key: str) -> list[Any]:
+        """Values separated by commas or lines."""
+        found = split_names([line for line in self.text(key).splitlines() if line.strip()])
+        return [read_value(word.strip()) for word in found or [] if word.strip()]
+
+    def column(self, key: str = "column") -> str:
+        place = self.text(key)
+        if not place.isdigit() or int(place) >= len(self._names):
+            raise InputError(f"The table has no column number {shown(place)}. Reload the page.")
+        return self._names[int(place)]
+
+    def block(self, data: Data) -> Data:
+        place = self.text("block")
+        blocks = data["block"]
+        if not place.isdigit() or int(place) >= len(blocks):
+            raise InputError(f"The plan has no block number {shown(place)}. Reload the page.")
+        found: Data = blocks[int(place)]
+        return found
+
+
+def _put(table: Data, key: str, value: Any) -> None:
+    """Set what is given; what is not goes back to its default."""
+    if value is None or value == "":
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _role(data: Data, form: _Form) -> None:
+    name, role = form.column(), form.text("role")
+    _take_out(data, name)
+    if role.startswith("block-"):
+        place = role.removeprefix("block-")
+        if place == "new":
+            data["block"].append({**_like_first(data), "columns": []})
+            place = str(len(data["block"]) - 1)
+        block = _Form({"block": place}, (), {}).block(data)
+        block["columns"] = [*block.get("columns", []), name]
+        # What does not look like a quantity is protected by the kind that the draft names.
+        kind = form.kinds.get(name)
+        if kind is not None and name not in data.get("columns", {}):
+            data.setdefault("columns", {})[name] = {"kind": kind}
+    elif role in _LISTS:
+        data[role] = [*data.get(role, []), name]
+    elif role == "strata":
+        strata = data.setdefault("strata", {"columns": []})
+        strata["columns"] = [*strata["columns"], name]
+    elif role == "weight":
+        data["weight"] = {**data.get("weight", {}), "column": name}
+    elif role != "known":
+        raise InputError(f"A column has no role {shown(role)}. Reload the page.")
+    data["block"] = [b for b in data["block"] if b.get("columns") != []] or data["block"]
+    if role[:6] != "block-":
+        data.get("columns", {}).pop(name, None)
+        data.get("missing", {}).get("codes", {}).pop(name, None)
+
+
+def _like_first(data: Data) -> Data:
+    """The k of the first block, for a new one."""
+    return {"k": data["block"][0].get("k", 5)}
+
+
+def _take_out(data: Data, name: str) -> None:
+    """Take a column out of all roles but that of the unit."""
+    for role in _LISTS:
+        if role in data:
+            data[role] = [other for other in data[role] if other != name]
+    if name in data.get("strata", {}).get("columns", ()):
+        left = [other for other in data["strata"]["columns"] if other != name]
+        data["strata"]["columns"] = left
+        if not left:
+            del data["strata"]
+    if data.get("weight", {}).get("column") == name:
+        del data["weight"]
+    for block in data["block"]:
+        if name in block.get("columns", ()):
+            block["columns"] = [other for other in block["columns"] if other != name]
+
+
+def _column(data: Data, form: _Form) -> None:
+    """How a protected column is read, compared and released."""
+    name, kind = form.column(), form.text("kind")
+    columns = data.setdefault("columns", {})
+    before = columns.get(name, {})
+    # Of another kind the settings fall away that only the former kind has.
+    own = before if before.get("kind", "") == kind else {}
+    column = {key: own[key] for key in ("parents", "release", "spike") if key in own}
+    _put(column, "kind", kind)
+    _put(column, "importance", form.value("importance"))
+    _put(column, "transform", form.text("transform"))
+    _put(column, "round", form.text("round"))
+    if kind in ("ordinal", "nominal"):
+        _put(column, "levels", form.values("levels") or None)
+    if kind == "hierarchy":
+        _put(column, "prefixes", form.values("prefixes") or None)
+    if kind == "spiked":
+        _put(column, "spike", form.value("spike"))
+    if kind in ("ordinal", "hierarchy", "spiked"):
+        _put(column, "release", form.text("release"))
+    columns.pop(name, None)
+    if column:
+        columns[name] = column
+    codes = form.values("codes")
+    missing = data.setdefault("missing", {})
+    kept = {key: value for key, value in missing.get("codes", {}).items() if key != name}
+    _put(missing, "codes", {**kept, **({name: codes} if codes else {})} or None)
+    if not missing:
+        del data["missing"]
+
+
+def _block(data: Data, form: _Form) -> None:
+    block, method = form.block(data), form.text("method")
+    _choose(block, method)
+    _put(block, "k", form.value("k"))
+    if "effort" in {option.name for option in find(method).options}:
+        _put(block, "effort", form.text("effort"))
+    _put(block, "scale", form.text("scale"))
+    _put(block, "aggregate", form.text("aggregate"))
+    _put(block, "per_column", form.text("per_column") == "yes" or None)
+    _put(block, "refine", "balanced" if form.text("refine") == "yes" else None)
+
+
+def _choose(block: Data, method: str) -> None:
+    """Take another method; settings that it does not have fall away."""
+    has = {option.name for option in find(method).options}
+    for name in _OPTIONS - has:
+        block.pop(name, None)
+    block["method"] = method
+
+
+def _k(data: Data, form: _Form) -> None:
+    """One k, and method if there is one, for all blocks: what a choice of the map says."""
+    for block in data["block"]:
+        _put(block, "k", form.value("k"))
+        if form.text("method"):
+            _choose(block, form.text("method"))
+
+
+def _require(data: Data, form: _Form) -> None:
+    rule, block = form.text("rule"), form.block(data)
+    require = block.setdefault("require", {})
+    if rule not in RULES:
+        raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
+    values = form.values("value")
+    value = values[0] if len(values) == 1 else values
+    if not values:
+        raise InputError(f"{rule} asks for {RULES[rule]}; nothing is given. Fill it in.")
+    if rule in _OF_NO_COLUMN:
+        require[rule] = value
+    else:
+        require.setdefault(rule, {})[form.column()] = value
+
+
+def _no_longer_require(data: Data, form: _Form) -> None:
+    rule, block = form.text("rule"), form.block(data)
+    require = block.get("require", {})
+    if rule in _OF_NO_COLUMN:
+        require.pop(rule, None)
+    else:
+        require.get(rule, {}).pop(form.column(), None)
+        if not require.get(rule, True):
+            del require[rule]
+    if not require:
+        block.pop("require", None)
+
+
+def _unit(data: Data, form: _Form) -> None:
+    data.pop("unit", None)
+    if form.text("column"):
+        data["unit"] = {"column": form.column(), "mode": form.text("mode") or "count"}
+
+
+def _strata(data: Data, form: _Form) -> None:
+    data.setdefault("strata", {"columns": []})["small"] = form.text("small")
+
+
+def _weight(data: Data, form: _Form) -> None:
+    given = {"release": form.text("release"), "grouping": form.text("grouping")}
+    data["weight"] = {**data.get("weight", {}), **given}
+
+
+def _missing(data: Data, form: _Form) -> None:
+    missing = data.setdefault("missing", {})
+    _put(missing, "policy", form.text("policy"))
+    _put(missing, "most", form.value("most"))
+
+
+def _accept(data: Data, form: _Form) -> None:
+    accept = data.setdefault("accept", {})
+    for key in ("loss", "linkage"):
+        _put(accept, key, form.value(key))
+
+
+def _whole(data: Data, form: _Form) -> None:
+    for key in ("round", "digits", "seed"):
+        _put(data, key, form.value(key))
+    _put(data, "shuffle", form.text("shuffle") == "yes" or None)
+
+
+def _relations(data: Data, form: _Form) -> None:
+    lines = [line.strip() for line in form.text("relations").splitlines() if line.strip()]
+    _put(data, "relation", [{"holds": line} for line in lines] or None)
+
+
+_EDITS: dict[str, Callable[[Data, _Form], None]] = {
+    "role": _role,
+    "column": _column,
+    "block": _block,
+    "k": _k,
+    "require": _require,
+    "no_longer_require": _no_longer_require,
+    "unit": _unit,
+    "strata": _strata,
+    "weight": _weight,
+    "missing": _missing,
+    "accept": _accept,
+    "whole": _whole,
+    "relations": _relations,
+}

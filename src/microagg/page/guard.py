@@ -1,0 +1,175 @@
+"""The guard before the page: who may ask, and what every answer says to the browser.
+
+Other programs on this machine, other users, and web pages in the same browser can all send requests to
+the loopback address. Only who holds the cookie is let in; it is given for a token that works once and that
+only the starting user sees. The page lives under a random folder of the address and the cookie is sent
+to that alone, since browsers send cookies to all ports of a machine, also to somebody else's server.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+__all__ = ["Guard", "Keys", "log"]
+
+log = logging.getLogger("microagg.page")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_COOKIE = "microagg"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",  # with no-referrer, browsers would hide the origin of forms
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_ENTER = "/enter"
+# Not a redirect: a cookie that is SameSite=Strict goes along only with what our own page asks for.
+_WELCOME = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={home}">
+<link rel="icon" href="data:,"><title>microagg</title></head>
+<body><p><a href="{home}">Go on to the page</a></p></body></html>
+"""
+
+
+class Keys:
+    """The secrets of one server."""
+
+    def __init__(self) -> None:
+        self.place = secrets.token_hex(8)
+        self.cookie = secrets.token_urlsafe(32)
+        self.token = secrets.token_urlsafe(32)
+
+    @property
+    def home(self) -> str:
+        """Where the page lives."""
+        return f"/{self.place}/"
+
+    def use(self, token: str) -> bool:
+        """Whether a token is right; it then works no more, and another one takes its place."""
+        right = secrets.compare_digest(token.encode(), self.token.encode())
+        if right:
+            self.token = secrets.token_urlsafe(32)
+        return right
+
+    def entrance(self, port: int) -> str:
+        """The address by which one browser may enter."""
+        return f"http://127.0.0.1:{port}{_ENTER}?token={self.token}"
+
+
+class Guard:
+    """Lets in who may ask, and says to the browser what it may do with the answer."""
+
+    def __init__(self, app: App, keys: Keys, port: int, entered: Callable[[], None]) -> None:
+        self._app, self._keys, self._entered = app, keys, entered
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            return  # neither web sockets nor anything else
+        headers = _headers(scope)
+        why = self._refusal(scope, headers)
+        if why is not None:
+            # Neither the path nor a header: what they hold is somebody else's.
+            log.warning("refused %s: %s", scope["method"][:8], why)
+            await _answer(send, 403, f"Refused: {why}.\n")
+            return
+        if scope["path"] == _ENTER:
+            await self._enter(scope, headers, send)
+            return
+        await self._app(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> str | None:
+        host = headers.get("host", "")
+        if host not in self._hosts:
+            return "the request is for another host"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return "the request comes from another site"
+        if origin is None and scope["method"] not in ("GET", "HEAD"):
+            return "the request does not tell where it comes from"
+        if scope["path"] == _ENTER:
+            return None
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "the request comes from another site"
+        if not (scope["path"].startswith(self._keys.home) and self._holds_cookie(headers)):
+            return "the address needs the token that the command printed"
+        return None
+
+    def _holds_cookie(self, headers: dict[str, str]) -> bool:
+        for pair in headers.get("cookie", "").split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == _COOKIE and secrets.compare_digest(
+                value.encode(), self._keys.cookie.encode()
+            ):
+                return True
+        return False
+
+    async def _enter(self, scope: Scope, headers: dict[str, str], send: Send) -> None:
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        # What a browser fetches ahead, while an address is being typed, must not use the token up.
+        ahead = "prefetch" in headers.get("sec-purpose", headers.get("purpose", ""))
+        if scope["method"] != "GET" or ahead or not self._keys.use(token):
+            log.warning("refused an entrance: the token is wrong or was used before")
+            await _answer(
+                send,
+                403,
+                "Refused: this address works once. The command prints a new one when one is used.\n",
+            )
+            return
+        self._entered()
+        cookie = f"{_COOKIE}={self._keys.cookie}; Path={self._keys.home}; HttpOnly; SameSite=Strict"
+        page = _WELCOME.format(home=self._keys.home)
+        await _answer(send, 200, page, "text/html; charset=utf-8", [("set-cookie", cookie)])
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """The headers; of one that stands twice both, so that it is equal to nothing expected."""
+    found: dict[str, str] = {}
+    for key, value in scope["headers"]:
+        name, text = key.decode("latin-1").lower(), value.decode("latin-1")
+        found[name] = f"{found[name]}; {text}" if name in found else text
+    return found
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            own = {key.encode() for key in _HEADERS}
+            kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in own]
+            added = [(key.encode(), value.encode()) for key, value in _HEADERS.items()]
+            message = {**message, "headers": [*kept, *added]}
+        await send(message)
+
+    return sending
+
+
+async def _answer(
+    send: Send,
+    status: int,
+    text: str,
+    kind: str = "text/plain; charset=utf-8",
+    more: list[tuple[str, str]] | None = None,
+) -> None:
+    body = text.encode()
+    headers = [("content-type", kind), ("content-length", str(len(body))), *(more or [])]
+    sending = _with_headers(send)
+    raw = [(key.encode(), value.encode()) for key, value in headers]
+    await sending({"type": "http.response.start", "status": status, "headers": raw})
+    await sending({"type": "http.response.body", "body": body})

@@ -1,0 +1,351 @@
+"""What each screen shows, from the desk, as plain values for the templates."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import shlex
+from pathlib import Path
+from typing import Any
+
+from microagg.choices import FAST, Targets, suggestion
+from microagg.errors import TableError
+from microagg.page.charts import cell_map, labelled, scatter, spark
+from microagg.page.desk import Desk, Release, Table
+from microagg.page.edits import ROLES, RULES, role_of
+from microagg.page.tasks import Protect, Rehearse, Scatter
+from microagg.plan import Plan
+from microagg.plan_parts import KINDS, POLICIES
+from microagg.plan_text import join_names
+from microagg.registry import find
+from microagg.registry import methods as registered
+from microagg.report.html import MOST_COLUMNS
+from microagg.settings import AGGREGATES, SCALES
+from microagg.tables.endings import kind_by_ending
+from microagg.words import TRADE_OFF
+
+__all__ = [
+    "frame_of",
+    "plan_screen",
+    "protect_screen",
+    "see_screen",
+    "table_screen",
+    "take_files",
+    "take_screen",
+    "try_screen",
+    "versions_screen",
+]
+
+_SIZES = (3, 5, 10)
+_MOST_K = 50  # at the right end of the slider
+_ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")  # offered beside that of the source
+_RELEASES = {
+    "ordinal": ("median", "the median"),
+    "hierarchy": ("node", "the common ancestor"),
+    "spiked": ("spike", "the spike for the whole group"),
+}
+_ROLE_WORDS = {
+    "known": "known",
+    "confidential": "confidential",
+    "drop": "drop",
+    "renumber": "renumber",
+    "strata": "stratum",
+    "weight": "weight",
+}
+_POLICY_WORDS = {
+    "pattern": "groups share what is missing",
+    "majority": "a group releases what most have",
+    "fill": "all get the group's value",
+    "drop": "such records are left out",
+    "error": "are refused",
+}
+
+
+def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
+    """What stands around every screen."""
+    there, released = desk.table is not None, bool(desk.releases)
+    return {
+        "table": desk.table,
+        "step": step,
+        "steps": [
+            ("open", "Open", True),
+            ("table", "Understand", there),
+            ("plan", "Plan", there),
+            ("try", "Try", there),
+            ("protect", "Protect", there),
+            ("see", "See", released),
+            ("take", "Take away", released),
+        ],
+        "busy": desk.running,
+        "waiting": sum(entry.state == "waiting" for entry in desk.entries),
+        "idle": f"{idle / 60:.0f} minutes" if idle >= 120 else f"{idle:.0f} seconds",
+    }
+
+
+def table_screen(table: Table) -> dict[str, Any]:
+    """The columns with their small histograms."""
+    return {"columns": [(column, spark(column["bars"])) for column in table.columns]}
+
+
+def plan_screen(
+    desk: Desk, table: Table, error: Any = None, text: str | None = None
+) -> dict[str, Any]:
+    """The plan as menus and fields; ``text`` is what somebody typed in place of it."""
+    plan, names = desk.plan, table.names
+    places = {name: place for place, name in enumerate(names)}
+    of_blocks = [
+        (f"block-{i}", "protect" if len(plan.blocks) == 1 else f"protect, block {i + 1}")
+        for i in range(len(plan.blocks))
+    ]
+    every = [(place, name) for place, name in enumerate(names)]
+    return {
+        "plan": plan,
+        "at": desk.at,
+        "versions": len(desk.plans),
+        "error": error,
+        "columns": [_column(plan, place, column) for place, column in enumerate(table.columns)],
+        "roles": [
+            *of_blocks,
+            *((role, _ROLE_WORDS[role]) for role in ROLES),
+            ("block-new", "protect, new block"),
+        ],
+        "kinds": [("", "as the table says"), *((kind, kind) for kind in KINDS)],
+        "releases": _RELEASES,
+        "blocks": [_block(block) for block in plan.blocks],
+        "block_places": [(i, i + 1) for i in range(len(plan.blocks))],
+        "methods": [(method.name, method.name) for method in registered()],
+        "scales": [(scale, scale) for scale in SCALES],
+        "aggregates": [("", "mean, or what fits its cost"), *((a, a) for a in AGGREGATES)],
+        "unit_columns": [("", "each record counts"), *every],
+        "unit_place": "" if plan.unit is None else places.get(str(plan.unit), ""),
+        "policies": [(policy, _POLICY_WORDS[policy]) for policy in POLICIES],
+        "required": _required(plan, places),
+        "rules": [(rule, f"{rule}: {asks}") for rule, asks in RULES.items()],
+        "every_column": every,
+        "relations": "\n".join(relation.text for relation in plan.relations),
+        "text": plan.to_toml() if text is None else text,
+    }
+
+
+def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
+    name, setting = column["name"], plan.columns.get(column["name"], Plan().column(None))
+    role = role_of(plan, name)
+    codes = plan.missing.codes.get(name, ())
+    return {
+        "place": place,
+        "name": name,
+        "role": role,
+        "is_protected": role.startswith("block-"),
+        "setting": setting,
+        "levels": "" if setting.levels is None else join_names([str(v) for v in setting.levels]),
+        "codes": join_names([str(code) for code in codes]),
+        "reason": column["reason"],
+    }
+
+
+def _block(block: Any) -> dict[str, Any]:
+    method = find(block.method)
+    return {
+        "columns": block.columns,
+        "k": block.k,
+        "method": block.method,
+        "summary": method.summary[:1].upper() + method.summary[1:],
+        "has_effort": "effort" in {option.name for option in method.options},
+        "effort": _effort(block),
+        "scale": block.scale,
+        "aggregate": block.aggregate,
+        "per_column": block.per_column,
+        "refine": block.refine,
+    }
+
+
+def _effort(block: Any) -> str:
+    given = block.options.get("effort", "balanced")
+    return "" if given == "balanced" else str(given)
+
+
+def _required(plan: Plan, places: dict[str, int]) -> list[dict[str, Any]]:
+    found = []
+    for number, block in enumerate(plan.blocks):
+        for rule in RULES:
+            given = getattr(block.require, rule)
+            rows = given.items() if isinstance(given, dict) else [(None, given)]
+            found += [
+                {
+                    "block": number,
+                    "rule": rule,
+                    "name": name,
+                    "place": None if name is None else places.get(str(name)),
+                    "value": _in_words(value),
+                }
+                for name, value in rows
+                if value is not None
+            ]
+    return found
+
+
+def _in_words(value: Any) -> str:
+    """A number, or the two numbers of a rule."""
+    return (
+        str(value) if isinstance(value, int | float) else ", ".join(map(str, vars(value).values()))
+    )
+
+
+def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
+    """The map of what was tried, and what to try next."""
+    entry, cells = desk.latest(Rehearse), desk.map()
+    block = desk.plan.blocks[0]
+    k = block.k or _SIZES[0]
+    task = entry.task if entry is not None and isinstance(entry.task, Rehearse) else None
+    targets = Targets() if task is None else Targets(task.max_loss, task.max_linkage)
+    sizes = sorted({*_SIZES, k}) if task is None else task.sizes
+    return {
+        "entry": entry,
+        "live": entry is not None and entry.open,
+        "problem": problem,
+        "cells": cells,
+        "chart": cell_map(cells, (block.method, k)),
+        "old": desk.map_is_old,
+        "suggestion": suggestion(cells, targets),
+        "offered": list(dict.fromkeys([block.method, *FAST])),
+        "ticked": [block.method] if task is None else task.methods,
+        "sizes": ", ".join(map(str, sizes)),
+        "max_loss": "" if targets.max_loss is None else targets.max_loss,
+        "max_linkage": "" if targets.max_linkage is None else targets.max_linkage,
+        "plan_k": k,
+        "plan_method": block.method,
+        "most_k": max(_MOST_K, k),
+        "trade_off": TRADE_OFF,
+    }
+
+
+def protect_screen(desk: Desk, table: Table, problem: str | None = None) -> dict[str, Any]:
+    """What is at work, what came of it, and what the next release would be."""
+    entry, plan = desk.latest(Protect), desk.plan
+    open_ones = [e for e in desk.entries if isinstance(e.task, Protect) and e.open]
+    return {
+        "entry": entry,
+        "waiting_for": open_ones,
+        "problem": problem,
+        "done": desk.releases[-1] if desk.releases and not open_ones else None,
+        "plan": plan,
+        "protected": [name for block in plan.blocks for name in block.columns or ()],
+        "k": ", ".join(str(block.k) for block in plan.blocks),
+        "plan_method": ", ".join(block.method for block in plan.blocks),
+        "endings": _writable(table.opened.path.suffix.lower()),
+    }
+
+
+def _writable(own: str) -> list[str]:
+    """Endings to write, that of the source first."""
+    found = []
+    for ending in dict.fromkeys([own, *_ENDINGS]):
+        with contextlib.suppress(TableError):
+            kind = kind_by_ending(Path(f"x{ending}"), writing=True)
+            if kind != "fixed" or ending == own:
+                found.append(ending)
+    return found
+
+
+def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> dict[str, Any]:
+    """What the report says of a release, and a scatter of two columns."""
+    numeric = [
+        (str(place), column["name"])
+        for place, column in enumerate(table.columns)
+        if column["type"] == "number" and column["name"] not in _gone(release)
+    ]
+    names = dict(numeric)
+    chosen = x in names and y in names
+    entry = desk.latest(Scatter)
+    found = desk.scatters.get((release.number, names[x], names[y])) if chosen else None
+    return {
+        "m": release.model,
+        "pictures": release.pictures,
+        "most": MOST_COLUMNS,
+        "release": release,
+        "releases": desk.releases,
+        "numeric": numeric,
+        "x_place": x if chosen else "",
+        "y_place": y if chosen else "",
+        "x_name": names.get(x, ""),
+        "y_name": names.get(y, ""),
+        "points": None if found is None else scatter(found),
+        "scatter_entry": entry,
+        "scatter_waits": chosen and found is None and entry is not None and entry.open,
+    }
+
+
+def _gone(release: Release) -> set[str]:
+    columns = release.model["columns"]
+    return {*columns["dropped"], *columns["renumbered"]}
+
+
+def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
+    """Two releases in one view."""
+    drawn = [
+        {
+            name: labelled(svg, f"{name} in release {r.number}", side)
+            for name, _, svg in r.pictures["distributions"]
+        }
+        for r, side in ((a, "left"), (b, "right"))
+    ]
+    every = list(dict.fromkeys([*drawn[0], *drawn[1]]))
+    losses = [r.model["utility"]["by_column"] for r in (a, b)]
+    before, after = (r.plan.to_toml().splitlines() for r in (a, b))
+    lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
+    kinds = {"+": "added", "-": "removed"}
+    return {
+        "releases": desk.releases,
+        "a": a,
+        "b": b,
+        "losses": list(dict.fromkeys([*losses[0], *losses[1]])),
+        "pictures": [(name, drawn[0].get(name), drawn[1].get(name)) for name in every],
+        "difference": [
+            (kinds.get(line[:1], "same"), line) for line in lines if not line.startswith("@@")
+        ],
+    }
+
+
+def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
+    """What can be taken away: the name of each file, whom it is for, and what it holds."""
+    return {
+        "file": (release.target, "everybody", "the protected table"),
+        "report": (
+            "report.html",
+            "the board",
+            "the evidence; statistics of the originals to three digits",
+        ),
+        "numbers": ("report.json", "the board", "every number of it"),
+        "public": (
+            "public-report.html",
+            "everybody",
+            "what the file and the plan give, and four bands",
+        ),
+        "public-numbers": ("public-report.json", "everybody", "every number of it"),
+        "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
+    }
+
+
+def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:
+    """What can be taken away, and the same by command and in Python."""
+    source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
+    words = release.plan.as_command(source, release.target)
+    return {
+        "release": release,
+        "releases": desk.releases,
+        "files": [(key, *facts) for key, facts in take_files(release).items()],
+        "command": shlex.join([*words, *_reading(table)]),
+        "python": release.plan.as_call(),
+    }
+
+
+def _reading(table: Table) -> list[str]:
+    """The flags by which the file is read as it was."""
+    opened = table.opened
+    flags = {
+        "--delimiter": opened.delimiter,
+        "--encoding": opened.encoding,
+        "--decimal": None if opened.decimal == "." else opened.decimal,
+        "--sheet": opened.sheet,
+    }
+    return [word for flag, value in flags.items() if value is not None for word in (flag, value)]

@@ -1,0 +1,237 @@
+"""The worker: a process that reads, tries and protects, so that the page answers meanwhile.
+
+It gets tasks over a pipe and tells of them over the same pipe. It ends with the server, whatever happens to
+that: then the pipe is closed at the other end. What a task is, is in :mod:`microagg.page.tasks`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import singledispatch
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from microagg.choices import Cell, Targets
+from microagg.draft import draft
+from microagg.errors import MicroaggError, StopSearch, fault_words
+from microagg.job import Job, Observer, numbers_of, run
+from microagg.page.charts import without_styles
+from microagg.page.columns import about_columns, first_rows, two_columns
+from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
+from microagg.plan import Plan
+from microagg.rehearse import rehearse
+from microagg.tables.files import CsvFormat, Source, read_file
+from microagg.tables.frames import Frame
+
+__all__ = ["serve_tasks"]
+
+_SECONDS_BETWEEN_TELLS = 0.2
+_LESS_URGENT = 5  # the page comes first where processors are few
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def serve_tasks(pipe: Connection) -> None:
+    """Do tasks one after the other, until the pipe ends."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the server, which ends this process
+    os.umask(0o077)
+    if hasattr(os, "nice"):
+        os.nice(_LESS_URGENT)
+    bench = Bench()
+    tasks: list[Task] = []
+    there = threading.Condition()
+
+    def listen() -> None:
+        while True:
+            try:
+                got = pipe.recv()
+            except (EOFError, OSError):
+                os._exit(0)  # nobody is left to tell; a search in threads would go on
+            with there:
+                if got == STOP:
+                    bench.asked.set()
+                else:
+                    tasks.append(got)
+                    there.notify()
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        with there:
+            there.wait_for(lambda: bool(tasks))
+            task = tasks.pop(0)
+            bench.asked.clear()
+        pipe.send(_done(task, bench, pipe))
+
+
+def _done(task: Task, bench: Bench, pipe: Connection) -> Told:
+    """Do a task; every error ends in a sentence."""
+    tell = _seldom(lambda data: pipe.send(Told("progress", data)))
+    try:
+        return Told("done", do(task, bench, tell))
+    except StopSearch:
+        return Told("refused", {"words": "Stopped before there was anything to keep."})
+    except MicroaggError as error:
+        return Told("refused", {"words": str(error)})
+    except MemoryError:
+        return Told("refused", {"words": "The table does not fit into memory."})
+    except OSError as error:
+        return Told("refused", {"words": f"{error.strerror or type(error).__name__}."})
+    except Exception as error:  # whatever it is, its own words may hold values
+        return Told("failed", {"words": fault_words(error)})
+
+
+def _seldom(send: Tell) -> Tell:
+    """Send news at most a few times a second, but every change of stage."""
+    last: tuple[float, Any] = (0.0, None)
+
+    def tell(data: Mapping[str, Any]) -> None:
+        nonlocal last
+        now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
+        if now - last[0] >= _SECONDS_BETWEEN_TELLS or mark != last[1]:
+            last = now, mark
+            send(data)
+
+    return tell
+
+
+class Bench:
+    """What the worker keeps between tasks: the file that was read last."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._opened: Opened | None = None
+        self._source: Source | None = None
+
+    def source(self, opened: Opened) -> Source:
+        """Read a file, unless it is the one at hand."""
+        if self._source is None or self._opened != opened:
+            self._opened = self._source = None  # one table at a time
+            source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
+            self._opened, self._source = opened, source
+        return self._source
+
+    def check(self) -> None:
+        """End a search that somebody asked to stop."""
+        if self.asked.is_set():
+            raise StopSearch
+
+
+def _csv(opened: Opened) -> CsvFormat:
+    return CsvFormat(opened.delimiter, opened.encoding, opened.decimal)
+
+
+@singledispatch
+def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
+    """Do a task and return what the page shall know."""
+    raise TypeError(f"{type(task).__name__} is no task")
+
+
+@do.register
+def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
+    tell({"stage": "reading"})
+    source = bench.source(task.opened)
+    table = Frame(source.table)
+    tell({"stage": "looking at each column"})
+    columns = about_columns(table)
+    found: dict[str, Any] = {
+        "records": len(table),
+        "columns": columns,
+        "preview": first_rows(source),
+        "problem": None,
+    }
+    try:
+        found["plan"] = draft(table)
+    except MicroaggError as error:  # no quantity: roles are to be chosen by hand
+        found |= {"plan": None, "problem": str(error)}
+    return found
+
+
+@do.register
+def _(task: Rehearse, bench: Bench, tell: Tell) -> dict[str, Any]:
+    source = bench.source(task.opened)
+
+    def hear(cells: Sequence[Cell], method: str, k: int, share: float) -> None:
+        tell(
+            {
+                "stage": f"{method} with k = {k}",
+                "share": share,
+                "cells": list(cells),
+            }
+        )
+        bench.check()
+
+    targets = Targets(task.max_loss, task.max_linkage)
+    return {"cells": rehearse(source, task.plan, task.methods, task.sizes, targets, hear)}
+
+
+class _Teller(Observer):
+    """Tells the server what the command shows at a terminal."""
+
+    def __init__(self, bench: Bench, tell: Tell) -> None:
+        self._bench, self._tell = bench, tell
+        self.left: list[str] = []
+        self.model: dict[str, Any] = {}
+        self.pictures: dict[str, Any] = {}
+
+    def stage(self, name: str, words: str = "") -> None:
+        self._tell({"stage": name, "share": 0.0})
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self._tell(
+            {
+                "stage": stage,
+                "share": min(int(done) / max(total, 1), 1.0),
+                "loss": getattr(done, "information_loss", None),
+                "gap": getattr(done, "gap", None),
+            }
+        )
+        self._bench.check()
+
+    def left_out(self, words: str) -> None:
+        self.left.append(words)
+
+    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
+        self.model, self.pictures = model, without_styles(pictures)
+
+
+@do.register
+def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
+    # From within the folder the release has the name by which the user takes it away.
+    os.chdir(task.folder)
+    source = Path(task.opened.path.name) if task.opened.uploaded else task.opened.path
+    job = Job(
+        source,
+        Path(task.target),
+        task.plan,
+        csv=_csv(task.opened),
+        sheet=task.opened.sheet,
+        report=Path("report.html"),
+        public_report=Path("public-report.html"),
+    )
+    teller = _Teller(bench, tell)
+    outcome = run(job, teller)
+    return {
+        "model": teller.model,
+        "pictures": teller.pictures,
+        "left_out": teller.left,
+        "plan": outcome.evidence.plan,
+    }
+
+
+@do.register
+def _(task: Scatter, bench: Bench, tell: Tell) -> dict[str, Any]:
+    source = _typed(bench.source(task.opened), task.plan)
+    released = read_file(task.released, numbers=numbers_of(task.plan), csv=_csv(task.opened))
+    return two_columns(Frame(source.table), Frame(released.table), task.x, task.y)
+
+
+def _typed(source: Source, plan: Plan) -> Source:
+    return replace(source, numbers=frozenset(numbers_of(plan)))

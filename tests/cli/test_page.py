@@ -1,0 +1,50 @@
+"""The command page, as far as it does not serve: see tests/page for that."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from command import here, said
+from microagg.cli import page as command_page
+
+
+def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(command_page, "find_spec", lambda name: None)
+    done = here("page")
+    assert done.returncode == 2
+    assert "needs starlette and uvicorn" in said(done)
+    assert 'pip install "microagg[page]"' in said(done)
+
+
+def test_what_the_extra_brings_is_what_is_looked_for():
+    assert all(importlib.util.find_spec(name) for name in command_page._PACKAGES)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no-such.csv"], "there is no"),
+        (["--port", "70000"], "from 0 to 65535"),
+        (["--idle", "0"], "above 0"),
+        (["--idle", "nan"], "above 0"),
+        (["--host", "0.0.0.0"], "No such option"),
+    ],
+)
+def test_wrong_use(words, told):
+    done = here("page", *words)
+    assert done.returncode == 2
+    assert told in said(done)
+
+
+def test_a_port_that_is_taken(tmp_path):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = here("page", tmp_path, "--port", port)
+    assert done.returncode == 2
+    assert f"port {port} cannot be used" in said(done)

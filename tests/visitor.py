@@ -1,0 +1,106 @@
+"""The page in a thread, and a visitor who speaks HTTP with it, by the rules or against them."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import re
+import threading
+import time
+from urllib.parse import quote, urlencode
+
+from microagg.page.bodies import Limits
+from microagg.page.serve import Server
+
+
+@contextlib.contextmanager
+def served(*paths, temporary, limits=None):
+    """A server over files and folders; ends with the block."""
+    said = []
+    server = Server(
+        paths,
+        limits=limits or Limits(),
+        say=lambda label, words: said.append((label, words)),
+        temporary=temporary,
+    )
+    server.said = said
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.end()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+class Visitor:
+    """Asks the server; by default as a browser does that has entered."""
+
+    def __init__(self, server, enter=True):
+        self.server, self.port, self.home = server, server.port, server.keys.home
+        self.host = f"127.0.0.1:{server.port}"
+        self.cookie = None
+        if enter:
+            answer = self.ask("GET", server.address.partition(self.host)[2], whole=True)
+            assert answer.status == 200
+            self.cookie = answer.headers["set-cookie"].partition(";")[0]
+
+    def ask(self, method, path, body=None, headers=None, whole=False):
+        """Send a request; a header of None is left out."""
+        given = {"Host": self.host, "Cookie": self.cookie, "Origin": f"http://{self.host}"}
+        if method == "GET":
+            given["Origin"] = None
+        given |= headers or {}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.putrequest(
+                method,
+                path if whole else self.home + path,
+                skip_host=True,
+                skip_accept_encoding=True,
+            )
+            for key, value in given.items():
+                if value is not None:
+                    connection.putheader(key, value)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            answer.body = answer.read()
+            answer.text = answer.body.decode("utf-8", "replace")
+            return answer
+
+    def get(self, path, /, **headers):
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path, /, **fields):
+        return self.ask("POST", path, urlencode(fields).encode())
+
+    def put(self, name, body):
+        return self.ask("PUT", "open/upload", body, {"X-Name": quote(name)})
+
+    def wait(self, holds=None, seconds=90):
+        """Wait until the queue is empty, or until something holds."""
+        ends = time.monotonic() + seconds
+        desk = self.server.desk
+        while not (holds() if holds else not any(entry.open for entry in desk.entries)):
+            assert time.monotonic() < ends, [(e.task, e.state, e.news) for e in desk.entries]
+            time.sleep(0.02)
+
+    def open(self, path):
+        """Read a file and wait for it."""
+        assert self.post("open/path", path=str(path)).status == 200
+        self.wait()
+        entry = self.server.desk.entries[-1]
+        assert entry.state == "done", entry.words
+
+    def plan(self, **settings):
+        """Change the plan by keywords, through its text; with a fast method and no proof unless told."""
+        plan = self.server.desk.plan.override(**{"method": "mdav", "bound": False, **settings})
+        assert not self.problems(self.post("plan", what="text", text=plan.to_toml()))
+
+    def problems(self, answer):
+        """What an answer says is wrong."""
+        found = re.findall(r'<p class="problem" role="alert"[^>]*>(.*?)</p>', answer.text, re.S)
+        return [text for text in found if "does not answer" not in text]
