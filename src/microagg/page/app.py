@@ -310,7 +310,6 @@ class Page:
             if not table.opened.uploaded:
                 self._folders.check(table.opened.path)
             self.desk.plan.check_complete()
-            self.desk.plan.check_supported()
             self.desk.new_release(self.desk.plan, ending)
         except MicroaggError as error:
             problem = str(error)
