@@ -184,9 +184,9 @@ def test_secrets_differ_from_server_to_server(folder, tmp_path, server):
 def test_the_browser_is_started_without_the_token(folder, tmp_path, monkeypatch):
     """All users see the words by which programs were started."""
     started = []
-    monkeypatch.setattr("webbrowser.open", started.append)
+    monkeypatch.setattr("webbrowser.open", lambda address: not started.append(address))
     with served(folder, temporary=tmp_path) as server:
-        _open_browser(server)
+        assert _open_browser(server)
         (address,) = started
         assert address.startswith("file://")
         assert server.keys.token not in address

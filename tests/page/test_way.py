@@ -211,8 +211,8 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
         tour.look("table")
         tour.go("plan")
         edit(tour)
-        tour.set("#k-0", "4")
-        tour.until(lambda: server.desk.plan.k == 4)
+        tour.set("#k-0", "6")
+        tour.until(lambda: server.desk.plan.k == 6)
         tour.look("plan")
         try_and_choose(tour)
         protect(tour)
@@ -243,15 +243,15 @@ def try_and_choose(tour):
     tour.go("try")
     tour.do("document.querySelector('#method-mdav').checked = true")
     tour.do("document.querySelector('#method-auto').checked = false")
-    tour.do("document.querySelector('#sizes').value = '3, 4, 5'")
+    tour.do("document.querySelector('#sizes').value = '3, 4'")
     tour.do("document.querySelector('form.tries').requestSubmit()")
-    browser.wait("document.querySelectorAll('.map .point').length == 3")
+    browser.wait("document.querySelectorAll('.map .point').length == 2")
     browser.wait("document.querySelector('form.tries')")
     tour.do(
-        "[...document.querySelectorAll('.map .point')].find(p => p.textContent.includes('k = 5'))"
+        "[...document.querySelectorAll('.map .point')].find(p => p.textContent.includes('k = 4'))"
         ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
-    tour.until(lambda: (desk.plan.k, desk.plan.blocks[0].method) == (5, "mdav"))
+    tour.until(lambda: (desk.plan.k, desk.plan.blocks[0].method) == (4, "mdav"))
     browser.wait("document.querySelector('.map .ring')")
     tour.set("#k-slider", "3")
     tour.until(lambda: desk.plan.k == 3)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import microagg
 from command import here
 from microagg import Plan
-from microagg.page.tasks import Look, Protect, Rehearse, Scatter
+from microagg.page.tasks import Protect, Rehearse
 from visitor import Visitor, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -145,10 +147,15 @@ def test_what_cannot_be_tried(visitor, fields, words):
 
 
 @pytest.fixture(scope="module")
-def released(server, folder):
-    """Two releases of the survey with different k."""
+def released(folder, tmp_path_factory):
+    """Two releases of the survey with different k, on a server of their own."""
+    with served(folder / "survey.csv", temporary=tmp_path_factory.mktemp("private")) as server:
+        yield with_releases(server)
+
+
+def with_releases(server):
     visitor = Visitor(server)
-    visitor.open(folder / "survey.csv")
+    visitor.wait()
     visitor.post("plan", what="unit", column="1")
     visitor.post("plan", what="role", column="0", role="drop")
     for k in (3, 5):
@@ -288,10 +295,9 @@ def test_stop_and_keep(slow):
 
 def test_stopped_trials_keep_what_was_tried(slow):
     desk = slow.server.desk
-    slow.post("try", methods="mdav", sizes="3")
     slow.post("try", methods="mdav", sizes="3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20")
     entry = desk.latest(Rehearse)
-    slow.wait(lambda: entry.state == "running" and len(desk.cells) > 1)
+    slow.wait(lambda: len(entry.news.get("cells", ())) > 1)
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
     assert entry.state == "done"
@@ -315,9 +321,14 @@ def test_one_at_a_time_cancel_and_go_on(slow):
     slow.wait()
     # What was cancelled left nothing half.
     assert [p.name for p in second.task.folder.iterdir()] in ([], [".slow-safe.csv"])
-    slow.get("see/1/scatter?x=0&y=1")
+    go_on(slow)
+
+
+def go_on(slow):
+    """Whether the queue still does what it is asked to."""
+    slow.post("try", methods="mdav", sizes="3")
     slow.wait()
-    assert desk.latest(Scatter).state == "done"
+    assert slow.server.desk.latest(Rehearse).state == "done"
 
 
 def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
@@ -330,8 +341,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     assert entry.state == "failed"
     (words,) = slow.problems(slow.get("protect/live"))
     assert "has ended (signal 9)" in words
-    slow.open(desk.table.opened.path)
-    assert desk.latest(Look).state == "done"
+    go_on(slow)
 
 
 def test_the_worker_ends_with_the_server(folder, tmp_path):
@@ -347,3 +357,11 @@ def test_the_worker_ends_with_the_server(folder, tmp_path):
             break
         assert time.monotonic() < ends
         time.sleep(0.02)
+
+
+def test_the_server_stays_small():
+    """What reads, groups and draws is loaded in the worker alone."""
+    heavy = ("numba", "scipy", "sklearn", "matplotlib", "pandas", "narwhals")
+    code = f"import sys, microagg.page.serve; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

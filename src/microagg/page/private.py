@@ -66,10 +66,11 @@ def _locked(handle: int) -> bool:
 
 def _remove_orphans(within: Path) -> None:
     """Remove folders of our own whose server is gone; what belongs to others, and links, stay."""
+    own = os.getuid() if hasattr(os, "getuid") else 0
     for path in within.glob(f"{_START}*"):
         with contextlib.suppress(OSError):
             facts = path.lstat()
-            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != own:
                 continue
             handle = os.open(path / _LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
             try:

@@ -308,8 +308,13 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
 
 def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
     """What can be taken away: the name of each file, whom it is for, and what it holds."""
+    description = Path(release.target).with_suffix(".rda").name
+    beside = (release.folder / description).exists()
     return {
         "file": (release.target, "everybody", "the protected table"),
+        **(
+            {"description": (description, "everybody", "where its columns stand")} if beside else {}
+        ),
         "report": (
             "report.html",
             "the board",

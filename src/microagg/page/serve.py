@@ -125,9 +125,7 @@ def serve(
         try:
             say("page", server.address)
             say("", "the address works once; Ctrl-C ends the page and removes its files")
-            if open_browser:
-                _open_browser(server)
-            else:
+            if not (open_browser and _open_browser(server)):
                 way = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
                 say("", f"from another machine: run {way} there, and open the same address there")
             server.run()
@@ -135,8 +133,8 @@ def serve(
             server.close()
 
 
-def _open_browser(server: Server) -> None:
-    """Open a private file that leads to the page.
+def _open_browser(server: Server) -> bool:
+    """Open a private file that leads to the page; tell whether there is a browser.
 
     All users of a machine can read the words by which a program was started: the token must not be among
     those of the browser.
@@ -149,7 +147,7 @@ def _open_browser(server: Server) -> None:
             '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>microagg</title>'
             f'<meta http-equiv="refresh" content="0;url={address}"><a href="{address}">Open the page</a>\n'
         )
-    webbrowser.open(way.as_uri())
+    return webbrowser.open(way.as_uri())
 
 
 def _existing(path: Path) -> Path:
