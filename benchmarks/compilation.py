@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,7 @@ class _Clock(event.Listener):
 
 def _measure(way: str) -> None:
     """Run one way and give the seconds of each kernel as JSON."""
+    warnings.simplefilter("ignore")  # the table is not for release
     clock = _Clock()
     begun = time.perf_counter()
     with event.install_listener("numba:compile", clock):
