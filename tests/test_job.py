@@ -306,3 +306,40 @@ def test_a_confidential_number_of_a_csv_file_is_a_number(tmp_path):
     )
     expected = microagg.protect(typed, plan=plan).risk.diversity["cost"]
     assert outcome.evidence.alone.diversity["cost"].t == expected.t < 0.9
+
+
+def test_both_reports_of_one_run(source, tmp_path):
+    board, public = tmp_path / "board.html", tmp_path / "public.html"
+    plan = PLAN.override(bound=False)
+    told = []
+
+    class Hears(Observer):
+        def reported(self, model, pictures):
+            told.append((model, pictures))
+
+    job = Job(source, tmp_path / "safe.csv", plan, report=board, public_report=public)
+    outcome = run(job, Hears())
+    assert [path.name for path in outcome.files] == [
+        "safe.csv", "board.html", "board.json", "public.html", "public.json",
+    ]  # fmt: skip
+    ((model, pictures),) = told
+    assert json.loads(board.with_suffix(".json").read_text()) == json.loads(json.dumps(model))
+    assert pictures["linkage"] in board.read_text()
+    alone = Job(source, tmp_path / "again.csv", plan, report=tmp_path / "p.html", public=True)
+    run(alone)
+    ours, theirs = (
+        json.loads(path.with_suffix(".json").read_text()) for path in (public, alone.report)
+    )
+    assert ours["public"]
+    assert ours["pictures"] == theirs["pictures"]
+    assert ours["columns"] == theirs["columns"]
+
+
+def test_two_reports_of_one_name_are_refused(source, tmp_path):
+    one = tmp_path / "report.html"
+    with pytest.raises(InputError, match="a file of this very run"):
+        Job(source, tmp_path / "safe.csv", PLAN, report=one, public_report=one).check()
+    with pytest.raises(InputError, match="a file of this very run"):
+        Job(
+            source, tmp_path / "safe.csv", PLAN, report=one, public_report=tmp_path / "report.htm"
+        ).check()

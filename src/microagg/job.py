@@ -95,9 +95,10 @@ class Job:
         self.plan.check_complete()
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
+        taken = [self.source, self.target]
         for path, _ in self.reports:
-            others = [other for other, _ in self.reports if other != path]
-            check_report_target(path, self.source, self.target, *others)
+            check_report_target(path, *taken)
+            taken += [path, path.with_suffix(".json")]
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:

@@ -12,6 +12,7 @@ import importlib.util
 import io
 import json
 import os
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -194,8 +195,13 @@ TABLES = {"eusilc": (survey, edit_survey), "sbs2000": (firms, edit_firms)}
 )
 def test_the_whole_way(browser, tmp_path, name, width, dark):
     make, edit = TABLES[name]
-    data = tmp_path / "data"
-    data.mkdir()
+    # Pictures show the path, which should be a plain one.
+    data = (
+        Path(tempfile.gettempdir(), "survey")
+        if "MICROAGG_PICTURES" in os.environ
+        else tmp_path / "data"
+    )
+    data.mkdir(exist_ok=True)
     source = make(data)
     browser.events.clear()
     with served(data, temporary=tmp_path) as server:

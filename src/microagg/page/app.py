@@ -177,7 +177,7 @@ class Page:
             self.desk.submit(Look(_opened(path, form)))
         except MicroaggError as error:
             return self._open("part_open.html", problem=str(error))
-        return self._open("part_open.html")
+        return await self.open_state(request)
 
     async def open_upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""

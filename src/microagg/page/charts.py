@@ -20,7 +20,7 @@ _WIDTH, _HEIGHT = 560, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 30, 44
 _TICKS = 5
 _SPARK = (96, 26)
-_APART = 22  # between labels
+_APART = (44, 20)  # between labels, across and down
 
 
 def without_styles(picture: Any) -> Any:
@@ -167,7 +167,7 @@ def _label_points(points: list[dict[str, Any]]) -> None:
     taken: list[tuple[float, float]] = []
     for point in sorted(points, key=lambda p: not p["cell"].on_frontier):
         x, y = point["at"]
-        free = all(abs(x - left) > _APART or abs(y - top) > _APART for left, top in taken)
+        free = all(abs(x - left) > _APART[0] or abs(y - top) > _APART[1] for left, top in taken)
         point["label"] = f"k={point['cell'].k}" if free else ""
         taken += [(x, y)] * free
 

@@ -41,7 +41,7 @@ async function upload(file) {
       body: file,
     });
     if (answer.ok) {
-      window.location.reload();
+      window.location.assign(place.dataset.home); // which knows whether it is still being read
     } else {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       words.textContent = (page.querySelector("main p") || page.body).textContent;
