@@ -14,7 +14,7 @@ ROOT = Path(microagg.__file__).parent
 # Earliest first; the modules of one line may import each other. A package stands for all of its
 # modules that no other line names.
 STAGES = [
-    ["errors"],
+    ["errors", "deprecated"],
     ["words"],
     ["kernels.jit", "kernels.labels"],  # what the arithmetic of labels is made of
     ["groups", "progress"],

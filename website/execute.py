@@ -82,12 +82,12 @@ def block_of(found: re.Match[str]) -> Block:
 
 
 class Runner:
-    """Runs the blocks of one page in a folder."""
+    """Runs the blocks of one page in a folder; ``names`` are there from the beginning."""
 
-    def __init__(self, folder: Path, page: str) -> None:
+    def __init__(self, folder: Path, page: str, **names: Any) -> None:
         self.folder = folder
         self.page = page
-        self._names: dict[str, Any] = {"__name__": "__page__"}
+        self._names: dict[str, Any] = {"__name__": "__page__", **names}
 
     def run(self, block: Block) -> Result:
         """Run a block; raise ``RuntimeError`` if it fails."""
