@@ -26,9 +26,7 @@ def test_python_examples():
 
 
 def test_demo_prints_what_its_page_shows(tmp_path):
-    promised = re.search(
-        r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", DEMO.read_text(), re.S
-    )
+    promised = re.search(r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", DEMO.read_text(), re.S)
     assert promised
     done = subprocess.run(
         [sys.executable, "-m", "microagg", "demo"],
@@ -45,9 +43,7 @@ def test_demo_prints_what_its_page_shows(tmp_path):
 
 def test_the_plan_of_the_demo_is_the_one_shown():
     shipped = README.parent / "src" / "microagg" / "cli" / "demo_plan.toml"
-    assert f"```toml\n{shipped.read_text(encoding='utf-8')}```" in DEMO.read_text(
-        encoding="utf-8"
-    )
+    assert f"```toml\n{shipped.read_text(encoding='utf-8')}```" in DEMO.read_text(encoding="utf-8")
 
 
 def test_every_command_line_in_the_readme_is_one_that_exists():

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from website.execute import Runner, blocks_of
+from website.references import PARTS, command_page, documented_fields, plan_page
 
 import microagg
 from browser import Browser, find_browser
 from conftest import reference_file
 from microagg.registry import METHODS
-from website.execute import Runner, blocks_of
-from website.references import PARTS, command_page, documented_fields, plan_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -136,8 +136,8 @@ def test_blocks_of_pages_that_show_their_outputs(page, tmp_path):
 
 
 def test_a_block_that_fails_ends_the_build(tmp_path):
-    page = '```python\n1 / 0\n```\n\n```sh\nmicroagg nothing\n```\n\n```toml title="p.toml"\nnot = "a plan"\n```\n'
-    for block in blocks_of(page):
+    wrong = ("python\n1 / 0", "sh\nmicroagg nothing", 'toml title="p.toml"\nnot = "a plan"')
+    for block in blocks_of("\n".join(f"```{code}\n```" for code in wrong)):
         with pytest.raises(RuntimeError, match="this block fails"):
             Runner(tmp_path, "page.md").run(block)
 
@@ -168,7 +168,8 @@ def test_search_works_in_pages_opened_as_files(site, browser):
     browser.evaluate("document.querySelector('[data-md-component=search-query]').focus()")
     browser.evaluate(
         "(() => { const q = document.querySelector('[data-md-component=search-query]');"
-        " q.value = 'semidefinite'; q.dispatchEvent(new Event('input')); q.dispatchEvent(new Event('keyup')); })()"
+        " q.value = 'semidefinite'; q.dispatchEvent(new Event('input'));"
+        " q.dispatchEvent(new Event('keyup')); })()"
     )
     found = ""
     for _ in range(100):

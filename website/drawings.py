@@ -33,9 +33,10 @@ _STYLE: Any = {
     "axes.titlelocation": "left",
 }
 _GREY, _INK = "#9ca3af", "#1f2937"
-_COLOURS = (
-    "#1d4ed8 #b45309 #047857 #be123c #7c3aed #0e7490 #a16207 #4d7c0f #9d174d #475569 #c2410c".split()
-)
+_COLOURS = [
+    *("#1d4ed8", "#b45309", "#047857", "#be123c", "#7c3aed", "#0e7490"),
+    *("#a16207", "#4d7c0f", "#9d174d", "#475569", "#c2410c"),
+]
 
 
 def records() -> np.ndarray[Any, Any]:
@@ -136,9 +137,7 @@ def _guide(axes: Any, X: np.ndarray[Any, Any], method: Method, labels: Any) -> N
     if _from_outside(method):
         axes.scatter(*centre, marker="*", s=90, color=_GREY)
         farthest = X[((X - centre) ** 2).sum(axis=1).argmax()]
-        axes.annotate(
-            "", farthest, xytext=centre, arrowprops={"arrowstyle": "->", "color": _GREY}
-        )
+        axes.annotate("", farthest, xytext=centre, arrowprops={"arrowstyle": "->", "color": _GREY})
 
 
 def _ill(X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -169,12 +168,22 @@ def _line(method: Method) -> Figure:
     x = np.sort(np.round(np.concatenate([rng.gamma(2, 2, 13), [17.5, 19, 24]]), 1))
     found = microagg.partition(x, K, method=method.name)
     figure = Figure(figsize=(8, 1.9), layout="constrained")
-    axes = _axes(figure, (1, 1, 1), f"sorted values, cut where the squares are least: "
-                 f"{found.n_groups} groups; loses {found.information_loss:.2f} %")
+    axes = _axes(
+        figure,
+        (1, 1, 1),
+        f"sorted values, cut where the squares are least: "
+        f"{found.n_groups} groups; loses {found.information_loss:.2f} %",
+    )
     for group in range(found.n_groups):
         members, colour = x[found.labels == group], _COLOURS[group]
-        axes.plot([members.min(), members.max()], [0, 0], color=colour, lw=9, alpha=0.25,
-                  solid_capstyle="round")
+        axes.plot(
+            [members.min(), members.max()],
+            [0, 0],
+            color=colour,
+            lw=9,
+            alpha=0.25,
+            solid_capstyle="round",
+        )
         axes.scatter(members, np.zeros(len(members)), s=22, color=colour, zorder=3)
         axes.scatter(members.mean(), 0.5, marker="X", s=60, color=colour)
         for member in members:

@@ -3,8 +3,7 @@
 A fenced block is run by its language:
 
 python   in one namespace for the page; with prompts (``>>>``) it is a doctest, without, the value of a
-         last line that is an expression is shown, as in a notebook, unless it ends in a semicolon; open
-         figures are drawn;
+         last line that is an expression is shown, as in a notebook, unless there is a picture to show;
 sh       each line is a line of the command ``microagg``, which may end in ``> FILE``; ``pip install`` lines
          are not run, but must name extras that exist (tests/test_package.py installs the package);
 toml     with a title it is written to a file of that name; without, it must be a plan or a part of one.
@@ -132,7 +131,7 @@ class Runner:
             exec(compile(tree, self.page, "exec"), self._names)
             if last is not None:
                 value = eval(compile(ast.Expression(last.value), self.page, "eval"), self._names)
-                if value is not None and not text.rstrip().endswith(";"):
+                if value is not None and not plt.get_fignums():
                     print(value if isinstance(value, str) else repr(value))
             pictures = list(_pictures())
         words = [f"{w.category.__name__}: {w.message}\n" for w in warned]

@@ -13,9 +13,9 @@ def examples_page() -> str:
     """Every example: its plan, and how to run it."""
     parts = [
         "# Examples",
-        "Plans of real tables, with a comment on each line. `python examples/run.py NAME` in a checkout writes the "
-        "table, protects it by its plan and leaves the report beside it; the tests run all of them and "
-        "count what is promised by other means.",
+        "Plans of real tables, with a comment on each line. `python examples/run.py NAME` in a checkout "
+        "writes the table, protects it by its plan and leaves the report beside it; the tests run all "
+        "of them and count what is promised by other means.",
     ]
     for plan in sorted((ROOT / "examples").glob("*/plan.toml")):
         text = plan.read_text(encoding="utf-8")
@@ -30,8 +30,8 @@ def best_page() -> str:
     lines = [
         "# The best partitions known",
         "",
-        "One file for each reference table and *k*: a label for each record, with SSE and proved bound in its "
-        "first lines. [How near the optimum](../optimality.md) says how they were found.",
+        "One file for each reference table and *k*: a label for each record, with SSE and proved bound in "
+        "its first lines. [How near the optimum](../optimality.md) says how they were found.",
         "",
         *(f"- [{path.stem.replace('_', ', k = ')}]({path.name})" for path in files),
     ]

@@ -12,7 +12,9 @@ import matplotlib as mpl
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # mkdocs loads this file by its path, so that its package is not found
+sys.path.insert(
+    0, str(ROOT)
+)  # mkdocs loads this file by its path, so that its package is not found
 
 from website import gallery, methods, references, tables  # noqa: E402
 from website.execute import FENCED, Runner, block_of  # noqa: E402

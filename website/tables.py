@@ -40,7 +40,13 @@ def _measured(name: str) -> str:
 
 
 def _number(cell: object) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:g}" if isinstance(cell, float) else str(cell)
+    return (
+        f"{cell:,}"
+        if isinstance(cell, int)
+        else f"{cell:g}"
+        if isinstance(cell, float)
+        else str(cell)
+    )
 
 
 def _every_method(figures: dict[str, list[dict[str, Any]]]) -> str:
@@ -48,7 +54,9 @@ def _every_method(figures: dict[str, list[dict[str, Any]]]) -> str:
     header += [f"{cell['table'].capitalize()} {cell['k']}" for cell in next(iter(figures.values()))]
     table: list[list[object]] = [[*header]]
     for method, cells in figures.items():
-        table.append([f"[{method}](methods/{method}.md)", *(f"{cell['loss']:.4g}" for cell in cells)])
+        table.append(
+            [f"[{method}](methods/{method}.md)", *(f"{cell['loss']:.4g}" for cell in cells)]
+        )
     return rows(table)
 
 
