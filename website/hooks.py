@@ -37,6 +37,7 @@ _LINKS = {
     "best": "best/index.md",
     "docs/papers": "papers/index.md",
 }
+_ROLE = re.compile(r":(?:func|class|meth|mod|attr):(?=<code>)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -71,6 +72,11 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     if page.meta.get("run"):
         markdown = _executed(markdown, uri, config, files)
     return _LINK.sub(lambda found: _led(found, uri), markdown)
+
+
+def on_page_content(html: str, *, page: Any, config: Any, files: Files) -> str:
+    """Show names in docstrings as code: the roles before them are meant for another builder."""
+    return _ROLE.sub("", html)
 
 
 def _led(found: re.Match[str], uri: str) -> str:
