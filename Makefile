@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-all compiled lint types bench papers pictures clean
+.PHONY: demo test test-all test-lowest compiled lint types bench papers pictures figures docs package clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,28 @@ papers: $(VENV)/installed
 # The pictures of docs/page.md, as the tests see the page.
 pictures: $(VENV)/installed
 	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly tests/page/test_way.py -k "eusilc and 1280"
+
+# What the pages of the methods show: drawings, and figures measured on this machine.
+figures: $(VENV)/peers
+	$(PY) -m website.drawings
+	$(PY) -m website.figures
+
+# The site, into build/site; the code of its pages is run, and every warning is an error.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
+# Wheel and sdist, the same bytes for the same commit.
+package: $(VENV)/installed
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PY) -m build
+
+# The oldest dependencies that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	$(PYTHON) -m venv --clear build/lowest
+	$(PYTHON) tests/lowest.py > build/lowest.txt
+	build/lowest/bin/python -m pip install --quiet --requirement build/lowest.txt
+	build/lowest/bin/python -m pip install --quiet --no-deps .
+	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/test_partition.py tests/test_protect.py \
+		tests/test_methods.py tests/test_estimator.py tests/test_verify.py tests/cli
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

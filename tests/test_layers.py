@@ -14,7 +14,7 @@ ROOT = Path(microagg.__file__).parent
 # Earliest first; the modules of one line may import each other. A package stands for all of its
 # modules that no other line names.
 STAGES = [
-    ["errors"],
+    ["errors", "deprecated"],
     ["words"],
     [
         "kernels.stamp",

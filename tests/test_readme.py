@@ -1,4 +1,4 @@
-"""The README's examples, run as they stand."""
+"""The examples of the README and of the page about the demo, run as they stand."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
 README = Path(__file__).parents[1] / "README.md"
+DEMO = README.parent / "docs" / "demo.md"
 
 
 def test_python_examples():
@@ -24,10 +25,8 @@ def test_python_examples():
     assert result.failed == 0
 
 
-def test_demo_prints_what_the_readme_shows(tmp_path):
-    promised = re.search(
-        r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", README.read_text(), re.S
-    )
+def test_demo_prints_what_its_page_shows(tmp_path):
+    promised = re.search(r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", DEMO.read_text(), re.S)
     assert promised
     done = subprocess.run(
         [sys.executable, "-m", "microagg", "demo"],
@@ -45,9 +44,7 @@ def test_demo_prints_what_the_readme_shows(tmp_path):
 
 def test_the_plan_of_the_demo_is_the_one_shown():
     shipped = README.parent / "src" / "microagg" / "cli" / "demo_plan.toml"
-    assert f"```toml\n{shipped.read_text(encoding='utf-8')}```" in README.read_text(
-        encoding="utf-8"
-    )
+    assert f"```toml\n{shipped.read_text(encoding='utf-8')}```" in DEMO.read_text(encoding="utf-8")
 
 
 def test_every_command_line_in_the_readme_is_one_that_exists():
@@ -55,12 +52,3 @@ def test_every_command_line_in_the_readme_is_one_that_exists():
         subprocess.run(
             [sys.executable, "-m", "microagg", command, "--help"], check=True, capture_output=True
         )
-
-
-def test_examples_of_the_measures():
-    page = README.parent / "docs" / "measures.md"
-    result = doctest.testfile(
-        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
-    )
-    assert result.attempted > 20
-    assert result.failed == 0

@@ -79,8 +79,9 @@ To check a row, with the data at hand:
 ```python
 import numpy as np, microagg
 
+X = np.loadtxt("census.csv", delimiter=",", skiprows=1)
 labels = np.loadtxt("docs/best/census_3.txt", dtype=int)
-found = microagg.refine(X, labels, k=3, effort="fast")  # X: the 13 columns of Census
+found = microagg.refine(X, labels, k=3, effort="fast")
 print(np.bincount(labels).min(), found.information_loss)
 ```
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
     from microagg.verify import Verification, verify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Block",

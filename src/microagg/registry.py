@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
+from microagg.deprecated import OldMethodNames
 from microagg.errors import InputError, listed, shown
 
 __all__ = ["METHODS", "Method", "Option", "find", "methods"]
@@ -30,7 +31,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(OldMethodNames):
     """One row of the registry."""
 
     name: str

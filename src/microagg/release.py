@@ -21,6 +21,7 @@ from microagg.cautions import (
     about_secrets,
 )
 from microagg.compare import compare
+from microagg.deprecated import OldReleaseNames
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted, Part, Required
@@ -64,7 +65,7 @@ _EASILY_BOUND = 15_000  # records times k (at least 10)
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(OldReleaseNames):
     """A protected table and how it came about.
 
     ``data`` has the frame type, index, column order and (unless shuffled) the row order of the table

@@ -1,0 +1,135 @@
+"""What is published: wheel and sdist, the same bytes each time, that work where nothing else of ours is.
+
+`make test` lends an empty environment the dependencies of this one, since installing them takes a minute;
+the long run installs them from the registry, as the README says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import microagg
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_SMOKE = """
+import microagg, pathlib, sys
+assert pathlib.Path(microagg.__file__).is_relative_to(sys.prefix), microagg.__file__
+print(microagg.__version__)
+"""
+_TABLE = "age,income\n23,1200\n25,1500\n31,2600\n47,2400\n52,3900\n58,3600\n"
+# A method whose kernels compile soon: nothing is compiled yet in a new environment.
+_QUICK = ("protect", "in.csv", "out.csv", "--k", "3", "--method", "pca")
+
+
+def build(target: Path) -> dict[str, Path]:
+    """Wheel and sdist by the tool of `make package`, with the backend that is installed here."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(target), str(ROOT)],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        check=True,
+        capture_output=True,
+    )
+    return {path.name: path for path in target.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> dict[str, Path]:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture
+def wheel(built) -> Path:
+    return next(path for name, path in built.items() if name.endswith(".whl"))
+
+
+def environment(folder: Path) -> Path:
+    """An empty environment; its Python."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder / "bin" / "python"
+
+
+def pip(python: Path, *words: str) -> None:
+    """Run this environment's pip for another one."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), *words, "--quiet"],
+        check=True,
+        capture_output=True,
+    )
+
+
+def works(python: Path, folder: Path, *command: str) -> None:
+    """Import the package, and run a line of the installed command that ends green."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    clean["NUMBA_CACHE_DIR"] = str(folder / "compiled")
+    (folder / "in.csv").write_text(_TABLE, encoding="utf-8")
+    done = subprocess.run(
+        [python, "-c", _SMOKE], capture_output=True, text=True, check=True, env=clean
+    )
+    assert done.stdout.strip() == PROJECT["version"] == microagg.__version__
+    ran = subprocess.run(
+        [python.parent / "microagg", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=clean,
+    )
+    assert ran.stderr.splitlines()[-1].startswith("green")
+
+
+def test_the_same_source_gives_the_same_bytes(built, tmp_path):
+    again = build(tmp_path)
+    assert len(built) == 2
+    for name, path in built.items():
+        hashes = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (path, again[name])]
+        assert hashes[0] == hashes[1], name
+
+
+def test_what_is_in_the_archives(built, wheel):
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert "microagg/cli/demo_plan.toml" in inside
+    assert "microagg/py.typed" in inside
+    assert all(name.startswith(("microagg/", "microagg-")) for name in inside)
+    (sdist,) = [path for name, path in built.items() if name.endswith(".tar.gz")]
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CITATION.cff", "SECURITY.md", "mkdocs.yml", "tests/naive.py", "docs/plan.md"} <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith("build/")]
+
+
+def test_the_wheel_works_in_an_environment_of_its_own_and_leaves_nothing(wheel, tmp_path):
+    python = environment(tmp_path / "env")
+    pip(python, "install", "--no-deps", str(wheel))
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    lent = site / "lent.pth"
+    lent.write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
+    works(python, tmp_path, *_QUICK)
+    lent.unlink()
+    pip(python, "uninstall", "--yes", "microagg")
+    assert not list((tmp_path / "env").rglob("*microagg*"))
+
+
+@pytest.mark.long
+def test_the_wheel_installs_from_the_registry_alone(wheel, tmp_path):
+    python = environment(tmp_path / "env")
+    pip(python, "install", str(wheel))
+    works(python, tmp_path, "demo")
+
+
+def test_versions_agree():
+    assert PROJECT["version"] == microagg.__version__
+    assert f"version: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n## {PROJECT['version']}" in changes

@@ -1,0 +1,189 @@
+"""The site: built strictly with the code of its pages run, complete, and looked at in a real browser."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from website.execute import Runner, blocks_of
+from website.references import PARTS, command_page, documented_fields, plan_page
+
+import microagg
+from browser import Browser, find_browser
+from conftest import reference_file
+from microagg.registry import METHODS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+WIDTHS = (1280, 390)
+_RUN_AT_BUILD = "---\nrun: true"
+# Blocks that are shown and not run: text, and calls of other programs.
+_SHOWN = {"", "text", "r", "java"}
+
+
+def pages() -> list[Path]:
+    return sorted(DOCS.rglob("*.md"))
+
+
+def any_table() -> pd.DataFrame:
+    """What pages call ``frame``: persons or firms with the columns that requirements are about."""
+    rng, n = np.random.default_rng(0), 120
+    return pd.DataFrame(
+        {
+            "age": rng.normal(45.5, 14, n).round(1),
+            "height": rng.normal(170, 9, n).round(1),
+            "income": rng.gamma(3, 800, n).round(2),
+            "turnover": rng.gamma(9, 800, n).round(2),
+            "diagnosis": rng.choice(["flu", "cold", "gout", "none"], n),
+            "sector": rng.choice(["trade", "health", "farming", "arts"], n),
+            "status": rng.choice(["single", "married", "widowed"], n),
+            "firm": np.arange(n) // 2,
+            "UTILITYID": np.arange(n) // 2,
+            "w": rng.uniform(50, 150, n).round(1),
+        }
+    )
+
+
+def runs_at_build(page: Path) -> bool:
+    return page.read_text(encoding="utf-8").startswith(_RUN_AT_BUILD)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site as `make docs` builds it; a warning, a broken link or a block that fails ends it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def text_of(path: Path) -> str:
+    """The words of a page, without its tags."""
+    return html.unescape(re.sub(r"<[^>]+>", "", path.read_text(encoding="utf-8")))
+
+
+def test_every_page_of_a_method_has_facts_a_drawing_and_text(site):
+    for method in METHODS.values():
+        words = text_of(site / "methods" / f"{method.name}.html")
+        assert method.time in words
+        assert "How it works" in words
+        assert "When to use it" in words
+        assert (site / "methods" / "drawings" / f"{method.name}.svg").is_file()
+
+
+def test_tutorials_end_in_a_verified_file_and_have_pictures(site):
+    tutorials = sorted((DOCS / "tutorials").glob("*.md"))
+    assert len(tutorials) >= 6
+    for page in tutorials:
+        assert runs_at_build(page)
+        words = text_of(site / "tutorials" / f"{page.stem}.html")
+        assert "holds" in words.rpartition("verif")[2] or "True" in words.rpartition("write(")[2]
+        assert list((site / "tutorials").glob(f"{page.stem}-*.svg"))
+
+
+def test_references_have_every_command_flag_and_key():
+    command, plan = command_page(), plan_page()
+    for word in ("protect", "plan", "measure", "compare", "verify", "methods", "demo"):
+        assert f"## `microagg {word}`" in command
+    for flag in ("--unit", "--report", "--max-linkage", "--missing-code"):
+        assert flag in command
+    for part in PARTS:
+        assert set(documented_fields(part)) == set(part.__dataclass_fields__)
+    for key in ("importance", "p_percent", "renumber", "small"):
+        assert f"| `{key}` |" in plan
+
+
+def test_every_code_block_is_of_a_kind_that_is_run():
+    for page in pages():
+        for block in blocks_of(page.read_text(encoding="utf-8")):
+            if block.language in _SHOWN:
+                assert not block.text.startswith("microagg "), page  # a command would not be run
+            else:
+                assert block.language in ("python", "sh", "toml"), (page, block.language)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in pages() if not runs_at_build(p)], ids=lambda p: str(p.relative_to(DOCS))
+)
+def test_blocks_of_pages_that_show_their_outputs(page, tmp_path):
+    """Those of other pages are run when the site is built."""
+    blocks = [
+        block
+        for block in blocks_of(page.read_text(encoding="utf-8"))
+        if block.prompted or block.language not in _SHOWN
+    ]
+    if page.name == "optimality.md":
+        (tmp_path / "census.csv").write_bytes(reference_file("census").read_bytes())
+        (tmp_path / "docs").symlink_to(DOCS)
+    runner = Runner(tmp_path, str(page.relative_to(DOCS)), microagg=microagg, frame=any_table())
+    for block in blocks:
+        runner.run(block)
+
+
+def test_a_block_that_fails_ends_the_build(tmp_path):
+    wrong = ("python\n1 / 0", "sh\nmicroagg nothing", 'toml title="p.toml"\nnot = "a plan"')
+    for block in blocks_of("\n".join(f"```{code}\n```" for code in wrong)):
+        with pytest.raises(RuntimeError, match="this block fails"):
+            Runner(tmp_path, "page.md").run(block)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = find_browser()
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("no Chromium is installed")
+        pytest.skip("no Chromium is installed")
+    found = Browser(program)
+    yield found
+    found.close()
+
+
+def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):
+    for page in ("index", "tutorials/household", "methods/mdav", "comparison", "reference/command"):
+        for width in WIDTHS:
+            browser.open(site / f"{page}.html", width, 900)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width, page
+            assert not [url for url in browser.requests if not url.startswith("file:")]
+            assert not browser.complaints
+
+
+def test_search_works_in_pages_opened_as_files(site, browser):
+    browser.open(site / "index.html", 1280, 900)
+    browser.evaluate("document.querySelector('[data-md-component=search-query]').focus()")
+    browser.evaluate(
+        "(() => { const q = document.querySelector('[data-md-component=search-query]');"
+        " q.value = 'semidefinite'; q.dispatchEvent(new Event('input'));"
+        " q.dispatchEvent(new Event('keyup')); })()"
+    )
+    found = ""
+    for _ in range(100):
+        found = browser.evaluate("document.querySelector('.md-search-result__list').innerText")
+        if found:
+            break
+        time.sleep(0.1)
+    assert "semidefinite" in found.lower()
+    assert not [url for url in browser.requests if not url.startswith("file:")]
+
+
+def test_doctests_are_compared():
+    """The runner of pages is strict: a wrong output fails."""
+    (block,) = blocks_of("```python\n>>> 1 + 1\n3\n```\n")
+    assert block.prompted
+    with pytest.raises(RuntimeError, match="Expected"):
+        Runner(Path.cwd(), "page.md").run(block)

@@ -1,0 +1,1 @@
+"""How the documentation site is made: code of pages is run, references are read from the program."""
