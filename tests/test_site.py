@@ -165,15 +165,16 @@ def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):
 
 def test_search_works_in_pages_opened_as_files(site, browser):
     browser.open(site / "index.html", 1280, 900)
-    browser.evaluate("document.querySelector('[data-md-component=search-query]').focus()")
-    browser.evaluate(
+    typed = (
         "(() => { const q = document.querySelector('[data-md-component=search-query]');"
-        " q.value = 'semidefinite'; q.dispatchEvent(new Event('input'));"
-        " q.dispatchEvent(new Event('keyup')); })()"
+        " document.querySelector('#__search').checked || document.querySelector('#__search').click();"
+        " q.value = 'semidefinite'; q.dispatchEvent(new Event('focus'));"
+        " q.dispatchEvent(new Event('keyup'));"
+        " return document.querySelector('.md-search-result__list').textContent; })()"
     )
     found = ""
-    for _ in range(100):
-        found = browser.evaluate("document.querySelector('.md-search-result__list').innerText")
+    for _ in range(100):  # until the index is read and the page listens
+        found = browser.evaluate(typed)
         if found:
             break
         time.sleep(0.1)
