@@ -66,8 +66,8 @@ test-lowest:
 	$(PYTHON) tests/lowest.py > build/lowest.txt
 	build/lowest/bin/python -m pip install --quiet --requirement build/lowest.txt
 	build/lowest/bin/python -m pip install --quiet --no-deps .
-	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/test_partition.py tests/test_protect.py \
-		tests/test_methods.py tests/test_estimator.py tests/test_verify.py tests/cli
+	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/test_partition.py \
+		tests/test_protect.py tests/test_estimator.py tests/test_verify.py tests/cli/test_main.py
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

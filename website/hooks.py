@@ -42,10 +42,12 @@ _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages of all methods into the navigation."""
+    """Put the pages of all methods into the navigation, and that of the local page if it is there."""
     for section in config.nav:
         if "Methods" in section:
             section["Methods"] += methods.navigation()
+        if "How to" in section and (ROOT / "docs" / "page.md").exists():
+            section["How to"].append("page.md")
     return config
 
 

@@ -156,7 +156,7 @@ def test_round_keeps_integers(survey, tmp_path):
             "encoding must be one of text files; 'klingon' is not",
         ),
         (["--k", 5, "--delimiter", ";;"], "delimiter must be one"),
-        (["--k", "five"], "should be a valid integer"),
+        (["--k", "five"], "valid integer"),
         (
             [],
             "k, the least number of records that share their values, is not given. Say k=5, --k 5",
