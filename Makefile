@@ -45,7 +45,7 @@ papers: $(VENV)/installed
 
 # The pictures of docs/page.md, as the tests see the page.
 pictures: $(VENV)/installed
-	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly tests/page/test_way.py -k "eusilc and 1280"
+	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly tests/page/test_way.py -k "sbs2000 and 1280"
 
 # What the pages of the methods show: drawings, and figures measured on this machine.
 figures: $(VENV)/peers

@@ -187,10 +187,10 @@ TABLES = {"eusilc": (survey, edit_survey), "sbs2000": (firms, edit_firms)}
 @pytest.mark.parametrize(
     ("name", "width", "dark"),
     [
-        ("eusilc", WIDE, False),
-        ("eusilc", NARROW, True),
-        ("sbs2000", WIDE, True),
-        ("sbs2000", NARROW, False),
+        ("eusilc", WIDE, True),
+        ("eusilc", NARROW, False),
+        ("sbs2000", WIDE, False),
+        ("sbs2000", NARROW, True),
     ],
 )
 def test_the_whole_way(browser, tmp_path, name, width, dark):
