@@ -15,11 +15,11 @@ demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
 test: lint types compiled
-	$(PY) -m pytest --numprocesses auto --dist loadgroup
+	$(PY) -m pytest --numprocesses auto --dist loadfile
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: lint types compiled
-	$(PY) -m pytest --numprocesses auto --dist loadgroup -m ""
+	$(PY) -m pytest --numprocesses auto --dist loadfile -m ""
 
 # Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
 compiled: $(VENV)/installed
@@ -45,7 +45,7 @@ papers: $(VENV)/installed
 
 # The pictures of docs/page.md, as the tests see the page.
 pictures: $(VENV)/installed
-	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly tests/page/test_way.py -k "sbs2000 and 1280"
+	MICROAGG_PICTURES=docs/page $(PY) -m pytest -p no:randomly -m "" tests/page/test_way.py -k "sbs2000 and 1280"
 
 # What the pages of the methods show: drawings, and figures measured on this machine.
 figures: $(VENV)/peers

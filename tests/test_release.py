@@ -202,8 +202,9 @@ def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
     assert release.k == 3
     assert release.write(tmp_path / "safe.csv").holds
     assert [p.k for p in release.evidence.counted.parts] == [3, 6]
-    assert "each value of age by at least 3; each value of income by at least 6" in (
-        release.evidence.promise
+    assert release.evidence.promise == (
+        "In the released file, these are shared: each value of age by at least 3 records; each value of "
+        "income by at least 6 records."
     )
     assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
     with pytest.raises(AttributeError, match="several parts"):

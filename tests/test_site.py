@@ -56,9 +56,6 @@ def runs_at_build(page: Path) -> bool:
     return page.read_text(encoding="utf-8").startswith(_RUN_AT_BUILD)
 
 
-one_process = pytest.mark.xdist_group("site")  # which builds the site once
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The site as `make docs` builds it; a warning, a broken link or a block that fails ends it."""
@@ -80,7 +77,6 @@ def text_of(path: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", path.read_text(encoding="utf-8")))
 
 
-@one_process
 def test_every_page_of_a_method_has_facts_a_drawing_and_text(site):
     for method in METHODS.values():
         words = text_of(site / "methods" / f"{method.name}.html")
@@ -90,7 +86,6 @@ def test_every_page_of_a_method_has_facts_a_drawing_and_text(site):
         assert (site / "methods" / "drawings" / f"{method.name}.svg").is_file()
 
 
-@one_process
 def test_tutorials_end_in_a_verified_file_and_have_pictures(site):
     tutorials = sorted((DOCS / "tutorials").glob("*.md"))
     assert len(tutorials) >= 6
@@ -160,7 +155,6 @@ def browser():
     found.close()
 
 
-@one_process
 def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):
     for page in ("index", "tutorials/household", "methods/mdav", "comparison", "reference/command"):
         for width in WIDTHS:
@@ -170,7 +164,6 @@ def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):
             assert not browser.complaints
 
 
-@one_process
 def test_search_works_in_pages_opened_as_files(site, browser):
     browser.open(site / "index.html", 1280, 900)
     typed = (

@@ -64,7 +64,6 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.mark.xdist_group("jobs")  # the first run alone compiles, should nothing be compiled yet
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_finds_all_that_it_needs_compiled(job, table, tmp_path):
     words = [str(table), str(tmp_path / "out.csv"), *JOBS[job]]

@@ -248,6 +248,10 @@ def test_the_command_ends_cleanly(tmp_path):
     )
     first = process.stderr.readline()
     assert "http://127.0.0.1:" in first
+    port = int(first.split("127.0.0.1:")[1].split("/")[0])
+    with socket.create_connection(("127.0.0.1", port), 30) as visit:  # answered once it runs
+        visit.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert visit.recv(100).startswith(b"HTTP/1.1 403")
     assert len(list(tmp_path.glob("microagg-page-*"))) == 1
     process.send_signal(signal.SIGINT)
     assert "the page and its files are gone" in process.stderr.read()

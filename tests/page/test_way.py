@@ -188,8 +188,8 @@ TABLES = {"eusilc": (survey, edit_survey), "sbs2000": (firms, edit_firms)}
     ("name", "width", "dark"),
     [
         ("eusilc", WIDE, True),
-        ("eusilc", NARROW, False),
-        ("sbs2000", WIDE, False),
+        pytest.param("eusilc", NARROW, False, marks=pytest.mark.long),
+        pytest.param("sbs2000", WIDE, False, marks=pytest.mark.long),
         ("sbs2000", NARROW, True),
     ],
 )

@@ -17,7 +17,6 @@ import microagg
 from browser import Browser, find_browser
 
 # One process for all: the pages take long to make.
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def show_page(
     from microagg.page.bodies import Limits
     from microagg.page.serve import serve
 
-    try:
+    with suppress(KeyboardInterrupt):  # the way to end it
         serve(
             [] if source is None else [source],
             port=port,
@@ -42,5 +43,4 @@ def show_page(
             limits=Limits(idle=60 * idle),
             say=speaker.say,
         )
-    except KeyboardInterrupt:  # the way to end it
-        speaker.say("ended", "the page and its files are gone")
+    speaker.say("ended", "the page and its files are gone")

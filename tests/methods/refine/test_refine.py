@@ -96,7 +96,6 @@ def checked_anneal():
     return function
 
 
-@pytest.mark.xdist_group("checked annealing")  # which one process compiles
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 12])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_step_keeps_sizes_and_books(checked_anneal, k, weighted):
