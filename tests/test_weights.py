@@ -181,7 +181,12 @@ def test_refine_is_never_worse(table, seed):
 
 @pytest.mark.parametrize(
     ("n", "k", "effort"),
-    [(400, 3, "fast"), (400, 3, "balanced"), (90, 3, "best"), (800, 40, "balanced")],
+    [
+        (400, 3, "fast"),
+        (400, 3, "balanced"),
+        pytest.param(90, 3, "best", marks=pytest.mark.long),
+        (800, 40, "balanced"),
+    ],
 )
 def test_the_weighted_search_is_better_than_one_without(n, k, effort):
     rng = np.random.default_rng(k)

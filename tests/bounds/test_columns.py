@@ -115,7 +115,11 @@ def test_an_offset_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("data", "balanced", "best"), [("tarragona", 13.7, 13.8574), ("census", 4.55, 4.6460)]
+    ("data", "balanced", "best"),
+    [
+        ("tarragona", 13.7, 13.8574),
+        pytest.param("census", 4.55, 4.6460, marks=pytest.mark.long),
+    ],
 )
 def test_published_bounds(data, balanced, best, reference):
     X = reference(data)

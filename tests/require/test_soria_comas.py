@@ -163,7 +163,14 @@ def test_distinct_values_are_close_by_quantiles_alone():
     assert set(sizes.tolist()) <= {closeness_group_size(120, 2, 0.1), 6}
 
 
-@pytest.mark.parametrize(("k", "t"), [(2, 0.25), (5, 0.1), (10, 0.05)])
+@pytest.mark.parametrize(
+    ("k", "t"),
+    [
+        pytest.param(2, 0.25, marks=pytest.mark.long),
+        (5, 0.1),
+        pytest.param(10, 0.05, marks=pytest.mark.long),
+    ],
+)
 def test_our_search_loses_less_than_all_three(reference, k, t):
     from microagg.encode.scale import fit_scale
 

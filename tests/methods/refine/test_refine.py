@@ -54,10 +54,10 @@ def test_never_worse_than_given(table, seed):
     assert np.array_equal(labels, before)
 
 
-def test_never_worse_in_ten_thousand_cases(monkeypatch):
+def test_never_worse_in_thousands_of_cases(monkeypatch):
     # A few steps each, hot and cold, on tables so small that every shape and tie comes up.
     rng = np.random.default_rng(0)
-    for case in range(10_000):
+    for case in range(4_000):
         k = int(rng.integers(1, 7))
         n, d = int(rng.integers(k, 8 * k + 2)), int(rng.integers(1, 4))
         X = rng.normal(size=(n, d)) if case % 2 else rng.integers(0, 4, size=(n, d)).astype(float)

@@ -101,7 +101,7 @@ def test_many_windows(data, cost):
 
 def test_a_long_table_of_few_values():
     # Partitions of a run of equal values never meet: their costs are carried along.
-    x = np.sort(np.random.default_rng(6).integers(0, 10, 40_000).astype(float))
+    x = np.sort(np.random.default_rng(6).integers(0, 10, 15_000).astype(float))
     for k in (2, 3, 10):
         best = best_ends(x, k, "sse")
         for method in FAST:
