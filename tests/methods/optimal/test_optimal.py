@@ -29,7 +29,7 @@ search = importlib.import_module("microagg.methods.optimal.optimal")
 
 def test_equals_exhaustive_search():
     rng = np.random.default_rng(0)
-    for case in range(500):
+    for case in range(250):
         k = int(rng.integers(2, 5))
         n, d = int(rng.integers(k, 13 if case % 10 == 0 else 10)), int(rng.integers(2, 4))
         X = rng.normal(size=(n, d))
