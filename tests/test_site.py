@@ -104,6 +104,7 @@ def test_references_have_every_command_flag_and_key():
         assert flag in command
     for part in PARTS:
         assert set(documented_fields(part)) == set(part.__dataclass_fields__)
+        assert all(documented_fields(part).values())
     for key in ("importance", "p_percent", "renumber", "small"):
         assert f"| `{key}` |" in plan
 

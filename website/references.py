@@ -81,18 +81,18 @@ def _rows(header: str, rows: list[tuple[str, str]]) -> str:
 
 
 def documented_fields(part: type[Any]) -> dict[str, str]:
-    """The docstring under each field of a dataclass; one may stand for the fields above it too."""
+    """The docstring right under each field of a dataclass; none where there is none."""
     (made,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
     assert isinstance(made, ast.ClassDef)
     found: dict[str, str] = {}
-    waiting: list[str] = []
+    last = None
     for line in made.body:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            waiting.append(line.target.id)
-        elif isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and waiting:
-            found |= dict.fromkeys(waiting, str(line.value.value))
-            waiting = []
-    return found | dict.fromkeys(waiting, "")
+            last = line.target.id
+            found[last] = ""
+        elif isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and last:
+            found[last] = str(line.value.value)
+    return found
 
 
 def plan_page() -> str:

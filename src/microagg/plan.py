@@ -106,24 +106,37 @@ class Plan:
     """
 
     blocks: tuple[Block, ...] = field(default_factory=lambda: (Block(),))
+    """Columns with one partition and one promise each."""
     columns: Mapping[Any, Column] = field(default_factory=dict)
+    """How protected columns are read, compared and released."""
     drop: Names = ()
+    """Columns to leave out."""
     renumber: Names = ()
+    """Columns to replace by random numbers, one for each value."""
     confidential: Names = ()
+    """Columns that no attacker knows but many would like to."""
     strata: Strata = field(default_factory=Strata)
+    """What groups never cross."""
     weight: Weight | None = None
+    """How many of the population a record stands for."""
     unit: Name | None = None
+    """Column that tells whose record it is; k counts its distinct values."""
     unit_mode: str = "count"
     """How the records of a unit are grouped; see :class:`Unit`."""
     missing: Missing = field(default_factory=Missing)
+    """What becomes of missing values."""
     relations: tuple[Relation, ...] = ()
     """What holds between columns in every record, and after release still does."""
     shuffle: bool = False
+    """Release the rows in a random order."""
     round: str = "no"
+    """Of whole-number columns that say nothing themselves: no, nearest, totals."""
     digits: int | None = None
     """Decimals of released values; None: a millionth of a column's standard deviation is kept."""
     seed: int | None = 0
+    """Of methods that draw random numbers; "fresh" in a file: another one each time."""
     accept: Accept = field(default_factory=Accept)
+    """What the board decided; checked, and told as pass or fail."""
     notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
     """Why a column got its role, for the comments of a drafted plan."""
 

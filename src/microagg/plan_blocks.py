@@ -60,7 +60,9 @@ class Recursive:
     """
 
     c: float
+    """How many times the rest the most frequent value may be."""
     l: int  # noqa: E741 - the letter of the literature
+    """From which most frequent value on the rest is counted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -74,7 +76,9 @@ class Dominance:
     """(n, k) rule: the n largest contributors of a group have at most k percent of its total."""
 
     n: int
+    """How many contributors."""
     k: float
+    """Their largest share of the total, in percent."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_count("n, of n_k,", self.n))
@@ -97,11 +101,13 @@ class Require:
     entropy: Mapping[Name, float] = field(default_factory=dict)
     """Entropy l-diversity: the entropy of the values is at least log l."""
     recursive: Mapping[Name, Recursive] = field(default_factory=dict)
+    """Recursive (c, l)-diversity: the two numbers."""
     closeness: Mapping[Name, float] = field(default_factory=dict)
     """t-closeness: largest distance of the group's distribution from that of the table."""
     p_percent: Mapping[Name, float] = field(default_factory=dict)
     """No contributor can be estimated more closely than to p percent."""
     n_k: Mapping[Name, Dominance] = field(default_factory=dict)
+    """Dominance: the n largest contributors have at most k percent."""
     population: float | None = None
     """Least sum of weights: how many of the population a group stands for."""
     individual_risk: float | None = None
@@ -205,12 +211,17 @@ class Block:
     columns: Names | None = None
     """None: the quantities that the draft finds in the table."""
     k: int | None = None
+    """Least number of units that share their values."""
     method: str = "auto"
+    """See microagg methods."""
     aggregate: str | None = None
     """None: what fits the cost, the mean as a rule."""
     scale: str = "zscore"
+    """How numbers are made comparable: zscore, range, robust, none."""
     per_column: bool = False
+    """Each column by itself: less loss, no k for their combination."""
     refine: bool | str = False
+    """Local search after the method: true, or an effort."""
     bound: bool | str | None = None
     """None: in a report, where it takes seconds."""
     unit: Unit | None = None
@@ -218,6 +229,7 @@ class Block:
     strata: Strata | None = None
     """None: the strata of the plan."""
     require: Require = field(default_factory=Require)
+    """What every group satisfies beside k."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the method, such as effort or gamma."""
 

@@ -228,6 +228,7 @@ class Strata:
     """Parts of the table that never share a group."""
 
     columns: Names = ()
+    """Whose values tell the stratum of a record."""
     small: str = "error"
     """What becomes of a stratum with fewer than k units: "error" names it, "merge" joins it to another."""
 
@@ -262,6 +263,7 @@ class Weight:
     """The column of survey weights: how many records of the population a record stands for."""
 
     column: Name
+    """Of the weights."""
     release: str = "mean"
     """"mean" of the group, which keeps all totals; "keep" as it is (then known); "drop"."""
     grouping: str = "weighted"
@@ -293,6 +295,7 @@ class Unit:
     """The column that tells whose record it is."""
 
     column: Name | None = None
+    """Whose distinct values are the units."""
     mode: str = "count"
     """"count": k distinct units in each group; "together": all records of a unit in one group."""
 
