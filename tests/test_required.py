@@ -191,6 +191,23 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
     assert (labels.map(mates).groupby(found.household).nunique() == 1).all()
 
 
+def test_pooled_sizes_satisfy_with_all_their_members(tmp_path):
+    """Youngest members alone have one diagnosis; with those beyond the smallest size there are two."""
+    sizes = np.array([2] * 2 + [3] * 2)  # pooled: each size has fewer than k households
+    household = np.repeat(np.arange(4), sizes)
+    age = np.concatenate([60.0 - 10 * np.arange(size) for size in sizes]) + household
+    place = np.concatenate([np.arange(size) for size in sizes])
+    diagnosis = np.where(place == 1, "flu", np.where(household % 2 == 0, "cold", "none"))
+    frame = pd.DataFrame({"household": household, "age": age, "diagnosis": diagnosis})
+    with pytest.warns(microagg.DisclosureRiskWarning):
+        release = microagg.protect(
+            frame, k=4, columns=["age"], unit=TOGETHER, require={"distinct": {"diagnosis": 2}}
+        )
+    found = written(release, tmp_path)
+    assert frame.diagnosis.groupby(found.age).nunique().min() >= 2
+    assert frame.household.groupby(found.age).nunique().min() >= 4
+
+
 def test_small_strata_of_whole_households_are_merged(tmp_path):
     region = np.where(SURVEY.household < 2, "islands", SURVEY.region)
     frame = SURVEY.assign(region=region)

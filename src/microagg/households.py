@@ -100,7 +100,7 @@ def group_households(
                 block,
                 cells,
                 weights=own,
-                requirements=_by_place(local, required),
+                requirements=_by_place(local, cells, required),
                 seed=seed,
                 progress=watch,
             )
@@ -145,10 +145,20 @@ def _with_last(rows: Labels) -> Labels:
     return np.where(rows < 0, last[:, None], rows)
 
 
-def _by_place(one: Households, required: Sequence[Requirement]) -> list[Requirement]:
-    """What the members at each place of the households of a group must satisfy."""
-    rows = _with_last(one.rows)
-    return [rule for place in rows.T for rule in within(required, place)]
+def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -> list[Requirement]:
+    """What the members at each place that all households have must satisfy.
+
+    Where sizes differ, the last such place is shared with all members beyond it: what one member of each
+    household alone cannot satisfy there is left to :func:`_with_all_members`.
+    """
+    smallest = int((one.rows >= 0).sum(axis=1).min())
+    parts = [np.flatnonzero(cells == cell) for cell in range(int(cells.max()) + 1)]
+    rules = [rule for place in one.rows.T[:smallest] for rule in within(required, place)]
+    return [
+        rule
+        for rule in rules
+        if all(own.feasible() for part in parts for own in within([rule], part))
+    ]
 
 
 def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:

@@ -134,7 +134,8 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         }[evidence.plan.weight.release]
         speaker.say("weight", f"{names([roles.weight])}, {how}")
     known = names(roles.known, 40)
-    speaker.say("known", f"{known}, left as they are" if known else "no column is left as it is")
+    left = "as it is" if len(roles.known) == 1 else "as they are"
+    speaker.say("known", f"{known}, left {left}" if known else "no column is left as it is")
     for part in evidence.parts:
         speaker.say("grouped", evidence.part_words(part))
         word, sentence = evidence.proof(part)
