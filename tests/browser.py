@@ -84,8 +84,7 @@ class Browser:
         message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
 
-    def open(self, path: Path, width: int, height: int, scripts: bool = True) -> None:
-        """Load a file in a window of this size and wait until all of it is there."""
+    def _resize(self, width: int, height: int) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -93,6 +92,10 @@ class Browser:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
+
+    def open(self, path: Path, width: int, height: int, scripts: bool = True) -> None:
+        """Load a file in a window of this size and wait until all of it is there."""
+        self._resize(width, height)
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
@@ -101,13 +104,7 @@ class Browser:
 
     def go(self, address: str, width: int, height: int = 900, dark: bool = False) -> None:
         """Load an address in a window of this size; what was complained of and asked for is kept."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
+        self._resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         seen = len(self.events)

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
+from browser import Browser, find_browser
+
 hypothesis.settings.register_profile(
     "microagg",
     deadline=None,  # the first example compiles kernels
@@ -60,3 +62,17 @@ def reference():
 @pytest.fixture(name="reference_table")
 def whole_reference():
     return reference_table
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium; on the machines that decide about a change it must be there."""
+    program = find_browser()
+    if program is None:
+        reason = "no Chromium on this machine; Debian's package is called chromium"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    found = Browser(program)
+    yield found
+    found.close()

@@ -17,7 +17,6 @@ from website.execute import Runner, blocks_of
 from website.references import PARTS, command_page, documented_fields, plan_page
 
 import microagg
-from browser import Browser, find_browser
 from conftest import reference_file
 from microagg.registry import METHODS
 
@@ -142,18 +141,6 @@ def test_a_block_that_fails_ends_the_build(tmp_path):
     for block in blocks_of("\n".join(f"```{code}\n```" for code in wrong)):
         with pytest.raises(RuntimeError, match="this block fails"):
             Runner(tmp_path, "page.md").run(block)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium is installed")
-        pytest.skip("no Chromium is installed")
-    found = Browser(program)
-    yield found
-    found.close()
 
 
 def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):

@@ -82,36 +82,32 @@ def check_weight(plan: Plan) -> None:
     """Refuse a mean weight where a record has several groups, hence no one mean weight."""
     if plan.weight is None or plan.weight.release != "mean":
         return
-    way_out = 'Say weight = { release = "keep" } or "drop", --weight-release keep.'
-    if len(plan.blocks) > 1:
-        raise InputError(
-            "The released weight is the mean of the group; the plan has several blocks, each with its own "
-            f"groups. {way_out}"
-        )
-    (block,) = plan.blocks
-    if block.per_column and len(block.columns or ()) > 1:
-        raise InputError(
-            "The released weight is the mean of the group; per_column gives each column its own groups. "
-            f"{way_out}"
-        )
+    _check_one_group(
+        plan,
+        "The released weight is the mean of the group",
+        'Say weight = { release = "keep" } or "drop", --weight-release keep.',
+    )
 
 
 def check_small_strata(plan: Plan) -> None:
     """Refuse to merge small strata where a record has several groups, hence no one stratum to have."""
-    if not any(plan.strata_of(block).small == "merge" for block in plan.blocks):
-        return
-    way_out = 'Say strata = { small = "error" }, or name coarser strata.'
+    if any(plan.strata_of(block).small == "merge" for block in plan.blocks):
+        _check_one_group(
+            plan,
+            "Where small strata are merged, a record is released with the stratum of its group",
+            'Say strata = { small = "error" }, or name coarser strata.',
+        )
+
+
+def _check_one_group(plan: Plan, rule: str, way_out: str) -> None:
+    """Refuse a plan by which a record is in several groups."""
     if len(plan.blocks) > 1:
         raise InputError(
-            "Where small strata are merged, a record is released with the stratum of its group; the plan has "
-            f"several blocks, each with its own groups. {way_out}"
+            f"{rule}; the plan has several blocks, each with its own groups. {way_out}"
         )
     (block,) = plan.blocks
     if block.per_column and len(block.columns or ()) > 1:
-        raise InputError(
-            "Where small strata are merged, a record is released with the stratum of its group; per_column "
-            f"gives each column its own groups. {way_out}"
-        )
+        raise InputError(f"{rule}; per_column gives each column its own groups. {way_out}")
 
 
 def check_relations(plan: Plan) -> None:

@@ -445,7 +445,7 @@ def test_a_quantity_with_an_odd_cell_is_warned_of(tmp_path):
     rows[7] = "7.5,unknown"
     source.write_text("age,wage\n" + "\n".join(rows) + "\n")
     done = here("protect", source, tmp_path / "out.csv", "-k", 3)
-    assert "known wage, left as they are" in said(done)
+    assert "known wage, left as it is" in said(done)
     assert "left as they are by what they look like: wage (one odd cell in row 8)" in said(done)
 
 

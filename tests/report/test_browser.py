@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,23 +13,6 @@ import pyarrow as pa
 import pytest
 
 import microagg
-from browser import Browser, find_browser
-
-# One process for all: the pages take long to make.
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_browser()
-    if program is None:
-        reason = "no Chromium on this machine; Debian's package is called chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    found = Browser(program)
-    yield found
-    found.close()
-
 
 HOSTILE = [
     "<script>alert(1)</script>",
