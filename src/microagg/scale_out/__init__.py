@@ -1,0 +1,1 @@
+"""Tables larger than memory, and the counting and linking that go with them."""
