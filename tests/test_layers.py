@@ -51,6 +51,7 @@ STAGES = [
     ["counts"],
     ["measure"],
     ["verify"],
+    ["scale_out"],
     ["findings"],
     ["evidence"],
     ["cautions"],
