@@ -3,7 +3,8 @@
 Passes over the input: one summarises it and keeps a sample by the keys of rows, one turns it into records,
 by block, on a shelf of the scratch folder. Then the blocks are worked on one after the other, turn after
 turn; what each record releases goes to a last shelf, by the part of the output it belongs to. A
-third pass over the input writes the output, rows and untouched columns as they came. All moves are sequential.
+third pass over the input writes the output, rows and untouched columns as they came. All moves are
+sequential.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.errors import InputError
-from microagg.groups import canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Losses, Shared, losses_of, put_back, shared_values
+from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import (
     LEAF,
     BlockPlan,
@@ -29,7 +30,7 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.counting import row_keys
-from microagg.scale_out.recipe import Recipe, TableSummary, recipe_of, summarise
+from microagg.scale_out.recipe import Recipe, Records, TableSummary, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.tables.batches import Batch, BatchSource
 
@@ -37,6 +38,7 @@ __all__ = ["DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
+_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
 Told = Callable[[str, int, int], None]
 """Hears of a stage, records done and all of them."""
@@ -90,27 +92,42 @@ class DiskRun:
     recipe: Recipe
     summary: TableSummary
     block_plan: BlockPlan
-    losses: Losses
+    sums: Sums
+    sampled: Labels
+    """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
     _released: Shelf
+    _groups: Shelf
     _source: BatchSource
+
+    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
+        """Rows of the input from one to before another that are released, and what each releases."""
+        words = self._released.take(list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1)))
+        rows = words[:, 0].astype(np.int64)
+        inside = np.flatnonzero((rows >= first) & (rows < last))
+        order = inside[np.argsort(rows[inside])]
+        return rows[order], Shared.of(
+            np.ascontiguousarray(words[order, 1:]), len(self.recipe.coders)
+        )
+
+    def released_groups(self) -> Iterator[tuple[Floats, Labels]]:
+        """What groups release, in coordinates, and the records of each, block after block."""
+        columns = len(self.recipe.coders)
+        for number, _ in self.block_plan.sources(self.block_plan.rounds):
+            words = self._groups.take([number])
+            if len(words):
+                values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
+                yield self.recipe.released_coordinates(values), words[:, columns].astype(np.int64)
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
-        columns = len(self.recipe.coders)
         for batch in self._source.batches(at_once=AT_ONCE):
-            kept = self.recipe.kept(self.recipe.variables(batch.table))
             n = batch.table.num_rows
-            rows = np.arange(n) if kept is None else np.flatnonzero(kept)
-            places = range(batch.first // AT_ONCE, (batch.first + n - 1) // AT_ONCE + 1)
-            words = self._released.take(list(places))
-            at = words[:, 0].astype(np.int64) - batch.first
-            inside = (at >= 0) & (at < n)
-            words, at = words[inside], at[inside]
-            order = np.argsort(at)
-            if not np.array_equal(at[order], rows):
+            kept = self.recipe.kept(self.recipe.variables(batch.table))
+            rows, shared = self.shared(batch.first, batch.first + n)
+            wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
+            if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
-            table = batch.table if kept is None else batch.table.take(pa.array(rows))
-            shared = Shared.of(np.ascontiguousarray(words[order, 1:]), columns)
+            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
             yield put_back(self.recipe, table, shared), batch, kept
 
 
@@ -150,8 +167,17 @@ def group_from_disk(
         _work(recipe, block_plan, turn, current, following, scratch, told)
         scratch.keep(f"done-{turn}", True)
         current.remove()
-    losses = _losses(recipe, block_plan, scratch)
-    return DiskRun(recipe, summary, block_plan, losses, scratch.shelf("released"), source)
+    sums, sampled = _told(recipe, block_plan, scratch)
+    return DiskRun(
+        recipe,
+        summary,
+        block_plan,
+        sums,
+        sampled,
+        scratch.shelf("released"),
+        scratch.shelf("groups"),
+        source,
+    )
 
 
 def _fit(
@@ -248,9 +274,16 @@ def _work(
             records = recipe.records_of(moved.words)
             labels = canonical_labels(moved.groups)
             shared = shared_values(recipe, records, labels)
-            losses = losses_of(recipe, records, labels, shared)
-            scratch.keep(f"losses-{number}", losses)
+            rules = requirements(recipe, records)
+            sums = sums_of(recipe, records, labels, shared, rules)
             row = records.beside[:, :1]
+            chosen = _whole_groups(recipe, records, labels)
+            sample = np.column_stack([row[chosen, 0].astype(np.int64), moved.groups[chosen]])
+            first = np.unique(labels, return_index=True)[1]
+            sizes = np.bincount(labels).astype(np.uint64)
+            of_groups = np.column_stack([shared.values[first].view(np.uint64), sizes])
+            scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
+            scratch.keep(f"told-{number}", (sums, sample))
             following.put(
                 number,
                 np.hstack([row, shared.words()]),
@@ -260,10 +293,24 @@ def _work(
         told("grouping", turn * recipe.records + done, total)
 
 
-def _losses(recipe: Recipe, plan: BlockPlan, scratch: Scratch) -> Losses:
-    """Add up what blocks lost, in the order of their numbers."""
-    total = Losses(0.0, np.zeros(len(recipe.coders)), 0)
+def _whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
+    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
+    first = np.unique(labels, return_index=True)[1]
+    # By the second word: the first record of a group is the one whose first word is least.
+    chosen = in_sample(records.keys[first][:, ::-1], _SAMPLED / recipe.records)
+    return np.flatnonzero(chosen[labels])
+
+
+def _told(recipe: Recipe, plan: BlockPlan, scratch: Scratch) -> tuple[Sums, Labels]:
+    """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
+    total: Any = None
+    samples = []
+    none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
+    rules = requirements(recipe, none)
     for number, _ in plan.sources(plan.rounds):
-        own = scratch.kept(f"losses-{number}")
-        total = total if own is None else total.plus(own)
-    return total
+        own = scratch.kept(f"told-{number}")
+        if own is not None:
+            total = own[0] if total is None else total.merge(own[0], rules)
+            samples.append(own[1])
+    sample = np.concatenate(samples)
+    return total, sample[np.argsort(sample[:, 0])]
