@@ -9,8 +9,9 @@ sequential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,14 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.counting import row_keys
-from microagg.scale_out.recipe import Recipe, Records, TableSummary, recipe_of, summarise
+from microagg.scale_out.one_column import (
+    Splits,
+    cut_stretches,
+    is_one_column,
+    sorted_words,
+    split_column,
+)
+from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.tables.batches import Batch, BatchSource
 
@@ -91,7 +99,8 @@ class DiskRun:
 
     recipe: Recipe
     summary: TableSummary
-    block_plan: BlockPlan
+    numbers: Sequence[int]
+    """Of the blocks, or stretches, that were worked on."""
     sums: Sums
     sampled: Labels
     """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
@@ -112,7 +121,7 @@ class DiskRun:
     def released_groups(self) -> Iterator[tuple[Floats, Labels]]:
         """What groups release, in coordinates, and the records of each, block after block."""
         columns = len(self.recipe.coders)
-        for number, _ in self.block_plan.sources(self.block_plan.rounds):
+        for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
                 values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
@@ -153,6 +162,27 @@ def group_from_disk(
         fitted = _fit(source, plan, told, leaf)
         scratch.keep("fitted", fitted)
     recipe, summary, block_plan = fitted
+    if isinstance(block_plan, Splits):
+        numbers = _cut_column(source, recipe, block_plan, scratch, told)
+    else:
+        numbers = _work_in_turns(source, recipe, block_plan, scratch, told)
+    sums, sampled = _told(recipe, numbers, scratch)
+    return DiskRun(
+        recipe,
+        summary,
+        numbers,
+        sums,
+        sampled,
+        scratch.shelf("released"),
+        scratch.shelf("groups"),
+        source,
+    )
+
+
+def _work_in_turns(
+    source: BatchSource, recipe: Recipe, block_plan: BlockPlan, scratch: Scratch, told: Told
+) -> list[int]:
+    """Work on blocks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
         _shelve(source, recipe, block_plan, shelf, told)
@@ -167,22 +197,67 @@ def group_from_disk(
         _work(recipe, block_plan, turn, current, following, scratch, told)
         scratch.keep(f"done-{turn}", True)
         current.remove()
-    sums, sampled = _told(recipe, block_plan, scratch)
-    return DiskRun(
-        recipe,
-        summary,
-        block_plan,
-        sums,
-        sampled,
-        scratch.shelf("released"),
-        scratch.shelf("groups"),
-        source,
-    )
+    return [number for number, _ in block_plan.sources(block_plan.rounds)]
+
+
+def _cut_column(
+    source: BatchSource, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told
+) -> list[int]:
+    """Cut one column optimally; return the numbers of its stretches."""
+    shelf = scratch.shelf("turn-0")
+    in_order = scratch.shelf("in order")
+    if not scratch.kept("ends"):
+        _shelve(source, recipe, splits, shelf, told)
+        for place in range(splits.first[-1]):
+            words = shelf.take([place])
+            if len(words) and not in_order.has(place):
+                words = sorted_words(recipe.records_of(words), words)
+                in_order.put(place, words, np.full(len(words), place))
+            told("grouping", place, 3 * splits.first[-1])
+        counts = in_order.counts(splits.first[-1])
+        ends = {}
+        for low, high in pairwise(splits.first):
+
+            def values_of(at: int, low: int = low) -> Floats:
+                words = in_order.take([low + at])
+                return recipe.records_of(words).values[:, 0] if len(words) else np.zeros(0)
+
+            sizes = counts[low:high].tolist()
+            if np.isnan(values_of(int(np.argmax(sizes)))[0]):  # records without a value
+                whole = np.append(
+                    np.arange(recipe.k, sum(sizes) - recipe.k + 1, recipe.k), sum(sizes)
+                )
+                starts = np.append(0, np.cumsum(sizes))
+                cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
+            else:
+                cut = cut_stretches(sizes, values_of, recipe.k)
+            for at, own in enumerate(cut):
+                ends[low + at] = own - int(counts[low : low + at].sum())
+        scratch.keep("ends", ends)
+        shelf.remove()
+    ends = scratch.kept("ends")
+    released = scratch.shelf("released")
+    rest = np.zeros((0, 0), dtype=np.uint64)
+    for place in range(splits.first[-1]):
+        own = in_order.take([place])
+        words = own if not len(rest) else np.concatenate([rest, own])
+        if not len(words):
+            continue
+        cuts = ends[place] + len(rest)
+        last = int(cuts[-1]) if len(cuts) else 0
+        # A group that goes on in the next stretch waits for the rest of it.
+        rest = words[last:]
+        if last and not released.has(place):
+            sizes = np.diff(np.append(0, cuts))
+            labels = np.repeat(np.arange(len(sizes)), sizes)
+            _release(recipe, place, words[:last], labels, labels + (place << 32), released, scratch)
+        told("grouping", 2 * splits.first[-1] + place, 3 * splits.first[-1])
+    return list(range(splits.first[-1]))
 
 
 def _fit(
     source: BatchSource, plan: Plan, told: Told, leaf: int
-) -> tuple[Recipe, TableSummary, BlockPlan]:
+) -> tuple[Recipe, TableSummary, BlockPlan | Splits]:
     summary, sample, total = None, _Sample(), source.rows
     for batch in source.batches(at_once=AT_ONCE):
         written = batch.as_written if source.is_text else None
@@ -196,10 +271,15 @@ def _fit(
         )
     recipe = recipe_of(plan, summary, source.is_text)
     recipe.check_cells()
-    return recipe, summary, plan_blocks(recipe, sample.words(recipe), leaf)
+    words = sample.words(recipe)
+    if is_one_column(recipe):
+        return recipe, summary, split_column(recipe, words)
+    return recipe, summary, plan_blocks(recipe, words, leaf)
 
 
-def _shelve(source: BatchSource, recipe: Recipe, plan: BlockPlan, shelf: Shelf, told: Told) -> None:
+def _shelve(
+    source: BatchSource, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
+) -> None:
     """Put all records on a shelf, by block."""
     held: list[Any] = []
 
@@ -207,7 +287,11 @@ def _shelve(source: BatchSource, recipe: Recipe, plan: BlockPlan, shelf: Shelf, 
         words = np.concatenate(held)
         held.clear()
         records = recipe.records_of(words)
-        places = plan.assign(recipe.coordinates(records), recipe.apart(records), records.keys)
+        apart = recipe.apart(records)
+        if isinstance(plan, Splits):
+            places = plan.assign(np.ascontiguousarray(records.values[:, 0]), apart, records.keys)
+        else:
+            places = plan.assign(recipe.coordinates(records), apart, records.keys)
         shelf.put(number, words, places)
 
     number, total = 0, source.rows
@@ -271,26 +355,35 @@ def _work(
                 number, np.column_stack([moved.words, moved.groups.astype(np.uint64)]), moved.blocks
             )
         else:
-            records = recipe.records_of(moved.words)
             labels = canonical_labels(moved.groups)
-            shared = shared_values(recipe, records, labels)
-            rules = requirements(recipe, records)
-            sums = sums_of(recipe, records, labels, shared, rules)
-            row = records.beside[:, :1]
-            chosen = _whole_groups(recipe, records, labels)
-            sample = np.column_stack([row[chosen, 0].astype(np.int64), moved.groups[chosen]])
-            first = np.unique(labels, return_index=True)[1]
-            sizes = np.bincount(labels).astype(np.uint64)
-            of_groups = np.column_stack([shared.values[first].view(np.uint64), sizes])
-            scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
-            scratch.keep(f"told-{number}", (sums, sample))
-            following.put(
-                number,
-                np.hstack([row, shared.words()]),
-                (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64),
-            )
+            _release(recipe, number, moved.words, labels, moved.groups, following, scratch)
         done += len(words)
         told("grouping", turn * recipe.records + done, total)
+
+
+def _release(
+    recipe: Recipe,
+    number: int,
+    words: Words,
+    labels: Labels,
+    groups: Labels,
+    released: Shelf,
+    scratch: Scratch,
+) -> None:
+    """Keep what the groups of a block release, for the output, and what is told of them."""
+    records = recipe.records_of(words)
+    shared = shared_values(recipe, records, labels)
+    sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
+    row = records.beside[:, :1]
+    chosen = _whole_groups(recipe, records, labels)
+    sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
+    first = np.unique(labels, return_index=True)[1]
+    sizes = np.bincount(labels).astype(np.uint64)
+    of_groups = np.column_stack([shared.values[first].view(np.uint64), sizes])
+    scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
+    scratch.keep(f"told-{number}", (sums, sample))
+    places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
+    released.put(number, np.hstack([row, shared.words()]), places)
 
 
 def _whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
@@ -301,13 +394,13 @@ def _whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
     return np.flatnonzero(chosen[labels])
 
 
-def _told(recipe: Recipe, plan: BlockPlan, scratch: Scratch) -> tuple[Sums, Labels]:
+def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
     """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
     total: Any = None
     samples = []
     none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
     rules = requirements(recipe, none)
-    for number, _ in plan.sources(plan.rounds):
+    for number in numbers:
         own = scratch.kept(f"told-{number}")
         if own is not None:
             total = own[0] if total is None else total.merge(own[0], rules)
