@@ -33,7 +33,8 @@ from microagg.plan import Promise
 from microagg.settings import check_k
 from microagg.tables.batches import Batch, BatchSource
 from microagg.tables.exact import values_as_written
-from microagg.tables.frames import Frame, OddCount, count_odd
+from microagg.tables.frames import Frame
+from microagg.tables.odd_cells import OddCount, count_odd
 from microagg.tables.roles import choose_columns
 from microagg.verify import (
     Verification,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from microagg.tables.frames import MISSING_WORDS, reads_as_number
+from microagg.tables.odd_cells import MISSING_WORDS, reads_as_number
 
 __all__ = ["NumberTest", "Way", "as_numbers"]
 
