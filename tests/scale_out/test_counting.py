@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import subprocess
+import sys
 from collections import Counter as Tally
 
 import numpy as np
@@ -218,6 +220,34 @@ def test_files_are_used_where_memory_is_small_and_go_with_an_error(tmp_path):
         count_out_of_core(batches(), tmp_path, 1 << 16)
     assert max(seen) > 1
     assert list(tmp_path.iterdir()) == []
+
+
+_MANY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from microagg.scale_out.counting import count_out_of_core
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def batches(n):
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        yield rng.integers(0, 2**64 - 1, (1 << 16, 2), dtype=np.uint64), None
+count_out_of_core(batches(2), Path(sys.argv[1]), 1 << 16)
+before = peak()
+found = count_out_of_core(batches(64), Path(sys.argv[1]), 1 << 24)
+print(found.combinations, peak() - before)
+"""
+
+
+def test_memory_is_what_was_asked_for(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, tmp_path], capture_output=True, text=True, check=True
+    )
+    combinations, used = map(int, done.stdout.split())
+    assert combinations == 64 << 16
+    # The keys alone take 67 MB; asked for were 17 MB.
+    assert used < 40e6
 
 
 def test_nothing_is_counted_as_nothing(tmp_path):
