@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from microagg import InputError, TableError
 from microagg.tables.batches import BatchWriter, open_batches
 from microagg.tables.csv import CsvFormat, as_typed
-from microagg.tables.files import read_file, write_file
+from microagg.tables.files import FileFormat, read_file, write_file
 from microagg.tables.labelled import ColumnFacts
 from microagg.tables.text_numbers import NumberTest
 
@@ -424,6 +424,21 @@ def test_wrong_use(tmp_path):
     ):
         writer.write(nested)
     assert str(whole.value) == str(parts.value)
+
+
+def test_what_does_not_fit_into_parquet(tmp_path):
+    table = pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(TableError) as whole:
+        write_file(table, tmp_path / "out.parquet")
+    for path in (tmp_path / "out.parquet", tmp_path / "folder"):
+        if not path.suffix:
+            path.mkdir()
+        with (
+            pytest.raises(TableError) as parts,
+            BatchWriter(path, FileFormat(), table.schema, rows=1) as writer,
+        ):
+            writer.write(table)
+        assert str(whole.value) == str(parts.value)
 
 
 _PASS = """

@@ -424,8 +424,9 @@ class BatchWriter:
         self._target: Any = None
 
     def __enter__(self) -> BatchWriter:
-        with does_not_fit(self._kind):
-            self._target = self._opened()
+        with does_not_fit(self._kind), ExitStack() as stack:
+            self._target = self._opened(stack)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -448,10 +449,10 @@ class BatchWriter:
             self._target.write(table.replace_schema_metadata(self._schema.metadata))
         self._written += table.num_rows
 
-    def _opened(self) -> Any:
+    def _opened(self, stack: ExitStack) -> Any:
         path, form = self._path, self._form
         if self._kind == "csv":
-            file = self._stack.enter_context(path.open("wb"))
+            file = stack.enter_context(path.open("wb"))
             return CsvWriter(file, path, self._schema.names, completed_csv(path, form.csv))
         if self._kind != "parquet":
             raise TableError(
@@ -467,8 +468,6 @@ class BatchWriter:
             folder = form.folder
             keeps = not set(folder.keys) & set(self._changed)
             pieces = folder.placed(self._schema.names, self._rows, keeps)
-            return self._stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
-        file = self._stack.enter_context(path.open("wb"))
-        return self._stack.enter_context(
-            ParquetPieces(form.parquet, self._schema, file, self._most)
-        )
+            return stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
+        file = stack.enter_context(path.open("wb"))
+        return stack.enter_context(ParquetPieces(form.parquet, self._schema, file, self._most))
