@@ -145,6 +145,23 @@ def test_keys_depend_on_the_seed_and_on_the_order_of_columns():
     assert not (row_keys([texts_a, texts_b])[0] == row_keys([texts_a, texts_b])[1]).any()
 
 
+def test_large_numbers_are_not_negative_ones():
+    large, negative = pa.array([2**63], pa.uint64()), pa.array([-(2**63)], pa.int64())
+    assert not (row_keys([large]) == row_keys([negative])).any()
+
+
+def test_every_nan_is_the_same():
+    bits = np.array([0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000], np.uint64)
+    keys = row_keys([pa.array(bits.view(np.float64))])
+    assert (keys == keys[0]).all()
+
+
+def test_texts_that_end_in_zeros_differ():
+    ends = ["", "\0", "\0\0", "a", "a\0", "a" * 8, "a" * 8 + "\0", "a" * 7, "a" * 7 + "\0"]
+    keys = row_keys([pa.array(ends)])
+    assert len(set(keys[:, 0].tolist())) == len(set(keys[:, 1].tolist())) == len(ends)
+
+
 def test_a_list_has_no_key():
     with pytest.raises(pa.ArrowNotImplementedError):
         row_keys([pa.array([[1]])])
@@ -295,6 +312,19 @@ def test_verifications_are_those_of_the_whole(tmp_path, ending, memory):
     assert verify_batches(open_batches(path), PROMISES, tmp_path, memory) == expected
     assert len({one.smallest for one in expected}) > 2
     assert expected[5].left_out["odd"] == "2 odd cells, the first in row 2999"
+
+
+def test_a_table_of_several_batches(tmp_path):
+    path = tmp_path / "in.parquet"
+    table = survey(140_000)
+    odd = pa.chunked_array([["x"], table["odd"].chunk(0)[1:]]).combine_chunks()
+    write_file(table.set_column(5, "odd", odd).append_column("late", table["odd"]), path)
+    source = open_batches(path)
+    assert len(list(source.batches(["age"]))) == 2
+    expected = verify_all(path, PROMISES)
+    assert expected[5].left_out["late"] == "2 odd cells, the first in row 139999"
+    assert expected[5].left_out["odd"] == "3 odd cells, the first in row 1"
+    assert verify_batches(source, PROMISES, tmp_path, MEMORY) == expected
 
 
 @pytest.mark.parametrize(

@@ -106,15 +106,16 @@ def test_a_parquet_file(tmp_path, groups):
 
 def test_a_parquet_file_with_codecs_of_its_own_and_large_pages(tmp_path):
     rng = np.random.default_rng(1)
-    table = pa.table({"a": rng.normal(size=40_000), "b": rng.integers(0, 9, 40_000).astype(str)})
+    n = 400_000
+    table = pa.table({"a": rng.normal(size=n), "b": rng.integers(0, 9, n).astype(str)})
     path = tmp_path / "in.parquet"
-    pq.write_table(table, path, row_group_size=17_001, compression={"a": "gzip", "b": "snappy"})
+    pq.write_table(table, path, row_group_size=190_001, compression={"a": "gzip", "b": "snappy"})
     form = read_file(path).format
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
     write_file(table, whole, form)
     with BatchWriter(parts, form, table.schema) as writer:
-        for start in range(0, len(table), 3001):
-            writer.write(table.slice(start, 3001))
+        for start in range(0, n, 13_001):
+            writer.write(table.slice(start, 13_001))
     assert filecmp.cmp(whole, parts, shallow=False)
     # Also from the batches of the file itself, whose chunks lie elsewhere.
     again = tmp_path / "again.parquet"

@@ -59,10 +59,8 @@ class NumberTest:
             return
         held: list[Way] = []
         for way in self._ways:
-            # What is a whole number is a double, and what needs no nulls suffers them.
-            implied = any(
-                (one.kind in (way.kind, pa.int64())) and one.nulls <= way.nulls for one in held
-            )
+            # What is a whole number is a double, and a way that needs no nulls succeeds with them.
+            implied = any(one.kind in (way.kind, pa.int64()) for one in held)
             if implied or _cast(numbers, way) is not None:
                 held.append(way)
         self._ways = tuple(held)
