@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -270,6 +270,9 @@ class Recipe:
     """Whether weights differ, and count in the objective or in means."""
     records: int
     is_csv: bool = False
+    moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    """Of rows that belong to another cell than their own pattern says, ascending, see :mod:`.rare`."""
+    moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def block(self) -> Block:
@@ -364,20 +367,35 @@ class Recipe:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
+        whole = table if written is None else written
+        keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
         if self.has_cells:
             found, which = _cells(frame, self.plan, written, variables)
-            number = np.array([self.cells[cell] for cell in found], dtype=np.uint64)
-            parts.append(number[which][:, None])
+            number = np.array([self.cells.get(cell, 0) for cell in found], dtype=np.int64)
+            parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
         for kind, name in self.asked_columns:
             if kind in ("p_percent", "n_k"):
                 parts.append(_amounts(frame, name).view(np.uint64)[:, None])
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
-        whole = table if written is None else written
-        parts.append(row_keys([whole.column(j) for j in range(whole.num_columns)]))
+        parts.append(keys)
         found_words = np.hstack(parts)
         kept = self.kept(variables)
         return found_words if kept is None else found_words[kept]
+
+    def _moved(self, cells: Labels, keys: Words) -> Labels:
+        """Cells of records, after rare patterns were joined."""
+        if not len(self.moved_cells):
+            return cells
+        first = self.moved_keys[:, 0]
+        at = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
+        for row in np.flatnonzero(first[at] == keys[:, 0]).tolist():
+            place = int(at[row])
+            while place < len(first) and first[place] == keys[row, 0]:
+                if self.moved_keys[place, 1] == keys[row, 1]:
+                    cells[row] = self.moved_cells[place]
+                place += 1
+        return cells
 
     def kept(self, variables: Sequence[Variable]) -> NDArray[np.bool_] | None:
         """Which records of a batch are released; None: all."""
