@@ -149,7 +149,7 @@ def group_from_disk(
     plan: Plan,
     scratch: Scratch,
     told: Told = lambda stage, done, total: None,
-    leaf: int = LEAF,
+    leaf: int | None = None,
     memory: int = 1 << 30,
 ) -> DiskRun:
     """Group the records of a table that is read in parts.
@@ -163,6 +163,7 @@ def group_from_disk(
     leaf : records in a block, about
     memory : bytes that blocks may take, which tells how many are worked on at a time
     """
+    leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
         fitted = _fit(source, plan, told, leaf)
