@@ -33,12 +33,12 @@ from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop, nearest_one
+from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.lloyd import k_means
 from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.best import best_of
 from microagg.methods.ordering.cut import Order, labels_along
 from microagg.methods.ordering.npn import farthest_from_centroid
-from microagg.methods.univariate.compiled import lean_subkernel
 from microagg.progress import DONE, STOP, State, new_state
 from microagg.settings import check_count
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from microagg.encode.prepare import prepare
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.ends import Fill, best_ends
 from microagg.methods.univariate.exact import MAX, SSE
 from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one

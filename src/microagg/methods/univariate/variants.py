@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.exact import MAX, ROUND_DOWN, ROUND_UP, SAE, add, divided, times
 from microagg.methods.univariate.line import near_one
 
