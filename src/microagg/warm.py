@@ -219,7 +219,7 @@ def _method(name: str) -> Callable[[], None]:
         from microagg.partition import partition
 
         method = METHODS[name]
-        few: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0}
+        few: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0, "generations": 1}
         options = {option.name: few[option.name] for option in method.options if option.name in few}
         X = _sample()[:, :1] if method.one_column else _sample()
         partition(X, _K, method=name, **options)
