@@ -82,8 +82,8 @@ def cut_sorted(
     Returns
     -------
     int64 array: the end of each group; group g is ``x[ends[g-1]:ends[g]]``. The optimum
-    for the doubles given; of equal ones, the one with the larger last groups. How well
-    ``max_groups`` and costs of one's own are solved is said in :mod:`.variants`.
+    for the doubles given, with ``max_groups`` too; of equal ones, the one with the larger last
+    groups. Costs of one's own are added up as doubles, so there it is the optimum up to rounding.
 
     >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2).tolist()
     [3, 6, 8]
