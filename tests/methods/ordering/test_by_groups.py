@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 import microagg
 import naive
 from microagg.groups import canonical_labels
-from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.ordering import by_groups
-from microagg.methods.ordering.by_groups import Visits, visit_groups
-from microagg.methods.ordering.cut import labels_along
+from microagg.methods.ordering.by_groups import visit_groups
 from microagg.methods.ordering.imhm import imhm_order
 from microagg.progress import DONE, STOP, new_state, records_done
 from published import MDAV_MHM
@@ -27,28 +24,16 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
     assert visit_groups(X, labels).tolist() == naive.visit_groups(X.tolist(), labels.tolist())
 
 
-@pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("near", [2, 24])
-def test_every_visit_of_imhm_equals_the_naive_twin(k, near, monkeypatch):
-    # With short lists most searches ask a tree; groups that are new since the lists come in as well.
-    monkeypatch.setattr(by_groups, "_NEAR", near)
-    X = np.random.default_rng(k).normal(size=(400, 3))
-    visits, labels = Visits(X), mdav(X, k).labels
-    for _ in range(12):
-        order = visits.order(labels)
-        assert order.tolist() == naive.visit_groups(X.tolist(), canonical_labels(labels).tolist())
-        labels = labels_along(X, order, k, new_state())
-
-
-@given(tables(max_rows=40), st.integers(0, 2**32 - 1))
-def test_lists_of_earlier_visits_have_no_influence(table, seed):
-    # Ties of all kinds: the order of the groups decides, now as when the lists were made.
-    X, rng = table[0], np.random.default_rng(seed)
-    visits, labels = Visits(X), rng.integers(0, 6, len(X))
-    for _ in range(5):
-        assert visits.order(labels).tolist() == visit_groups(X, labels).tolist()
-        labels = labels.copy()
-        labels[rng.integers(len(X))] = rng.integers(7)
+def test_a_hint_has_no_influence():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 2))
+    labels = canonical_labels(rng.integers(0, 300, 900))
+    order = visit_groups(X, labels)
+    assert order.tolist() == naive.visit_groups(X.tolist(), labels.tolist())
+    followers = np.full(900, -1)
+    followers[order[:-1]] = order[1:]
+    for hint in (followers, rng.integers(-1, 900, 900)):
+        assert visit_groups(X, labels, hint).tolist() == order.tolist()
 
 
 def test_imhm_reports_its_iterations_and_stops():

@@ -21,7 +21,7 @@ import numpy as np
 
 from microagg.groups import Floats, sum_of_squares
 from microagg.kernels.mdav import mdav_labels
-from microagg.methods.ordering.by_groups import Visits
+from microagg.methods.ordering.by_groups import visit_groups
 from microagg.methods.ordering.cut import Order, labels_along
 from microagg.progress import DONE, STOP, State, new_state, part
 
@@ -39,16 +39,17 @@ def imhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     with part(state, 1 / 8):
         labels = mdav_labels(X, k, state)
     order: Order = np.arange(n)
-    visits, before = Visits(X), np.inf
+    hint, before = np.full(n, -1), np.inf
     for t in count(1):
         if state[STOP]:
             break
-        order = visits.order(labels)
+        order = visit_groups(X, labels, hint)
         labels = labels_along(X, order, k, new_state())
         loss = sum_of_squares(X, labels)
         if not loss < before * (1 - _LEAST):
             state[DONE] = n
             break
         before = loss
+        hint[order[:-1]] = order[1:]
         state[DONE] = n // 8 + (n - n // 8) * t // (t + 16)  # some dozens are usual
     return order
