@@ -504,7 +504,7 @@ METHODS: dict[str, Method] = {
         _ordering(
             "imhm",
             "Mortazavi, Jalili & Gohargazi 2013",
-            "O(n²/k · d)",
+            "O(iterations · n²/k² · d) at worst, after mdav",
             "visits the groups of mdav one after the other, cuts optimally, and repeats",
             "imhm:imhm_order",
             True,
