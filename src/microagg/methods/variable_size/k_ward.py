@@ -222,7 +222,7 @@ def k_ward(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     Outcome: the group of each record. O(n²·d) time at worst.
 
     >>> k_ward(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [29.0]]), 2).labels.tolist()
-    [0, 1, 0, 1, 0, 2, 2]
+    [2, 1, 2, 1, 2, 0, 0]
     """
     state = new_state() if state is None else state
     n, count, done = len(X), 0, 0
