@@ -10,8 +10,8 @@ Cost      O(n²·d) time at worst, O(n·d) memory, by the chain of nearest neigh
           data take about n^1.2 with 4 columns and n^1.6 with 10. A heuristic: no bound on its
           loss is proved.
 Paper     Domingo-Ferrer & Mateo-Sanz 2002, algorithm k-Ward (first the extreme records, then Ward's
-          method, then recursion), where each step looks at all pairs of groups. The description
-          at hand is that of Laszlo & Mukherjee 2005 and Hansen & Mukherjee 2003.
+          method, then recursion), where each step looks at all pairs of groups. The papers at hand
+          name it without its steps, which are given here as the literature knows them.
 Here      The extremes of one column are its k lowest and k highest values; of several, we take the two
           records farthest apart, which for one column are the same. That a chain joins the same groups
           as the search for the cheapest pair of all rests on Ward's cost being reducible: a union is
