@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.line import (
     NOTHING,
     OVERLAP,
