@@ -278,6 +278,11 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
             "neither. Choose another ending, or say engine = memory."
         )
+    if any(public for _, public in job.reports):
+        raise InputError(
+            "A report for readers is made from the whole released table; one that is protected in parts is "
+            "never in memory as a whole. Write the board's report, or say engine = memory."
+        )
     with clock.time("draft"):
         plan, guesses = disk_job.completed_from_head(source, job.plan)
     same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind

@@ -235,6 +235,33 @@ def test_what_cannot_be_done_in_parts_is_refused_with_the_way_out(tmp_path, sett
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
+def test_a_public_report_is_refused(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    job = Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
+    with pytest.raises(InputError, match="readers"):
+        run(replace(job, report=tmp_path / "r.html", public=True))
+
+
+def test_relations_hold_after(tmp_path):
+    table = survey(900)
+    table["double"] = 2 * table.number
+    plan = plan_for(["number", "double"], relations=["double = number + number"])
+    source = written(table, tmp_path, "in.parquet")
+    run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
+    after = pd.read_parquet(tmp_path / "out.parquet")
+    assert after.double.to_numpy() == pytest.approx(2 * after.number.to_numpy(), rel=1e-12)
+    table.loc[3, "double"] += 1
+    with pytest.raises(InputError, match="relation"):
+        run(
+            Job(
+                written(table, tmp_path, "in.parquet"),
+                tmp_path / "out.parquet",
+                plan,
+                engine="disk",
+            )
+        )
+
+
 def test_small_strata_are_named(tmp_path):
     table = survey(300)
     table.loc[:1, "region"] = "isle"

@@ -15,6 +15,7 @@ from microagg.draft import Guess, guess, quantities
 from microagg.errors import InputError, VerificationError, shown
 from microagg.evidence import Evidence
 from microagg.findings import Counted
+from microagg.intake import broken_relation
 from microagg.plan import Plan, Promise, Roles
 from microagg.release import Release
 from microagg.scale_out.aggregates import Shared
@@ -35,7 +36,7 @@ from microagg.tables.atomic import sha256
 from microagg.tables.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.tables.exact import values_as_written
 from microagg.tables.files import FileFormat
-from microagg.tables.folders import parquet_files
+from microagg.tables.folders import is_several, parquet_files
 from microagg.tables.frames import Frame
 from microagg.verify import Verification
 
@@ -47,7 +48,7 @@ _WORD = 8
 
 def owner_of(source: Path, plan: Plan) -> dict[str, Any]:
     """What a scratch folder belongs to: a plan, a version, and the files as they are."""
-    files = parquet_files(source) if source.is_dir() else [source]
+    files = parquet_files(source) if is_several(source) else [source]
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
     return {"plan": plan.to_toml(), "version": version("microagg"), "files": state}
 
@@ -241,6 +242,11 @@ def write_release(
             writer = BatchWriter(part, form, written.schema, rows=rows, changed=changed)
             writer.__enter__()
         try:
+            broken = broken_relation(table.plan, Frame(typed))
+            if broken is not None:
+                raise VerificationError(
+                    f"The released values do not keep the relation {broken}. Nothing was written."
+                )
             writer.write(written)
             gathered.add(typed, batch, kept)
         except BaseException as error:

@@ -284,8 +284,8 @@ def _note(sampled: int, n: int) -> Caution:
         "note",
         (),
         f"The table was protected in parts. Promise, loss, classes and totals are of all {number(n)} records;"
-        " distributions, correlations, medians, and what is said of single columns and of groups that agree, "
-        f"of {number(sampled)} in whole groups.",
+        " distributions, correlations, medians, analyses, and what is said of single columns and of groups "
+        f"that agree, of {number(sampled)} in whole groups.",
     )
 
 
