@@ -89,7 +89,8 @@ def estimated(credit: Floats, n: int) -> Linkage:
     if len(credit) == n:
         return Linkage(share, share, share, n, sampled=False)
     low, high = _wilson(share, len(credit))
-    return Linkage(share, low, high, len(credit), sampled=True)
+    # Rounding must not put the share beside its interval.
+    return Linkage(share, min(low, share), max(high, share), len(credit), sampled=True)
 
 
 def radii(records: Floats, twins: Floats) -> tuple[Floats, Floats]:
