@@ -53,6 +53,7 @@ def group(
     weights: Floats | None = None,
     requirements: Sequence[Requirement] = (),
     seed: int | None = 0,
+    whole: int | None = None,
     progress: Listener | None = None,
 ) -> Partition:
     """Partition the records of a block.
@@ -65,6 +66,7 @@ def group(
     weights : of the records in the objective; None: all count alike
     requirements : what every group must satisfy beside k
     seed : of the methods that draw random numbers
+    whole : records of the table that these are a part of; None: all of it
     progress : as for :func:`microagg.partition`
 
     >>> X = np.array([[0.0], [10.0], [1.0], [11.0]])
@@ -88,8 +90,19 @@ def group(
             return _published(space, block, rows, within(requirements, rows))
         found = divide(rows, _quick(block, options), watch)
         return _required(
-            found, space, rows, within(requirements, rows), weights, options, seed, watch
+            found,
+            space,
+            rows,
+            within(requirements, rows),
+            weights,
+            options,
+            seed,
+            part_of(rows),
+            watch,
         )
+
+    def part_of(rows: Labels | None) -> int | None:
+        return whole if whole is not None or rows is None else len(cells)
 
     def divide(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         X = space.matrix if rows is None else np.ascontiguousarray(space.matrix[rows])
@@ -104,7 +117,7 @@ def group(
             random_state=seed,
             refine=block.refine,
             bound=block.bound or False,
-            whole=None if rows is None else len(cells),
+            whole=part_of(rows),
             progress=watch,
             **heavy,
             **options,
@@ -351,6 +364,7 @@ def _required(
     weights: Floats | None,
     options: dict[str, Any],
     seed: int | None,
+    whole: int | None,
     watch: Listener | None,
 ) -> Partition:
     """Change groups until they satisfy all requirements, at the least loss that a search finds."""
@@ -374,7 +388,7 @@ def _required(
             effort=options.get("effort", "balanced"),
             time_limit=options.get("time_limit"),
             random_state=seed,
-            whole=None if rows is None else len(space.scaled),
+            whole=whole,
             state=state,
         )
 

@@ -35,7 +35,16 @@ if TYPE_CHECKING:
 
 _FEW_LEVELS = 10  # of a category, whatever the number of records
 
-__all__ = ["Intake", "PartInput", "broken_relation", "check_blanked", "part_input", "take_in"]
+__all__ = [
+    "Intake",
+    "PartInput",
+    "broken_relation",
+    "check_blanked",
+    "check_relations",
+    "part_input",
+    "take_in",
+    "weights_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +165,7 @@ def take_in(
         plan=plan,
         roles=roles,
         variables=variables,
-        weights=None if plan.weight is None else _weights(table, plan.weight.column),
+        weights=None if plan.weight is None else weights_of(table, plan.weight.column),
         units_by=units,
         strata_by={},
         rows=rows,
@@ -164,7 +173,7 @@ def take_in(
     )
     for variable in variables.values():
         _check_no_identifier(variable)
-    _check_relations(found)
+    check_relations(plan, table, variables)
     written = None if text is None else Frame(text)
     sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
     return replace(found, strata_by={names: strata_of(table, names, written) for names in sets})
@@ -201,7 +210,8 @@ def _refused(variable: Variable) -> InputError:
     )
 
 
-def _weights(table: Frame, name: Any) -> Floats:
+def weights_of(table: Frame, name: Any) -> Floats:
+    """Read survey weights, all of them finite and above 0."""
     if not table.is_numeric(name):
         raise InputError(
             f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
@@ -242,12 +252,13 @@ def _check_no_identifier(variable: Variable) -> None:
         )
 
 
-def _check_relations(found: Intake) -> None:
-    for relation in found.plan.relations:
+def check_relations(plan: Plan, frame: Frame, variables: Mapping[Any, Variable]) -> None:
+    """Refuse a table in which a relation does not hold."""
+    for relation in plan.relations:
         values = {}
         for name in relation.columns:
-            variable = found.variables.get(name)
-            values[name] = _numbers(found.frame, name) if variable is None else variable.values
+            variable = variables.get(name)
+            values[name] = _numbers(frame, name) if variable is None else variable.values
             if variable is not None and variable.is_category:
                 raise InputError(
                     f"A relation is about numbers; {shown(name)} in {shown(relation.text, 200)} is of kind "

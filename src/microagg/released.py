@@ -25,7 +25,16 @@ from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import Variable
 
-__all__ = ["Cells", "Released", "mean_weights", "release_block", "released_beside"]
+__all__ = [
+    "Cells",
+    "Released",
+    "mean_weights",
+    "related",
+    "release_block",
+    "released_beside",
+    "to_digits",
+    "with_codes",
+]
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
@@ -143,22 +152,22 @@ def _rounded(
         own = None if weights is None else weights[there]
         mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
         return integer.totals(found, mass)
-    if plan.digits is None and (weights is not None or _related(plan, variable.name)):
+    if plan.digits is None and (weights is not None or related(plan, variable.name)):
         return found  # totals and relations hold exactly only without rounding
-    return _to_digits(found, variable.values[~variable.missing], plan.digits, block)
+    spread = standard_deviation(variable.values[~variable.missing])
+    return to_digits(found, spread, plan.digits, block)
 
 
-def _related(plan: Plan, name: Any) -> bool:
+def related(plan: Plan, name: Any) -> bool:
     return any(name in relation.columns for relation in plan.relations)
 
 
-def _to_digits(released: Floats, original: Floats, decimals: int | None, block: Block) -> Floats:
-    """Round to the digits asked for, or means to a millionth of the standard deviation.
+def to_digits(released: Floats, spread: float, decimals: int | None, block: Block) -> Floats:
+    """Round to the digits asked for, or means to a millionth of the column's standard deviation.
 
     Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
     """
     if decimals is None:
-        spread = standard_deviation(original)
         if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
             return released
         decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
@@ -188,7 +197,7 @@ def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, pla
         array = _texts_of_numbers(values)
         array = array if frame.is_numeric(name) else array.cast(kind)
     if coded.any():
-        array = _with_codes(array, state, variable.codes)
+        array = with_codes(array, state, variable.codes)
     return frame.arrow_like(name, array)
 
 
@@ -204,7 +213,7 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, state: La
             )
         names = [str(name) for name in names_of_levels(variable)]
         array = pa.array([None if level < 0 else names[level] for level in levels], pa.string())
-        array = _with_codes(array, state, variable.codes) if (state >= 2).any() else array
+        array = with_codes(array, state, variable.codes) if (state >= 2).any() else array
         return frame.arrow_like(variable.name, array)
     rows = np.where(levels < 0, -1, np.append(variable.rows, -1)[levels])
     if (state >= 2).any():
@@ -225,7 +234,7 @@ def _texts_of_numbers(values: Floats) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
+def with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 

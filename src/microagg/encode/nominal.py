@@ -54,11 +54,19 @@ def simplex(m: int) -> Floats:
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
     """Most frequent level of each group, shape (g,); NaN where all are missing."""
-    return modes(variable.level_numbers, labels, g, weights)
+    return modes(variable.level_numbers, labels, g, weights, variable.often)
 
 
-def modes(codes: Labels, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+def modes(
+    codes: Labels,
+    labels: Labels,
+    g: int,
+    weights: Floats | None = None,
+    often: Floats | None = None,
+) -> Floats:
     """Most frequent category of each group; ties by overall frequency, then by order.
+
+    ``often`` is the overall frequency, where these are not all records.
 
     >>> modes(np.array([1, 0, 0, 1, 1, -1]), np.array([0, 0, 1, 1, 1, 2]), 3).tolist()
     [1.0, 1.0, nan]
@@ -69,7 +77,7 @@ def modes(codes: Labels, labels: Labels, g: int, weights: Floats | None = None) 
         return found
     codes, labels = codes[there], labels[there]
     w = np.ones(len(codes)) if weights is None else weights[there]
-    overall = np.bincount(codes, weights=w)
+    overall = np.bincount(codes, weights=w) if often is None else often
     m = len(overall)
     pairs, place = np.unique(labels * m + codes, return_inverse=True)
     mass = np.bincount(place.reshape(-1), weights=w)

@@ -45,11 +45,9 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     below, above = np.abs(wanted - low), np.abs(high - wanted)
     tie = np.isclose(below, above, rtol=1e-12, atol=1e-12)
     w = None if weights is None else weights[~variable.missing]
-    often = np.bincount(
-        variable.values[~variable.missing].astype(np.int64),
-        weights=w,
-        minlength=len(variable.levels),
-    )
+    own = variable.values[~variable.missing].astype(np.int64)
+    counted = np.bincount(own, weights=w, minlength=len(variable.levels))
+    often = counted if variable.often is None else variable.often
     upper = np.where(tie, often[high.astype(np.int64)] > often[low.astype(np.int64)], above < below)
     found[there] = np.where(upper, high, low)
     return found

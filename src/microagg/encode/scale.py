@@ -18,7 +18,7 @@ from microagg.errors import InputError
 from microagg.groups import Floats
 from microagg.settings import check_scale
 
-__all__ = ["Scaling", "fit_scale", "total_squares"]
+__all__ = ["Scaling", "fit_scale", "scaling_of", "total_squares"]
 
 
 # Beyond this a sum of squared differences may overflow.
@@ -68,10 +68,7 @@ def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> 
     low, high = X.min(axis=0), X.max(axis=0)
     if how == "none":
         if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
-            raise InputError(
-                f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
-                "squared distances overflow beyond; use scale='zscore' or divide the column."
-            )
+            raise _too_wide()
         exponent = np.zeros(X.shape[1], dtype=np.intc)
     else:
         exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
@@ -81,6 +78,40 @@ def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> 
     spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how, weights)
     spread[low == high] = np.inf
     return Scaling(low, exponent, centre, spread)
+
+
+def scaling_of(
+    how: str,
+    low: float,
+    high: float,
+    mean: float,
+    deviation: float,
+    quartiles: tuple[float, float] | None = None,
+) -> Scaling:
+    """Make the scale of one column from what is known of it, where its values are not at hand.
+
+    >>> scaling_of("zscore", 1.0, 3.0, 2.0, 1.0).apply(np.array([[1.0], [3.0]])).tolist()
+    [[-1.0], [1.0]]
+    """
+    check_scale(how)
+    if how == "none" and high / 2 - low / 2 > _LARGEST_RANGE / 2:
+        raise _too_wide()
+    exponent = np.zeros(1, dtype=np.intc)
+    if how != "none":
+        exponent = np.array([np.frexp(max(abs(low), abs(high)))[1]], dtype=np.intc)
+    spread = {"zscore": deviation, "range": high - low, "none": 1.0, "robust": deviation}[how]
+    if quartiles is not None and quartiles[1] > quartiles[0]:
+        spread = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
+    spread = float(np.ldexp(spread, -int(exponent[0]))) if low < high else np.inf
+    centre = np.ldexp(np.array([mean]), -exponent) - np.ldexp(np.array([low]), -exponent)
+    return Scaling(np.array([low]), exponent, centre, np.array([spread]))
+
+
+def _too_wide() -> InputError:
+    return InputError(
+        f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
+        "squared distances overflow beyond; use scale='zscore' or divide the column."
+    )
 
 
 def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None) -> float:

@@ -51,6 +51,8 @@ class Variable:
     """Of dates: what an instant of 0 stands for."""
     format: str | None = None
     """Of dates written as text: how."""
+    often: Floats | None = None
+    """How often each level occurs in the table that these records are a part of; None: they are all."""
 
     def __len__(self) -> int:
         return len(self.values)

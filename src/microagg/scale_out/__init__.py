@@ -1,0 +1,1 @@
+"""Tables beyond memory: the same groups from disk and on Spark."""
