@@ -17,8 +17,9 @@ Same      Which records are in a block depends on the plan, its seed and the rec
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,155 +68,158 @@ _MOST = 4  # times the size of a leaf, beyond which it is dealt out by the keys 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A halving tree over coordinates: node i has the children 2i + 1 and 2i + 2, leaves come last."""
+    """A halving tree over coordinates: node i has the children 2i + 1 and 2i + 2, leaves come last.
+
+    A leaf that would hold far too many records, as where many are equal, is dealt out into parts by their
+    keys; each part is a place of its own.
+    """
 
     directions: Floats  # (inner, c)
     thresholds: Floats  # (inner,)
+    parts: Labels  # (leaves,) into which each leaf is dealt out, 1 for most
 
-    def leaves(self, X: Floats) -> Labels:
-        """Leaf of each row."""
-        found = np.zeros(len(X), dtype=np.int64)
-        leaves_of(np.ascontiguousarray(X), self.directions, self.thresholds, found)
-        return found
+    @cached_property
+    def starts(self) -> Labels:
+        """First place of each leaf, and their number."""
+        return np.append(0, np.cumsum(self.parts)).astype(np.int64)
 
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves, a power of two."""
-        return len(self.thresholds) + 1
+    def places(self, X: Floats, keys: Words) -> Labels:
+        """Place of each row."""
+        leaves = np.zeros(len(X), dtype=np.int64)
+        leaves_of(np.ascontiguousarray(X), self.directions, self.thresholds, leaves)
+        dealt = keys[:, 1] % self.parts[leaves].astype(np.uint64)
+        return np.asarray(self.starts[leaves] + dealt.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """Which block each record, or in later rounds each group, is in.
+    """Which block each record, or in later turns each group, is in.
+
+    Small cells are packed together: these are the first blocks of every turn. The places of the trees of
+    large cells follow.
 
     Attributes
     ----------
-    first : (cells,) the first block of each cell
-    trees : for each round, the tree of each cell; None where the whole cell is in one block
-    joined : for each cell, the block of each leaf of its first tree, counted from its first block
-    dealt : for each block of the first round, into how many parts it is dealt by the keys of its records
+    packed : (cells,) block of each small cell; −1: it has trees
+    trees : for each turn, the tree of each large cell, by its number
+    joined : the block of each place of the first turn, where some were joined with their neighbours
     """
 
-    seed: int
-    first: tuple[int, ...]
-    trees: tuple[tuple[Tree | None, ...], ...]
-    joined: tuple[tuple[int, ...], ...]
-    dealt: tuple[int, ...]
+    packed: tuple[int, ...]
+    trees: tuple[dict[int, Tree], ...]
+    joined: tuple[int, ...]
 
     @property
     def rounds(self) -> int:
-        """Rounds of re-blocking; none if every cell is in one block."""
-        return len(self.trees) - 1 if any(tree is not None for tree in self.trees[0]) else 0
+        """Turns after the first; none if every cell is in one block."""
+        return len(self.trees) - 1 if self.trees[0] else 0
 
     @property
-    def n_blocks(self) -> int:
-        """Number of blocks in each round, some of which may be empty."""
-        return int(self._starts[-1])
+    def n_packed(self) -> int:
+        """Blocks of small cells, in which there is nothing to do after the first turn."""
+        return max(self.packed, default=-1) + 1
 
-    @property
-    def _starts(self) -> Labels:
-        return np.append(0, np.cumsum(self.dealt))
+    def first_places(self, turn: int) -> dict[int, int]:
+        """First place of each large cell."""
+        place, found = self.n_packed, {}
+        for cell, tree in self.trees[turn].items():
+            found[cell] = place
+            place += int(tree.starts[-1])
+        return found
 
-    def is_done(self, number: int) -> bool:
-        """Whether a block holds whole cells, for which no other border could be better."""
-        cells = [cell for cell, start in enumerate(self.first) if self._starts[start] == number]
-        return bool(cells) and all(self.trees[0][cell] is None for cell in cells)
+    def n_places(self, turn: int = 0) -> int:
+        """Number of places in a turn, some of which may be empty."""
+        return self.n_packed + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
 
-    def assign(self, X: Floats, cells: Labels | None, keys: Words | None, turn: int = 0) -> Labels:
-        """Block of each record in the first round; of each group, by its centroid, in later ones.
+    def assign(self, X: Floats, cells: Labels | None, keys: Words, turn: int = 0) -> Labels:
+        """Block of each record in the first turn; of each group, by its centroid, in later ones.
 
         Parameters
         ----------
         X : (n, c) coordinates
         cells : (n,) the cell of each; None where there is but one
-        keys : (n, 2) of the records; None in later rounds, in which nothing is dealt out
+        keys : (n, 2) of the records; of the first record of each group
         turn : 0, 1, …
         """
-        found = np.empty(len(X), dtype=np.int64)
         which = np.zeros(len(X), dtype=np.int64) if cells is None else cells
-        for cell in np.unique(which).tolist():
-            rows = slice(None) if cells is None else np.flatnonzero(which == cell)
-            tree = self.trees[turn][cell]
-            own = 0 if tree is None else np.array(self.joined[cell])[tree.leaves(X[rows])]
-            found[rows] = self.first[cell] + own
-        starts = self._starts
-        if keys is None:
-            return np.asarray(starts[found])
-        parts = np.array(self.dealt)[found]
-        return np.asarray(starts[found] + (keys[:, 1] % parts.astype(np.uint64)).astype(np.int64))
+        found = np.array(self.packed, dtype=np.int64)[which]
+        for cell, start in self.first_places(turn).items():
+            rows = np.flatnonzero(which == cell)
+            found[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
+        return np.array(self.joined, dtype=np.int64)[found] if turn == 0 else found
 
-    def with_counts(self, counts: Labels, least: int) -> BlockPlan:
-        """Join leaves with fewer than ``least`` units with their sibling; deal out those far too large.
+    def sources(self, turn: int) -> list[tuple[int, list[int]]]:
+        """Blocks of a turn, each with the places of which it is made."""
+        if turn:
+            return [(place, [place]) for place in range(self.n_places(turn))]
+        found: dict[int, list[int]] = {}
+        for place, block in enumerate(self.joined):
+            found.setdefault(block, []).append(place)
+        return sorted(found.items())
 
-        ``counts`` are of the blocks of the first round, before any was joined or dealt out.
+    def with_sound(self, sound: Callable[[list[int]], bool]) -> BlockPlan:
+        """Join places of the first turn with their neighbours in the tree until all blocks are sound.
+
+        ``sound`` tells whether some places together can be a block: whether they hold k units, and satisfy
+        what is required as one group.
         """
-        joined, dealt = [], np.ones(len(counts), dtype=np.int64)
-        for cell, start in enumerate(self.first):
-            tree = self.trees[0][cell]
-            if tree is None:
-                joined.append(self.joined[cell])
-                continue
-            own = _join_small(counts[start : start + tree.n_leaves], least)
-            joined.append(tuple(own.tolist()))
-        for cell, start in enumerate(self.first):
-            if self.trees[0][cell] is not None:
-                leaves = np.array(joined[cell])
-                sizes = np.bincount(leaves, counts[start : start + len(leaves)])
-                for at in np.flatnonzero(sizes > _MOST * LEAF).tolist():
-                    dealt[start + at] = -(-int(sizes[at]) // LEAF)
-        return replace(self, joined=tuple(joined), dealt=tuple(dealt.tolist()))
+        joined = list(range(self.n_places()))
+        for cell, start in self.first_places(0).items():
+            starts = self.trees[0][cell].starts + start
+
+            def blocks(low: int, high: int, starts: Labels = starts) -> list[list[int]] | None:
+                """Sound blocks of the leaves from low to high; None: not even all together are one."""
+                every = list(range(int(starts[low]), int(starts[high])))
+                if high - low == 1:
+                    apart = [[place] for place in every]
+                    found = apart if all(map(sound, apart)) else None
+                else:
+                    middle = (low + high) // 2
+                    left, right = blocks(low, middle), blocks(middle, high)
+                    found = None if left is None or right is None else left + right
+                if found is None and sound(every):
+                    return [every]
+                return found
+
+            found = blocks(0, len(starts) - 1)
+            if found is None:
+                raise InputError(
+                    "Groups never cross strata or patterns of missing values; the records of one of these "
+                    "cannot satisfy what is required, not even as one group. Ask for less, or name coarser "
+                    "strata."
+                )
+            for block in found:
+                for place in block:
+                    joined[place] = block[0]
+        return replace(self, joined=tuple(joined))
 
     def to_json(self) -> str:
         """As text, from which :meth:`from_json` makes the same plan."""
-        plain = {
-            "seed": self.seed,
-            "first": self.first,
-            "joined": self.joined,
-            "dealt": self.dealt,
-            "trees": [
-                [
-                    None if t is None else [t.directions.tolist(), t.thresholds.tolist()]
-                    for t in turn
-                ]
-                for turn in self.trees
-            ],
-        }
-        return json.dumps(plain)
+        trees = [
+            {
+                cell: [tree.directions.tolist(), tree.thresholds.tolist(), tree.parts.tolist()]
+                for cell, tree in turn.items()
+            }
+            for turn in self.trees
+        ]
+        return json.dumps({"packed": self.packed, "joined": self.joined, "trees": trees})
 
     @classmethod
     def from_json(cls, text: str) -> BlockPlan:
         """Read what :meth:`to_json` wrote."""
         plain = json.loads(text)
         trees = tuple(
-            tuple(None if t is None else Tree(_matrix(t[0]), np.array(t[1])) for t in turn)
+            {
+                int(cell): Tree(
+                    np.array(directions, dtype=np.float64).reshape(len(thresholds), -1),
+                    np.array(thresholds, dtype=np.float64),
+                    np.array(parts, dtype=np.int64),
+                )
+                for cell, (directions, thresholds, parts) in turn.items()
+            }
             for turn in plain["trees"]
         )
-        joined = tuple(tuple(own) for own in plain["joined"])
-        return cls(plain["seed"], tuple(plain["first"]), trees, joined, tuple(plain["dealt"]))
-
-
-def _matrix(rows: Sequence[Sequence[float]]) -> Floats:
-    return np.array(rows, dtype=np.float64)
-
-
-def _join_small(counts: Labels, least: int) -> Labels:
-    """Block of each leaf: that of the lowest subtree around it in which no part has too few.
-
-    >>> _join_small(np.array([9, 1, 9, 9]), 3).tolist()
-    [0, 0, 2, 3]
-    """
-    found = np.arange(len(counts))
-    width = 1
-    while width < len(counts):
-        for start in range(0, len(counts), 2 * width):
-            halves = (
-                counts[start : start + width].sum(),
-                counts[start + width : start + 2 * width].sum(),
-            )
-            if min(halves) < least:
-                found[start : start + 2 * width] = start
-        width *= 2
-    return found
+        return cls(tuple(plain["packed"]), trees, tuple(plain["joined"]))
 
 
 def sample_share(records: int) -> float:
@@ -245,46 +249,38 @@ def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
     >>> import pyarrow as pa
     >>> table, plan = pa.table({"x": range(1000)}), Plan().override(k=5, columns=["x"])
     >>> recipe = recipe_of(plan, summarise(table, plan))
-    >>> plan_blocks(recipe, recipe.words(table), leaf=300).n_blocks
+    >>> plan_blocks(recipe, recipe.words(table), leaf=300).n_places()
     4
     """
     records = in_order(recipe.records_of(sample))
     X = recipe.coordinates(records)
     apart = recipe.apart(records)
     cells = np.zeros(len(records), np.int64) if apart is None else apart
-    first: list[int] = []
-    joined: list[tuple[int, ...]] = []
-    room, blocks = 0, 0
-    trees: list[list[Tree | None]] = [[] for _ in range(1 + _ROUNDS)]
+    packed: list[int] = []
+    trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + _ROUNDS))
+    blocks, room = 0, 0
     for cell, size in enumerate(recipe.cell_sizes.tolist()):
         own = X[cells == cell]
         depth = int(np.ceil(np.log2(max(size / leaf, 1.0))))
-        if depth == 0 or len(own) < 2**depth:
-            # Small cells share a block until it is full.
-            if room < size:
-                blocks, room = blocks + 1, leaf
-            room -= size
-            first.append(blocks - 1)
-            joined.append((0,))
-            for turn in trees:
-                turn.append(None)
+        if depth and len(own) >= 2**depth:
+            packed.append(-1)
+            for turn, of_turn in enumerate(trees):
+                seed = [recipe.plan.seed or 0, cell, turn]
+                of_turn[cell] = _halving_tree(own, depth, seed, size, leaf)
             continue
-        first.append(blocks)
-        joined.append(tuple(range(2**depth)))
-        blocks, room = blocks + 2**depth, 0
-        for number, turn in enumerate(trees):
-            turn.append(_halving_tree(own, depth, [recipe.plan.seed or 0, cell, number]))
-    return BlockPlan(
-        recipe.plan.seed or 0,
-        tuple(first),
-        tuple(map(tuple, trees)),
-        tuple(joined),
-        (1,) * blocks,
-    )
+        if room < size:  # small cells share a block until it is full
+            blocks, room = blocks + 1, leaf
+        room -= size
+        packed.append(blocks - 1)
+    plan = BlockPlan(tuple(packed), trees, ())
+    return replace(plan, joined=tuple(range(plan.n_places())))
 
 
-def _halving_tree(X: Floats, depth: int, seed: Sequence[int]) -> Tree:
-    """Halve records again and again across random directions, the wide ones more often."""
+def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: int) -> Tree:
+    """Halve records again and again across random directions, the wide ones more often.
+
+    ``size`` is the number of records of which X is a sample, ``leaf`` how many a leaf should hold.
+    """
     chance = np.random.default_rng(seed)
     inner = 2**depth - 1
     directions, thresholds = np.zeros((inner, X.shape[1])), np.zeros(inner)
@@ -308,7 +304,9 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int]) -> Tree:
         threshold = along[order[len(order) // 2]] if len(order) else 0.0
         directions[node], thresholds[node] = direction, threshold
         parts[2 * node + 1], parts[2 * node + 2] = rows[along < threshold], rows[along >= threshold]
-    return Tree(directions, thresholds)
+    often = np.array([len(parts[inner + at]) for at in range(2**depth)]) * size / len(X)
+    dealt = np.where(often > _MOST * leaf, np.ceil(often / leaf), 1).astype(np.int64)
+    return Tree(directions, thresholds, dealt)
 
 
 def in_order(records: Records) -> Records:
@@ -445,7 +443,7 @@ def work_on_block(
     records = recipe.records_of(words)
     if groups is None:
         labels = solve_block(recipe, records)
-    elif plan.is_done(number):
+    elif number < plan.n_packed:
         labels = canonical_labels(groups[order])
     else:
         labels = refine_block(recipe, records, canonical_labels(groups[order]))
@@ -456,5 +454,7 @@ def work_on_block(
         if apart is not None:
             own = np.zeros(int(labels.max()) + 1, dtype=np.int64)
             own[labels] = apart
-        blocks = plan.assign(centroids(recipe, records, labels), own, None, turn + 1)[labels]
+        first = np.unique(labels, return_index=True)[1]
+        means, of_first = centroids(recipe, records, labels), records.keys[first]
+        blocks = plan.assign(means, own, of_first, turn + 1)[labels]
     return Moved(words, (np.int64(number) << 32) + labels, blocks)

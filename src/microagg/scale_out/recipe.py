@@ -299,6 +299,28 @@ class Recipe:
         """Records of each of the parts of the table that groups may not cross."""
         return np.bincount(self._apart, self.sizes).astype(np.int64)
 
+    def check_cells(self) -> None:
+        """Refuse strata, and patterns of missing values, that fewer than k records have."""
+        short = np.flatnonzero(self.cell_sizes < self.k)
+        if not len(short):
+            return
+        cell = list(self.cells)[int(np.flatnonzero(self._apart == short[0])[0])]
+        strata = self.plan.strata_of(self.block).columns
+        told = [
+            f"{shown(name)} = {shown(value)}" for name, value in zip(strata, cell[0], strict=True)
+        ]
+        more = f", and {len(short) - 1:,} more" if len(short) > 1 else ""
+        pattern = [
+            str(coder.name) for coder, state in zip(self.coders, cell[1], strict=True) if state
+        ]
+        if pattern:
+            told.append(f"without {', '.join(shown(name) for name in pattern)}")
+        raise InputError(
+            f"Groups never cross strata or patterns of missing values, so that each needs at least k = "
+            f"{self.k} records; {', '.join(told)} has {int(self.cell_sizes[short[0]])}{more}. Lower k, name "
+            'coarser strata, or say another policy for missing values, such as "majority".'
+        )
+
     def apart(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""
         return None if records.cells is None else self._apart[records.cells]

@@ -22,7 +22,7 @@ from microagg.tables.folders import is_several, parquet_files
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Parts", "check_target", "replacing", "replacing_all", "sha256"]
+__all__ = ["Parts", "check_target", "lock", "replacing", "replacing_all", "sha256"]
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -162,7 +162,7 @@ def _folder_beside(target: Path) -> Iterator[Path]:
         part.mkdir(0o700)
         if sys.platform != "win32":
             handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-            _lock(handle)
+            lock(handle)
         yield part
     finally:
         if handle is not None:
@@ -175,7 +175,7 @@ def _made_and_locked(part: Path) -> Iterator[None]:
     while True:
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            _lock(handle)
+            lock(handle)
             if os.fstat(handle).st_nlink:
                 yield
                 return
@@ -188,7 +188,7 @@ def _start_of_part(target: Path) -> str:
     return f".{target.name[:30]}."
 
 
-def _lock(handle: int, wait: bool = True) -> bool:
+def lock(handle: int, wait: bool = True) -> bool:
     """Lock an open file until it is closed; False: another process has, or locks do not exist."""
     if sys.platform == "win32":
         return False
@@ -214,7 +214,7 @@ def _remove_orphans(target: Path, folder: bool = False) -> None:
                 access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
                 handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
-                    if _lock(handle, wait=False) and os.path.samestat(
+                    if lock(handle, wait=False) and os.path.samestat(
                         os.fstat(handle), os.lstat(path)
                     ):
                         _remove(path)

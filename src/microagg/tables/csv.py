@@ -25,13 +25,20 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from microagg.errors import TableError, listed, shown
-from microagg.tables.frames import MISSING_WORDS, reads_as_number
 from microagg.tables.libraries import plain_arrow
+from microagg.tables.text_numbers import as_numbers
 
-__all__ = ["CsvFormat", "as_typed", "read_csv", "refuse_equal_names", "write_csv"]
+__all__ = [
+    "CsvFormat",
+    "CsvText",
+    "CsvWriter",
+    "as_typed",
+    "read_csv",
+    "refuse_equal_names",
+    "write_csv",
+]
 
 _DELIMITERS = ",;\t|"
-_MISSING = pa.array(MISSING_WORDS)
 _HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = 2**31 - 2
@@ -102,11 +109,8 @@ def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
 
     Returns the table and the format with what was found out filled in.
     """
-    form = _find_out(path, form)
-    try:
-        return _read_text(path, form), form
-    except UnicodeError as error:
-        raise _not_in_encoding(path, form, str(error)) from None
+    text = CsvText(path, form)
+    return text.read(), text.form
 
 
 def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.Table:
@@ -117,7 +121,7 @@ def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.
     """
     named = frozenset(numbers)
     typed = _in_threads(
-        lambda name, column: _as_numbers(column, decimal, codes_are_text=name not in named),
+        lambda name, column: as_numbers(column, decimal, codes_are_text=name not in named),
         text.column_names,
         text.columns,
     )
@@ -157,27 +161,121 @@ def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
     )
 
 
-def _read_text(path: Path, form: CsvFormat) -> pa.Table:
-    """Read all columns as text."""
-    names, lines, empty = _read_header(path, form)
-    refuse_equal_names(path, names)
-    if empty:
-        _refuse_broken_rows(path, form)
-        return pa.table({name: pa.array([], pa.string()) for name in names})
-    try:
-        table = _parse(path, form, names, lines)
-    except pa.ArrowInvalid as error:
-        if "UTF8" in str(error):
-            raise _not_in_encoding(path, form, "invalid bytes") from None
-        _refuse_broken_rows(path, form)
-        # What is left is a value longer than a block.
+class CsvText:
+    """A CSV file as text: its format and names, and its records at once or some at a time."""
+
+    def __init__(self, path: Path, form: CsvFormat) -> None:
+        self.path, self.form = path, _find_out(path, form)
+        with self._in_encoding():
+            self.names, self._lines, self._empty = _read_header(path, self.form)
+        refuse_equal_names(path, self.names)
+        # A hundred rows or more, lest wide tables fall into many pieces.
+        self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
+
+    def read(self) -> pa.Table:
+        """Read all records."""
+        with self._in_encoding():
+            if self._empty:
+                _refuse_broken_rows(self.path, self.form)
+                return pa.schema([(name, pa.string()) for name in self.names]).empty_table()
+            try:
+                table = self._parse(self._block)
+            except pa.ArrowInvalid as error:
+                self._refuse_fault(error)
+                # What is left is a value longer than a block.
+                try:
+                    table = self._parse(min(self.path.stat().st_size, _LARGEST_BLOCK))
+                except pa.ArrowInvalid:
+                    raise self._unreadable(error) from None
+            if _may_have_swallowed_the_rest(table):
+                _refuse_broken_rows(self.path, self.form)
+            return table
+
+    def pieces(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+        """Read some records at a time, about as many as a block of the file holds.
+
+        A record longer than a block is found after some were handed out: reading goes on behind these
+        in larger blocks, also the next time.
+        """
+        wanted = list(self.names if columns is None else columns)
+        with self._in_encoding():
+            if self._empty:
+                _refuse_broken_rows(self.path, self.form)
+                return
+            done = 0
+            while True:
+                try:
+                    for piece in self._parse_pieces(wanted, done):
+                        done += piece.num_rows
+                        yield piece
+                    return
+                except pa.ArrowInvalid as error:
+                    self._refuse_fault(error)
+                    longest = min(self.path.stat().st_size, _LARGEST_BLOCK)
+                    if self._block >= longest:
+                        raise self._unreadable(error) from None
+                    self._block = min(8 * self._block, longest)
+
+    def _parse_pieces(self, columns: list[str], skip: int) -> Iterator[pa.Table]:
+        # The last column is where a quote that was never closed shows.
+        parsed = [*columns, *([] if self.names[-1] in columns else [self.names[-1]])]
+        piece = None
+        with (
+            self.path.open("rb") as file,
+            pacsv.open_csv(file, **self._options(self._block, parsed)) as reader,
+        ):
+            for batch in reader:
+                piece = pa.Table.from_batches([batch])
+                if skip < piece.num_rows:
+                    yield piece.slice(skip).select(columns)
+                skip = max(skip - piece.num_rows, 0)
+        if piece is not None and _may_have_swallowed_the_rest(piece.select([self.names[-1]])):
+            _refuse_broken_rows(self.path, self.form)
+
+    def _parse(self, block: int) -> pa.Table:
+        # Arrow itself opens no file whose name is not UTF-8.
+        with self.path.open("rb") as file:
+            return pacsv.read_csv(file, **self._options(block, self.names))
+
+    def _options(self, block: int, columns: list[str]) -> dict[str, Any]:
+        form = self.form
+        encoding = (
+            "utf-8" if form.encoding == "utf-8-sig" else form.encoding
+        )  # arrow skips the mark
+        return {
+            "read_options": pacsv.ReadOptions(
+                encoding=encoding,
+                column_names=self.names,
+                skip_rows=self._lines,
+                block_size=block,
+            ),
+            "parse_options": pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            "convert_options": pacsv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=False,
+                include_columns=columns,
+            ),
+        }
+
+    @contextmanager
+    def _in_encoding(self) -> Iterator[None]:
         try:
-            table = _parse(path, form, names, lines, block=min(path.stat().st_size, _LARGEST_BLOCK))
-        except pa.ArrowInvalid:
-            raise TableError(f"Cannot read {shown(str(path), 300)} as CSV: {error}.") from None
-    if "\n" in table.column(table.num_columns - 1)[-1].as_py():
-        _refuse_broken_rows(path, form)  # a quote never closed swallows the rest of the file
-    return table
+            yield
+        except UnicodeError as error:
+            raise _not_in_encoding(self.path, self.form, str(error)) from None
+
+    def _refuse_fault(self, error: pa.ArrowInvalid) -> None:
+        if "UTF8" in str(error):
+            raise _not_in_encoding(self.path, self.form, "invalid bytes") from None
+        _refuse_broken_rows(self.path, self.form)
+
+    def _unreadable(self, error: pa.ArrowInvalid) -> TableError:
+        return TableError(f"Cannot read {shown(str(self.path), 300)} as CSV: {error}.")
+
+
+def _may_have_swallowed_the_rest(table: pa.Table) -> bool:
+    """Whether the last cell has several lines: a quote that was never closed may have begun there."""
+    return bool(table.num_rows) and "\n" in table.column(table.num_columns - 1)[-1].as_py()
 
 
 def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
@@ -217,26 +315,6 @@ def _line_reader(path: Path, form: CsvFormat, strict: bool = False) -> Iterator[
         csv.field_size_limit(limit)
 
 
-def _parse(
-    path: Path, form: CsvFormat, names: list[str], lines: int, block: int | None = None
-) -> pa.Table:
-    encoding = "utf-8" if form.encoding == "utf-8-sig" else form.encoding  # arrow skips the mark
-    if block is None:  # a hundred rows or more, lest wide tables fall into many pieces
-        block = min(max(_BLOCK_BYTES, 100 * sum(map(len, names))), _LARGEST_BLOCK)
-    # Arrow itself opens no file whose name is not UTF-8.
-    with path.open("rb") as file:
-        return pacsv.read_csv(
-            file,
-            read_options=pacsv.ReadOptions(
-                encoding=encoding, column_names=names, skip_rows=lines, block_size=block
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        )
-
-
 def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
     """Name the first line that does not fit the header."""
     start, columns = 1, len(form.names or ())
@@ -265,84 +343,56 @@ def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
     )
 
 
-def _as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa.ChunkedArray:
-    """Turn a text column into int64 or double, missing values to null; text stays text."""
-    first = _first_present(text)
-    if first is None or not reads_as_number(first.replace(decimal, ".")):
-        return text  # found out at once for most columns of text
-    numbers = pc.utf8_trim_whitespace(text)
-    if decimal == ",":
-        if pc.any(pc.match_substring(numbers, ".")).as_py():
-            return text
-        numbers = pc.replace_substring(numbers, ",", ".")
-    # 00123 is a code rather than a quantity unless one says otherwise, 0x1F always is.
-    code = r"^0[\dxX]" if codes_are_text else r"^[-+]?0[xX]"
-    if pc.any(pc.match_substring_regex(numbers, code)).as_py():
-        return text
-    kinds = [pa.int64()] * first.lstrip("+-").isdecimal() + [pa.float64()]
-    parsed = _cast(numbers, kinds)
-    if parsed is None:
-        missing = pc.is_in(numbers, value_set=_MISSING)
-        parsed = _cast(pc.if_else(missing, pa.scalar(None, pa.string()), numbers), kinds)
-    return text if parsed is None else parsed
-
-
-def _first_present(text: pa.ChunkedArray) -> str | None:
-    """Return the first cell that is not missing, without outer blanks; None if all are."""
-    start, rows = 0, 10
-    while start < len(text):
-        for cell in text.slice(start, rows).to_pylist():
-            if cell.strip() not in MISSING_WORDS:
-                return str(cell.strip())
-        start, rows = start + rows, 10_000
-    return None
-
-
-def _cast(numbers: pa.ChunkedArray, kinds: list[pa.DataType]) -> pa.ChunkedArray | None:
-    for kind in kinds:
-        try:
-            return pc.cast(numbers, kind)
-        except pa.ArrowInvalid:
-            continue
-    return None
-
-
 def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
     """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
-    form = dataclasses.replace(
-        form,
-        delimiter=form.delimiter or (";" if form.decimal == "," else ","),
-        encoding=form.encoding or "utf-8",
-    )
     with path.open("wb") as file:
-        encoder = codecs.getincrementalencoder(str(form.encoding))()
-        for block in _blocks(table, form):
-            _write_encoded(file, block, encoder, path, form)
+        CsvWriter(file, path, table.column_names, form).write(table)
 
 
-def _write_encoded(
-    file: BinaryIO, block: pa.Buffer | bytes, encoder: Any, path: Path, form: CsvFormat
-) -> None:
-    if form.encoding == "utf-8":
-        file.write(block)
-        return
-    try:
-        file.write(encoder.encode(str(memoryview(block), "utf-8")))
-    except UnicodeEncodeError as error:
-        raise TableError(
-            f"The encoding {form.encoding} has no sign for {shown(error.object[error.start])}, which "
-            "the table contains. Write utf-8 instead."
-        ) from None
+class CsvWriter:
+    """Writes a CSV file some records at a time; the bytes are the same however many these are."""
+
+    def __init__(self, file: BinaryIO, path: Path, names: list[str], form: CsvFormat) -> None:
+        self._file, self._path = file, path
+        self._form = dataclasses.replace(
+            form,
+            delimiter=form.delimiter or (";" if form.decimal == "," else ","),
+            encoding=form.encoding or "utf-8",
+        )
+        self._encoder = codecs.getincrementalencoder(str(self._form.encoding))()
+        if form.names is None:
+            self._put(_header(names, self._form))
+
+    def write(self, table: pa.Table) -> None:
+        """Write further records."""
+        for block in _blocks(table, self._form):
+            self._put(block)
+
+    def _put(self, block: pa.Buffer | bytes) -> None:
+        if self._form.encoding == "utf-8":
+            self._file.write(block)
+            return
+        try:
+            self._file.write(self._encoder.encode(str(memoryview(block), "utf-8")))
+        except UnicodeEncodeError as error:
+            raise TableError(
+                f"The encoding {self._form.encoding} has no sign for "
+                f"{shown(error.object[error.start])}, which the table contains. Write utf-8 instead."
+            ) from None
+
+
+def _header(names: list[str], form: CsvFormat) -> bytes:
+    delimiter = str(form.delimiter)
+    header = pa.chunked_array([pa.array(names, pa.large_string())])
+    # Quoted is whatever one takes for a delimiter.
+    quoted = _quoted(header, _DELIMITERS + delimiter, len(names) == 1)
+    return (delimiter.join(quoted.to_pylist()) + form.newline).encode()
 
 
 def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
-    """Yield the file as UTF-8, some rows at a time so that memory stays small."""
+    """Yield the lines as UTF-8, some rows at a time so that memory stays small."""
     delimiter = str(form.delimiter)
     alone = table.num_columns == 1
-    header = pa.chunked_array([pa.array(table.column_names, pa.large_string())])
-    names = _quoted(header, _DELIMITERS + delimiter, alone)  # whatever one takes for a delimiter
-    if form.names is None:
-        yield (delimiter.join(names.to_pylist()) + form.newline).encode()
     for start in range(0, table.num_rows, _ROWS_AT_ONCE):
         rows = table.slice(start, _ROWS_AT_ONCE)
         texts = _in_threads(

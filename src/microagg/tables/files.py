@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import stat
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
-from microagg.errors import TableError, shown
+from microagg.errors import MicroaggError, TableError, shown
 from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_names, write_csv
 from microagg.tables.endings import KINDS, kind_by_ending
 from microagg.tables.excel import ExcelFormat, read_excel, write_excel
@@ -37,9 +38,15 @@ __all__ = [
     "CsvFormat",
     "FileFormat",
     "Source",
+    "completed_csv",
+    "does_not_fit",
     "is_folder_target",
     "kind_of",
     "read_file",
+    "readable",
+    "refuse_what_is_no_file",
+    "sound",
+    "stands_for_several",
     "write_file",
 ]
 
@@ -180,26 +187,26 @@ def kind_of(path: Path, writing: bool = False) -> str:
     csv, parquet, arrow, spss, stata, sas, excel or fixed; a folder, or a pattern such as
     flights/*.parquet, stands for Parquet files.
     """
-    if _several(path):
+    if stands_for_several(path):
         return "parquet"
     return kind_by_ending(path, writing)
 
 
-def _several(path: Path) -> bool:
+def stands_for_several(path: Path) -> bool:
     """Whether a path stands for Parquet files; a folder whose name ends as other files do does not."""
     return KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
 
 
 def is_folder_target(target: Path, source: Path | None = None) -> bool:
     """Whether a target is a folder of Parquet files: an empty one, or one to be made beside such a source."""
-    if target.is_dir() and _several(target):
+    if target.is_dir() and stands_for_several(target):
         if any(target.iterdir()):
             raise TableError(
                 f"A folder to write into must be empty or new; {shown(str(target), 300)} is not empty. "
                 "Choose another name."
             )
         return True
-    several = source is not None and _several(source)
+    several = source is not None and stands_for_several(source)
     return several and not target.suffix and not target.exists()
 
 
@@ -221,29 +228,16 @@ def read_file(
     sheet : of an Excel file; the first if left out
     like : the format of a file that was written by :func:`write_file`, to read it back
     """
-    if not _several(path):
-        _refuse_what_is_no_file(path)
+    if not stands_for_several(path):
+        refuse_what_is_no_file(path)
     kind = kind_of(path)
-    csv = _csv_format(path, csv)
+    csv = completed_csv(path, csv)
     named = frozenset(numbers or ())
-    try:
+    with readable(path, kind):
         if kind == "csv":
             table, csv = read_csv(path, csv)
             return Source(table, FileFormat(csv), kind, named)
         table, form = _read(path, kind, csv, sheet, like)
-    except TableError:
-        raise
-    except MemoryError:  # a damaged file may ask for more than any machine has
-        raise TableError(
-            f"A table is read as a whole; {shown(str(path), 300)} asks for more memory than there is. "
-            "Check that it was copied whole, or read fewer columns or records into a smaller file."
-        ) from None
-    except OSError as error:
-        if error.strerror:
-            raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
-        raise _incomplete(path, kind, error) from None
-    except Exception as error:  # whatever a decoder says of foreign bytes
-        raise _incomplete(path, kind, error) from None
     refuse_equal_names(path, table.column_names)
     return Source(table, dataclasses.replace(form, csv=csv), kind, named)
 
@@ -253,7 +247,7 @@ def _read(
 ) -> tuple[pa.Table, FileFormat]:
     """Read a file of any kind but CSV."""
     if kind in _LABELLED:
-        return _sound(read_statistical(path, csv.encoding)), FileFormat()
+        return sound(read_statistical(path, csv.encoding)), FileFormat()
     if kind == "excel":
         table, excel = read_excel(path, sheet if like is None else like.excel.sheet)
         return table, FileFormat(excel=excel)
@@ -267,21 +261,17 @@ def _read(
         return table, FileFormat(fixed=fixed)
     if kind == "arrow":
         return _read_arrow(path)
-    if _several(path):
+    if stands_for_several(path):
         for file in parquet_files(path):
-            _refuse_what_is_no_file(file)
+            refuse_what_is_no_file(file)
         table, folder = read_folder(path, _read_piece)
         return table, FileFormat(folder=folder)
     return _read_parquet(path)
 
 
 def _read_piece(path: Path) -> tuple[pa.Table, ParquetLayout]:
-    try:
+    with readable(path, "parquet"):
         table, form = _read_parquet(path)
-    except TableError:
-        raise
-    except Exception as error:
-        raise _incomplete(path, "parquet", error) from None
     return table, form.parquet
 
 
@@ -289,16 +279,16 @@ def _read_parquet(path: Path) -> tuple[pa.Table, FileFormat]:
     # Arrow itself opens no file whose name is not UTF-8.
     with path.open("rb") as file, pq.ParquetFile(file, page_checksum_verification=True) as parquet:
         form = FileFormat(parquet=ParquetLayout.of(parquet.metadata))
-        return _sound(parquet.read()), form
+        return sound(parquet.read()), form
 
 
 def _read_arrow(path: Path) -> tuple[pa.Table, FileFormat]:
     with path.open("rb") as file:
-        table = _sound(feather.read_table(file))
+        table = sound(feather.read_table(file))
         return table, FileFormat(arrow=ArrowLayout.of(file))
 
 
-def _sound(table: pa.Table) -> pa.Table:
+def sound(table: pa.Table) -> pa.Table:
     """Check all that would otherwise end in a crash when the values are used."""
     table.validate(full=True)
     for column in table.schema:
@@ -315,7 +305,7 @@ def _check_words(column: pa.Field) -> None:
         _check_words(kind.field(j))
 
 
-def _refuse_what_is_no_file(path: Path) -> None:
+def refuse_what_is_no_file(path: Path) -> None:
     """Refuse folders, pipes, sockets and devices, which may never end."""
     try:
         mode = path.stat().st_mode
@@ -333,6 +323,26 @@ def _refuse_what_is_no_file(path: Path) -> None:
         )
 
 
+@contextmanager
+def readable(path: Path, kind: str) -> Iterator[None]:
+    """Say in words what keeps a file from being read."""
+    try:
+        yield
+    except MicroaggError:
+        raise
+    except MemoryError:  # a damaged file may ask for more than any machine has
+        raise TableError(
+            f"A table is read as a whole; {shown(str(path), 300)} asks for more memory than there is. "
+            "Check that it was copied whole, or read fewer columns or records into a smaller file."
+        ) from None
+    except OSError as error:
+        if error.strerror:
+            raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
+        raise _incomplete(path, kind, error) from None
+    except Exception as error:  # whatever a decoder says of foreign bytes
+        raise _incomplete(path, kind, error) from None
+
+
 def _incomplete(path: Path, kind: str, error: BaseException) -> TableError:
     return TableError(
         f"{shown(str(path), 300)} is no complete {kind} file: {_first_line(error)}. "
@@ -346,9 +356,9 @@ def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) ->
     A folder gets Parquet files.
     """
     kind, form = kind_of(path, writing=True), format or FileFormat()
-    try:
+    with does_not_fit(kind):
         if kind == "csv":
-            write_csv(table, path, _csv_format(path, form.csv))
+            write_csv(table, path, completed_csv(path, form.csv))
         elif kind in _LABELLED:
             write_statistical(table, path, path.suffix.lower())
         elif kind == "excel":
@@ -366,6 +376,13 @@ def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) ->
             layout: Any = form.parquet if kind == "parquet" else form.arrow
             with path.open("wb") as file:
                 layout.write(table, file)
+
+
+@contextmanager
+def does_not_fit(kind: str) -> Iterator[None]:
+    """Say in words that a table does not fit into a file of some kind."""
+    try:
+        yield
     except (pa.ArrowException, *_readstat_errors()) as error:
         raise TableError(
             f"The table does not fit into a {kind} file: {_first_line(error)}. "
@@ -379,7 +396,7 @@ def _readstat_errors() -> tuple[type[BaseException], ...]:
     return () if module is None else (module.ReadstatError, module.PyreadstatError)
 
 
-def _csv_format(path: Path, csv: CsvFormat | None) -> CsvFormat:
+def completed_csv(path: Path, csv: CsvFormat | None) -> CsvFormat:
     """Complete a CSV format by what the ending .tsv says."""
     csv = csv or CsvFormat()
     if path.suffix.lower() == ".tsv" and csv.delimiter is None:

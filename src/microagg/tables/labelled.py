@@ -23,6 +23,7 @@ from microagg.groups import Labels
 __all__ = [
     "ColumnFacts",
     "Labelled",
+    "WholeTest",
     "is_number_or_tag",
     "label_alone",
     "numbers_and_tags",
@@ -256,8 +257,12 @@ def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Chunk
     return numbers, tags
 
 
-def typed(table: pa.Table) -> pa.Table:
-    """Return a table with null in place of every code and tag that stands for a missing value."""
+def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
+    """Return a table with null in place of every code and tag that stands for a missing value.
+
+    ``whole`` says of numbers without a type of their own whether they are whole, where the table is a
+    part of a larger one (see :class:`WholeTest`).
+    """
     told = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
     if not told:
         return table
@@ -266,21 +271,56 @@ def typed(table: pa.Table) -> pa.Table:
         facts = ColumnFacts.of(column)
         if is_number_or_tag(column):
             numbers, _ = numbers_and_tags(columns[j])
-            columns[j] = _as_stored(numbers, facts.storage)
+            known = None if whole is None else whole.get(column.name)
+            columns[j] = _as_stored(numbers, facts.storage, known)
             fields[j] = column.with_type(columns[j].type)
         elif facts.missing:
             columns[j] = _without_codes(columns[j], facts)
     return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
-def _as_stored(numbers: pa.ChunkedArray, storage: str | None) -> pa.ChunkedArray:
+_STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
+
+
+def _as_stored(
+    numbers: pa.ChunkedArray, storage: str | None, whole: bool | None
+) -> pa.ChunkedArray:
     """Doubles in the Arrow type of what the file stores."""
-    kinds = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
-    kind = kinds.get(storage or "")
+    kind = _STORED.get(storage or "")
     if kind is not None:
         return numbers.cast(kind)
-    values = numbers.drop_null().to_numpy()
-    return numbers.cast(pa.int64()) if are_whole(values) else numbers
+    if whole is None:
+        whole = are_whole(numbers.drop_null().to_numpy())
+    return numbers.cast(pa.int64()) if whole else numbers
+
+
+class WholeTest:
+    """Which columns of numbers and tags are whole numbers, told from all batches of a table."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.columns = [
+            column.name
+            for column in schema
+            if column.metadata
+            and is_number_or_tag(column)
+            and ColumnFacts.of(column).storage not in _STORED
+        ]
+        self._seen: set[str] = set()
+        self._broken: set[str] = set()
+
+    def add(self, table: pa.Table) -> None:
+        """Look at a batch, which has these columns."""
+        for name in self.columns:
+            values = numbers_and_tags(table[name])[0].drop_null().to_numpy()
+            if len(values):
+                self._seen.add(name)
+                if not are_whole(values):
+                    self._broken.add(name)
+
+    @property
+    def whole(self) -> dict[str, bool]:
+        """Whether each column has values, all of them whole."""
+        return {name: name in self._seen - self._broken for name in self.columns}
 
 
 def are_whole(values: Any) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
-__all__ = ["ArrowLayout", "ParquetLayout"]
+__all__ = ["ArrowLayout", "ParquetLayout", "ParquetPieces"]
 
 _ARROW_MAGIC = b"ARROW1\0\0"
 _IPC_CODECS = ("lz4", "zstd")  # by their number in the format
@@ -46,15 +46,75 @@ class ParquetLayout:
 
     def write(self, table: pa.Table, file: BinaryIO) -> None:
         """Write a table; columns that the layout does not know get its most common codec."""
+        with ParquetPieces(self, table.schema, file) as pieces:
+            pieces.write(table)
+
+    def codecs_for(self, names: Sequence[str]) -> str | dict[str, str]:
+        """Codec of each column in the words of pyarrow; one word where all have the same."""
         codecs = {path: _PARQUET_CODECS.get(codec, codec) for path, codec in self.codecs}
         usual = Counter(codecs.values()).most_common(1)[0][0] if codecs else "SNAPPY"
         # A nested column has a path for each leaf, which begins with its name.
         known = {path[:end] for path in codecs for end in _prefixes(path)}
-        codecs.update({name: usual for name in table.column_names if name not in known})
-        alike = set(codecs.values()) == {usual}  # one word then, which also takes less time
-        with pq.ParquetWriter(file, table.schema, compression=usual if alike else codecs) as writer:
-            for piece in _pieces(table, self.row_groups or (1 << 20,)):
-                writer.write_table(piece, row_group_size=piece.num_rows)
+        codecs.update({name: usual for name in names if name not in known})
+        # One word also takes less time.
+        return usual if set(codecs.values()) == {usual} else codecs
+
+
+class ParquetPieces:
+    """Writes a Parquet file in row groups of the sizes of a layout, from tables of any sizes.
+
+    What a row group lacks is waited for, so that up to one is in memory, or as much of it as ``most``
+    bytes: a row group that takes more is written as several.
+    """
+
+    def __init__(
+        self, layout: ParquetLayout, schema: pa.Schema, file: BinaryIO, most: int | None = None
+    ) -> None:
+        self._writer = pq.ParquetWriter(file, schema, compression=layout.codecs_for(schema.names))
+        self._sizes = _sizes(layout.row_groups or (1 << 20,))
+        self._size = next(self._sizes)
+        self._waiting: list[pa.Table] = []
+        self._records = 0  # of those that wait
+        self._most = most
+
+    def __enter__(self) -> ParquetPieces:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._records:
+            self._put(self._records)
+        self._waiting.clear()
+        self._writer.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Write further records, or keep them until a row group is full."""
+        self._waiting.append(table)
+        self._records += table.num_rows
+        while self._records >= self._size:
+            self._put(self._size)
+            self._size = next(self._sizes)
+        if self._most is not None and self._bytes() > self._most:
+            self._size -= self._records
+            self._put(self._records)
+
+    def _bytes(self) -> int:
+        return sum(table.nbytes for table in self._waiting)
+
+    def _put(self, records: int) -> None:
+        whole = pa.concat_tables(self._waiting)
+        # Where a page ends depends on the chunks of a column; with one chunk, on its values alone.
+        group = whole.slice(0, records).combine_chunks()
+        self._writer.write_table(group, row_group_size=records)
+        self._records -= records
+        self._waiting = [whole.slice(records)] if self._records else []
+
+
+def _sizes(planned: Sequence[int]) -> Iterator[int]:
+    """Sizes of pieces, without empty ones; when they are used up, the largest again and again."""
+    largest = max(planned)
+    yield from filter(None, planned)
+    while True:
+        yield largest or 1 << 20
 
 
 def _prefixes(path: str) -> list[int]:
@@ -94,9 +154,9 @@ class ArrowLayout:
 
 def _pieces(table: pa.Table, sizes: Sequence[int]) -> Iterator[pa.Table]:
     """Cut a table into pieces of these sizes; what is left over repeats the largest."""
-    start, planned = 0, filter(None, sizes)  # pieces without records are no pieces
+    start, planned = 0, _sizes(sizes)
     while start < table.num_rows:
-        size = next(planned, max(sizes) or table.num_rows)
+        size = next(planned)
         yield table.slice(start, size)
         start += size
 
