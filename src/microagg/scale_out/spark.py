@@ -207,9 +207,7 @@ def _recipe(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> Recipe
     wanted = {*roles.protected, *roles.strata, *plan.related}
     wanted |= set() if plan.weight is None else {plan.weight.column}
     places = [j for j, name in enumerate(layout.names) if name in wanted]
-    narrow = rows.select(
-        *(rows[f"c{j}"].alias(f"c{at}") for at, j in enumerate(places))
-    )
+    narrow = rows.select(*(rows[f"c{j}"].alias(f"c{at}") for at, j in enumerate(places)))
     names = Layout(tuple(layout.names[j] for j in places))
     found = narrow.mapInArrow(Summaries(plan, names), "packed binary").collect()
     if not found:
@@ -272,7 +270,10 @@ def _released(
     names += ["known"] if known else []
     schema = f"{', '.join(f'`{name}` long' for name in names)}, {BEFORE} binary"
     finish = Finish(recipe, blocks, blocks.rounds, min(1.0, 0.9 * SAMPLE / recipe.records))
-    return _by_block(moved, blocks.n_places(blocks.rounds)).applyInArrow(_of_two(finish), schema)
+    last: DataFrame = _by_block(moved, blocks.n_places(blocks.rounds)).applyInArrow(
+        _of_two(finish), schema
+    )
+    return last
 
 
 def _by_block(frame: DataFrame, blocks: int) -> Any:

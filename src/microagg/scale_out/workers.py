@@ -88,7 +88,7 @@ def _guarded(work: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _streaming(work: Callable[..., Iterator[pa.Table]]) -> Callable[..., Iterator[pa.RecordBatch]]:
+def streaming(work: Callable[..., Iterator[pa.Table]]) -> Callable[..., Iterator[pa.RecordBatch]]:
     """The same for work that goes from batch to batch."""
     step = _guarded(lambda found: next(found, None))
 
@@ -123,7 +123,7 @@ class Layout:
         return found
 
 
-def _gathered(batches: Batches) -> Iterator[pa.Table]:
+def gathered(batches: Batches) -> Iterator[pa.Table]:
     """Tables of about AT_ONCE rows."""
     held: list[pa.RecordBatch] = []
     rows = 0
@@ -160,10 +160,11 @@ class Summaries:
     plan: Plan
     layout: Layout
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
         total: TableSummary | None = None
-        for rows in _gathered(batches):
+        for rows in gathered(batches):
             own = summarise(self.layout.table(rows), self.plan)
             total = own if total is None else total.merge(own)
         if total is not None:
@@ -178,9 +179,10 @@ class Encode:
     layout: Layout
     known: tuple[str, ...]
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        for rows in _gathered(batches):
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
             table = self.layout.told_apart(rows)
             words = self.recipe.words(table)
             if self.known:
@@ -197,9 +199,10 @@ class Sampled:
     recipe: Recipe
     share: float
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        for rows in _gathered(batches):
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
             keys = self.recipe.records_of(words_of(rows)).keys
             yield rows.filter(pa.array(in_sample(keys, self.share)))
 
@@ -211,9 +214,10 @@ class PlanBlocks:
     recipe: Recipe
     leaf: int
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        held = [words_of(rows) for rows in _gathered(batches)]
+        """Go through the batches of a task."""
+        held = [words_of(rows) for rows in gathered(batches)]
         words = np.concatenate(held) if held else np.zeros((0, self.recipe.width), np.uint64)
         yield pa.table({"plan": [plan_blocks(self.recipe, words, self.leaf).to_json()]})
 
@@ -225,9 +229,10 @@ class Assign:
     recipe: Recipe
     blocks: BlockPlan
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        for rows in _gathered(batches):
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
             records = self.recipe.records_of(words_of(rows))
             found = self.blocks.assign(
                 self.recipe.coordinates(records), self.recipe.apart(records), records.keys
@@ -243,6 +248,7 @@ class Feasible:
 
     @_guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
+        """Do so for one block, whose number is the key."""
         records = self.recipe.records_of(words_of(rows))
         sound = all(rule.feasible() for rule in requirements(self.recipe, records))
         return pa.table(
@@ -260,15 +266,14 @@ class Work:
 
     @_guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
+        """Do so for one block, whose number is the key."""
         words, groups, blocks = self._moved(key, rows)
         return pa.table({**word_columns(words), "group": groups, "block": blocks})
 
     def _moved(self, key: Sequence[Any], rows: pa.Table) -> Any:
         groups = rows.column("group").to_numpy() if self.turn else None
         number = key[0].as_py()
-        return work_on_block(
-            self.recipe, self.blocks, number, words_of(rows), groups, self.turn
-        )
+        return work_on_block(self.recipe, self.blocks, number, words_of(rows), groups, self.turn)
 
 
 class Seen(NamedTuple):
@@ -305,6 +310,7 @@ class Finish(Work):
 
     @_guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
+        """Do so for one block, whose number is the key."""
         recipe, moved = self.recipe, self._moved(key, rows)
         records, labels = recipe.records_of(moved.words), canonical_labels(moved.groups)
         shared = shared_values(recipe, records, labels)
@@ -363,9 +369,10 @@ class Keyed:
     layout: Layout
     buckets: int
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        for rows in _gathered(batches):
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
             table = self.layout.told_apart(rows)
             kept = self.recipe.kept(self.recipe.variables(table))
             keys = row_keys([table.column(j) for j in range(table.num_columns)]).view(np.int64)
@@ -395,6 +402,7 @@ class Rows:
 
     @_guarded
     def __call__(self, rows: pa.Table, values: pa.Table) -> pa.Table:
+        """Do so for one bucket."""
         order, keys = _by_key(rows)
         other, their_keys = _by_key(values)
         if not np.array_equal(keys, their_keys):
@@ -422,18 +430,19 @@ def _by_key(rows: pa.Table) -> tuple[Labels, Labels]:
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """Classes of released records → of each sampled record, how many are nearer than its own twin, and as near."""
+    """Classes of released records → how many are nearer to each sampled record than its twin, and as near."""
 
     recipe: Recipe
     seen: Seen
     with_known: bool
     """Whether records are compared with those of equal known values only."""
 
-    @_streaming
+    @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
         n = len(self.seen.before)
         counts = np.zeros((n, 2), dtype=np.int64)
-        for rows in _gathered(batches):
+        for rows in gathered(batches):
             shared = Shared.of(words_of(rows, "s"), len(self.recipe.coders))
             points = seen_as(self.recipe, shared.values, shared.states)
             sizes = rows.column("records").to_numpy()

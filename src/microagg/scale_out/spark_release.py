@@ -1,0 +1,228 @@
+"""A release on Spark: the rows, and the evidence for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from microagg.cautions import about_plan, found_by_known
+from microagg.evidence import Verdict
+from microagg.findings import Caution
+from microagg.measure.known import KnownRisk
+from microagg.measure.linkage import Linkage, linkage_of
+from microagg.plan import Plan, Roles
+from microagg.scale_out.aggregates import Losses
+from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.spark import Grouped, plain_errors
+from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
+from microagg.scale_out.workers import Rivals
+from microagg.verify import Verification
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkEvidence", "SparkRelease", "inertia"]
+
+
+def inertia(recipe: Recipe) -> float:
+    """Sum of squares about the mean of all coordinates: what there was to lose."""
+    total = 0.0
+    for j, coder in enumerate(recipe.coders):
+        values = int(recipe.sizes[recipe.patterns[:, j] == 0].sum())
+        varies = np.count_nonzero(coder.often) > 1 if coder.levels else coder.spread > 0
+        total += coder.setting.importance * max(values - 1, 0) if varies else 0.0
+        total += (
+            coder.setting.importance * (recipe.records - 1) if j in recipe.state_encoders else 0
+        )
+    return total
+
+
+@dataclass(frozen=True)
+class SparkEvidence:
+    """What is claimed about a release on Spark."""
+
+    verification: tuple[Verification, ...]
+    """The promise, counted in the released rows."""
+    records: int
+    groups: int
+    information_loss: float
+    """100·SSE/SST, in percent."""
+    release_loss: float
+    """The same of what was really released: rounded values, the most frequent category."""
+    alone: KnownRisk
+    """For an attacker who knows the protected columns."""
+    with_known: KnownRisk
+    """For one who knows the columns left as they are as well."""
+    cautions: tuple[Caution, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise holds."""
+        return all(one.holds for one in self.verification)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Green only if k holds for the protected columns alone and with all that is known."""
+        if not self.holds:
+            return "red"
+        amber = any(caution.severity == "amber" for caution in self.cautions)
+        return "amber" if amber or self.alone.below_k or self.with_known.below_k else "green"
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "verdict": self.verdict,
+            "holds": self.holds,
+            "verification": [one.as_dict() for one in self.verification],
+            "records": self.records,
+            "groups": self.groups,
+            "information_loss": self.information_loss,
+            "release_loss": self.release_loss,
+            "risk": {"alone": self.alone.as_dict(), "with_known": self.with_known.as_dict()},
+            "cautions": [caution.as_dict() for caution in self.cautions],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRelease:
+    """A protected Spark DataFrame, and what is known of it."""
+
+    data: DataFrame
+    """The released rows, in any order; each time they are asked for, they are the same."""
+    plan: Plan
+    _grouped: Grouped = field(repr=False)
+    _counted: DataFrame = field(repr=False)
+    """``data``, and the unit beside it if that is dropped."""
+
+    @classmethod
+    def of(cls, grouped: Grouped) -> SparkRelease:
+        """Put what was grouped back into the rows; Spark does so when rows are asked for."""
+        with plain_errors():
+            data, counted = grouped.rows()
+        return cls(data, grouped.recipe.plan, grouped, counted)
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self._grouped.roles
+
+    @property
+    def losses(self) -> Losses:
+        """Sums of squares, in coordinates of one inertia."""
+        return self._grouped.losses
+
+    @property
+    def records(self) -> int:
+        """Released records."""
+        return self._grouped.recipe.records
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.losses.groups
+
+    @property
+    def information_loss(self) -> float:
+        """100·SSE/SST, in percent."""
+        return self._percent(self.losses.within)
+
+    @property
+    def release_loss(self) -> float:
+        """The same of what was really released."""
+        return self._percent(float(self.losses.released.sum()))
+
+    def _percent(self, squares: float) -> float:
+        total = inertia(self._grouped.recipe)
+        return 100 * squares / total if total > 0 else 0.0
+
+    def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
+        """Count in the released rows, or in what was read back from a file, whether the promise holds."""
+        frame = self._counted if data is None or self._unit_is_dropped else data
+        return tuple(count_shared(frame, promise) for promise in self.plan.promises())
+
+    @property
+    def _unit_is_dropped(self) -> bool:
+        return len(self._counted.columns) > len(self.data.columns)
+
+    @cached_property
+    def _classes(self) -> tuple[ClassCounts, ClassCounts]:
+        """Classes alone and with known columns."""
+        recipe, frame = self._grouped.recipe, self._grouped.released
+        unit = None if recipe.unit is None else "unit"
+        alone = count_classes(frame, ["values"], unit, recipe.k)
+        if not self.roles.known:
+            return alone, alone
+        return alone, count_classes(frame, ["class", "known"], unit, recipe.k)
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to know before the table leaves the house."""
+        recipe, (_, known) = self._grouped.recipe, self._classes
+        found = about_plan(self.plan, self.roles)
+        if known.below_k and self.roles.known:
+            share = known.below_k / known.records
+            found.append(found_by_known(recipe.k, share, self.roles.known, recipe.unit))
+        return tuple(found)
+
+    @cached_property
+    def evidence(self) -> SparkEvidence:
+        """All that is claimed; this counts in the released rows."""
+        return self.evidence_of(self.verify())
+
+    def evidence_of(self, verification: Sequence[Verification]) -> SparkEvidence:
+        """All that is claimed, with what was counted in the rows or in a file."""
+        alone, known = self._classes
+        with plain_errors():
+            risks = [_risk(alone, self._link(False)), _risk(known, self._link(True))]
+        return SparkEvidence(
+            verification=tuple(verification),
+            records=self.records,
+            groups=self.n_groups,
+            information_loss=self.information_loss,
+            release_loss=self.release_loss,
+            alone=risks[0],
+            with_known=risks[1],
+            cautions=self.cautions,
+        )
+
+    def _link(self, with_known: bool) -> Linkage:
+        """Look for the sampled records among what all release."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        grouped = self._grouped
+        known = with_known and bool(self.roles.known)
+        frame, by = grouped.released, ["class", "known"] if known else ["values"]
+        if known:
+            wanted = np.ascontiguousarray(grouped.seen.known[:, 0]).view(np.int64)
+            frame = frame.where(frame.known.isin(np.unique(wanted).tolist()))
+        words = [name for name in frame.columns if name[0] == "s" and name[1:].isdigit()]
+        classes = frame.groupBy(*by).agg(
+            F.count(F.lit(1)).alias("records"), *(F.first(name).alias(name) for name in words)
+        )
+        rivals = classes.mapInArrow(
+            Rivals(grouped.recipe, grouped.seen, known), "row long, nearer long, as_near long"
+        )
+        rows = rivals.groupBy("row").agg(F.sum("nearer"), F.sum("as_near")).collect()
+        credit = np.array([0.0 if nearer else 1 / as_near for _, nearer, as_near in rows])
+        return linkage_of(credit, self.records)
+
+    def unpersist(self) -> None:
+        """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""
+        self._grouped.released.unpersist()
+
+
+def _risk(found: ClassCounts, linkage: Linkage) -> KnownRisk:
+    n = found.records
+    return KnownRisk(
+        smallest_class=found.smallest,
+        mean_class=n / found.classes,
+        below_k=found.below_k / n,
+        unique=found.unique / n,
+        prosecutor=1 / found.smallest,
+        marketer=found.classes / n,
+        linkage=linkage,
+    )
