@@ -54,6 +54,7 @@ def group(
     requirements: Sequence[Requirement] = (),
     seed: int | None = 0,
     whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
     progress: Listener | None = None,
 ) -> Partition:
     """Partition the records of a block.
@@ -67,6 +68,7 @@ def group(
     requirements : what every group must satisfy beside k
     seed : of the methods that draw random numbers
     whole : records of the table that these are a part of; None: all of it
+    span : from where to where in its search a method goes, where others go on
     progress : as for :func:`microagg.partition`
 
     >>> X = np.array([[0.0], [10.0], [1.0], [11.0]])
@@ -118,6 +120,7 @@ def group(
             refine=block.refine,
             bound=block.bound or False,
             whole=part_of(rows),
+            span=span,
             progress=watch,
             **heavy,
             **options,

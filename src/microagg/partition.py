@@ -32,6 +32,7 @@ def partition(
     refine: bool | str = False,
     bound: bool | str = False,
     whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
     progress: Listener | None = None,
     **options: Any,
 ) -> Partition:
@@ -63,6 +64,8 @@ def partition(
     whole : int, optional
         Records of the table that these are a part of: a search that shares its steps out over a table
         then takes those of the part alone.
+    span : pair of float
+        From where to where in its search ``auto`` goes, of the whole from 0 to 1, where others go on.
     progress : callable, optional
         Called about ten times a second with the number of records done. From a search this number
         also has ``information_loss``, of the best partition so far, and ``gap``, see
@@ -125,6 +128,8 @@ def partition(
     extra: dict[str, Any] = {"weights": records.weights} if weighted else {}
     if whole is not None and "effort" in settings and not raw:
         extra["whole"] = whole
+        if chosen.name == "auto":
+            extra["span"] = span
 
     def work(state: State) -> Outcome:
         function = chosen.function(n_columns, weighted)

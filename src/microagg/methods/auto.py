@@ -81,6 +81,7 @@ def auto(
     random_state: int | None = 0,
     weights: Floats | None = None,
     whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
     state: State | None = None,
 ) -> Outcome:
     """Partition several columns, or one with weights: a start that suits their number, then refined.
@@ -118,6 +119,7 @@ def auto(
         time_limit=time_limit,
         random_state=random_state,
         whole=whole,
+        span=span,
         state=state,
     )
     return Outcome(better)

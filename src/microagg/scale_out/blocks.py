@@ -59,8 +59,8 @@ __all__ = [
     "work_on_block",
 ]
 
-LEAF = 1 << 17  # records in a block, about
-_ROUNDS = 2  # of re-blocking
+LEAF = 1 << 19  # records in a block, about
+_FIRST = 0.5  # of the search is made in the first turn
 _SAMPLE = 1 << 17  # records from which trees are made, at least
 _SAMPLE_A_LEAF = 64
 _MOST = 4  # times the size of a leaf, beyond which it is dealt out by the keys of its records
@@ -113,6 +113,11 @@ class BlockPlan:
     def rounds(self) -> int:
         """Turns after the first; none if every cell is in one block."""
         return len(self.trees) - 1 if self.trees[0] else 0
+
+    def span(self, turn: int) -> tuple[float, float]:
+        """From where to where in the search a turn after the first goes."""
+        step = (1.0 - _FIRST) / self.rounds
+        return _FIRST + (turn - 1) * step, 1.0 if turn == self.rounds else _FIRST + turn * step
 
     @property
     def n_packed(self) -> int:
@@ -257,11 +262,13 @@ def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
     apart = recipe.apart(records)
     cells = np.zeros(len(records), np.int64) if apart is None else apart
     packed: list[int] = []
-    trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + _ROUNDS))
+    deepest = _depth(int(recipe.cell_sizes.max()), leaf)
+    rounds = 2 if deepest <= 2 else 4  # the more borders there are, the more often they are moved
+    trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + rounds))
     blocks, room = 0, 0
     for cell, size in enumerate(recipe.cell_sizes.tolist()):
         own = X[cells == cell]
-        depth = int(np.ceil(np.log2(max(size / leaf, 1.0))))
+        depth = _depth(size, leaf)
         if depth and len(own) >= 2**depth:
             packed.append(-1)
             for turn, of_turn in enumerate(trees):
@@ -274,6 +281,11 @@ def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
         packed.append(blocks - 1)
     plan = BlockPlan(tuple(packed), trees, ())
     return replace(plan, joined=tuple(range(plan.n_places())))
+
+
+def _depth(size: int, leaf: int) -> int:
+    """How often a cell is halved."""
+    return int(np.ceil(np.log2(max(size / leaf, 1.0))))
 
 
 def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: int) -> Tree:
@@ -349,14 +361,12 @@ def _numbered(values: Any) -> Labels:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def solve_block(recipe: Recipe, records: Records, effort: str | None = None) -> Labels:
+def solve_block(recipe: Recipe, records: Records, divided: bool = False) -> Labels:
     """Partition the records of a block, which are :func:`in_order`; the group of each, 0, 1, ….
 
-    The cells among them are solved by themselves. ``effort`` is that of the plan if left out.
+    The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
     """
     block, X = recipe.block, recipe.coordinates(records)
-    if effort is not None and "effort" in {option.name for option in find(block.method).options}:
-        block = replace(block, options={**block.options, "effort": effort})
     cells = recipe.apart(records)
     cells = np.zeros(len(X), np.int64) if cells is None else _numbered(cells)
     weights = recipe.relative_weights(records) if recipe.weighs else None
@@ -368,12 +378,15 @@ def solve_block(recipe: Recipe, records: Records, effort: str | None = None) -> 
         requirements=requirements(recipe, records),
         seed=recipe.plan.seed,
         whole=recipe.records,
+        span=(0.0, _FIRST if divided else 1.0),
     )
     return found.labels
 
 
-def refine_block(recipe: Recipe, records: Records, labels: Labels) -> Labels:
-    """Refine the groups of a block of one cell, the records :func:`in_order`; never worse than given."""
+def refine_block(
+    recipe: Recipe, records: Records, labels: Labels, span: tuple[float, float]
+) -> Labels:
+    """Refine the groups of a block of one cell, the records :func:`in_order`, in a span of the search."""
     block = recipe.block
     if not (find(block.method).name == "auto" or block.refine) or labels.max() == 0:
         return canonical_labels(labels)
@@ -397,9 +410,10 @@ def refine_block(recipe: Recipe, records: Records, labels: Labels) -> Labels:
         labels,
         recipe.k,
         weights=weights,
-        effort="fast",
+        effort="fast" if block.options.get("effort") == "fast" else "balanced",
         random_state=recipe.plan.seed,
         whole=recipe.records,
+        span=span,
     )
 
 
@@ -442,11 +456,11 @@ def work_on_block(
     words = words[order]
     records = recipe.records_of(words)
     if groups is None:
-        labels = solve_block(recipe, records)
+        labels = solve_block(recipe, records, divided=number >= plan.n_packed)
     elif number < plan.n_packed:
         labels = canonical_labels(groups[order])
     else:
-        labels = refine_block(recipe, records, canonical_labels(groups[order]))
+        labels = refine_block(recipe, records, groups[order], plan.span(turn))
     blocks = None
     if turn < plan.rounds:
         apart = recipe.apart(records)

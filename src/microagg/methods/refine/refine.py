@@ -173,8 +173,17 @@ def parted(run: Run, labels: Labels, budget: Budget) -> Labels:
     return found if run.loss(found) < run.loss(labels) else labels
 
 
-def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tuple[Labels, Labels]:
-    """Anneal in passes: the best partition seen, and the last. The records done rise by ``records``."""
+def anneal_table(
+    run: Run,
+    labels: Labels,
+    budget: Budget,
+    records: int,
+    span: tuple[float, float] = (0.0, 1.0),
+) -> tuple[Labels, Labels]:
+    """Anneal in passes: the best partition seen, and the last. The records done rise by ``records``.
+
+    ``span`` are the passes to make, of all from 0 to 1.
+    """
     least = run.loss(labels)
     n_groups = int(labels.max()) + 1
     best = last = grouped(run.X, labels, n_groups)
@@ -183,7 +192,7 @@ def anneal_table(run: Run, labels: Labels, budget: Budget, records: int) -> tupl
     # The more steps there are, the slower it cools, and the more of its order it may lose at first.
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
     unit = least / n_groups
-    for turn in range(passes):
+    for turn in range(round(span[0] * passes), round(span[1] * passes)):
         if run.over() or least == 0:
             break
         heat = Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
@@ -205,6 +214,7 @@ def refine(
     time_limit: float | None = None,
     random_state: int | None = 0,
     whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
     state: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
@@ -219,6 +229,8 @@ def refine(
     time_limit : seconds after which the best partition so far is returned
     random_state : seed; None draws a fresh one
     whole : records of the table that these are a part of, whose steps are shared out; None: all of it
+    span : from where to where in the search to go, of the whole from 0 to 1: a table in blocks is searched in
+        spans, with other borders in each; what comes before the end may be worse than given
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -252,8 +264,10 @@ def refine(
                 until = None if time_limit is None else started + time_limit
                 found = search_best(run, found, budget, until)
             else:
-                found, _ = anneal_table(run, found, budget, len(X))
-    if run.loss(found) < least:
+                found, last = anneal_table(run, found, budget, len(X), span)
+                if span[1] < 1.0:
+                    best, least = last, np.inf
+    if np.isfinite(least) and run.loss(found) < least:
         best = found
     state[DONE] = len(X)
     return best
