@@ -65,12 +65,12 @@ STAGES = [
     ["scale_out.spark"],
     ["scale_out.spark_counts"],
     ["scale_out.spark_release"],
-    ["scale_out.spark_job"],
-    ["spark"],
     ["rehearse"],
     ["page"],
     ["estimator", "datasets"],
     ["warm"],
+    ["scale_out.spark_warm"],
+    ["scale_out.spark_job", "spark"],
     ["cli"],
 ]
 

@@ -14,13 +14,13 @@ from microagg.errors import DisclosureRiskWarning, MicroaggError
 from microagg.plan import UNSET, Plan, Promise
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from microagg.scale_out.spark_counts import ColumnChange
     from microagg.scale_out.spark_release import SparkRelease
     from microagg.verify import Verification
 
-__all__ = ["measure", "protect", "verify"]
+__all__ = ["measure", "protect", "verify", "warm_up"]
 
 
 def _check_spark() -> None:
@@ -34,7 +34,12 @@ def _check_spark() -> None:
 
 
 def protect(
-    df: DataFrame, k: int = UNSET, *, plan: Plan | None = None, **settings: Any
+    df: DataFrame,
+    k: int = UNSET,
+    *,
+    plan: Plan | None = None,
+    block_records: int | None = None,
+    **settings: Any,
 ) -> SparkRelease:
     """Protect a Spark DataFrame: replace values by those of groups of at least k similar records.
 
@@ -49,6 +54,9 @@ def protect(
         Least number of records (or units) that share their protected values.
     plan : Plan, optional
         The settings written down; those given override it.
+    block_records : int, optional
+        Records that one task works on, about. Fewer keep more processors busy and need less memory each, at a
+        little more loss.
     **settings
         As for :func:`microagg.protect`. The columns to protect have to be named.
 
@@ -64,11 +72,13 @@ def protect(
         For every caution that a disclosure board should weigh.
     """
     _check_spark()
+    from microagg.scale_out.blocks import LEAF
     from microagg.scale_out.spark import group_in_spark
     from microagg.scale_out.spark_release import SparkRelease
 
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
-    release = SparkRelease.of(group_in_spark(df, whole))
+    leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
+    release = SparkRelease.of(group_in_spark(df, whole, leaf))
     for caution in release.cautions:
         if caution.severity != "note":
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
@@ -111,3 +121,23 @@ def measure(
     from microagg.scale_out.spark_counts import measure_columns
 
     return measure_columns(original, protected, columns)
+
+
+def warm_up(
+    session: SparkSession, k: int = UNSET, *, plan: Plan | None = None, **settings: Any
+) -> int:
+    """Compile on the machines of a cluster what :func:`protect` will need with the same settings.
+
+    The first call on a new machine otherwise begins with compiling, a minute or two in every Python worker.
+    Where workers cannot write to the folder of the package, set ``NUMBA_CACHE_DIR`` for them:
+    ``spark.executorEnv.NUMBA_CACHE_DIR``.
+
+    Returns
+    -------
+    int
+        How many parts were compiled; 0: all was there.
+    """
+    _check_spark()
+    from microagg.scale_out.spark_warm import warm_executors
+
+    return warm_executors(session, (Plan() if plan is None else plan).override(k=k, **settings))

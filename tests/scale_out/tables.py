@@ -17,7 +17,9 @@ def mixed_table(n: int = 1200, seed: int = 5) -> pa.Table:
     age = chance.integers(18, 90, n).astype(float)
     missing = chance.random(n) < 0.1
     missing[:12] = True, True, True, True, True, True, True, False, False, False, False, False
-    stratum = np.where(chance.random(n) < 0.02, "small", np.where(chance.random(n) < 0.2, "middle", "large"))
+    stratum = np.where(
+        chance.random(n) < 0.02, "small", np.where(chance.random(n) < 0.2, "middle", "large")
+    )
     stratum[:14] = "small"  # at least six with a missing age, and six without
     table = pa.table(
         {

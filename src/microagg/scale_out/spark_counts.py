@@ -36,7 +36,9 @@ class ClassCounts(NamedTuple):
     records: int
     classes: int
     smallest: int
-    """Records of the smallest class, or units where these are counted."""
+    """Records of the smallest class."""
+    fewest: int
+    """Units of the class that has fewest; records where no units are counted."""
     below_k: int
     """Records in classes of fewer than k records, or units."""
     unique: int
@@ -59,7 +61,8 @@ def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int)
     row = classes.agg(
         F.sum(own).alias("records"),
         F.count(F.lit(1)).alias("classes"),
-        F.min("units").alias("smallest"),
+        F.min("records").alias("smallest"),
+        F.min("units").alias("fewest"),
         F.sum(F.when(F.col("units") < k, own).otherwise(nothing)).alias("below"),
         F.sum(F.when(own == 1, 1).otherwise(nothing)).alias("alone"),
     ).first()
@@ -68,7 +71,7 @@ def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int)
         raise InputError(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
-    return ClassCounts(row.records, row.classes, row.smallest, row.below, row.alone)
+    return ClassCounts(*row)
 
 
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:
@@ -104,7 +107,7 @@ def count_shared(frame: DataFrame, promise: Promise) -> Verification:
         columns=columns,
         records=found.records,
         combinations=found.classes,
-        smallest=found.smallest,
+        smallest=found.fewest,
         records_below_k=found.below_k,
         unit=promise.unit,
         left_out=left,

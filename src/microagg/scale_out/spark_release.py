@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -140,13 +140,18 @@ class SparkRelease:
         return 100 * squares / total if total > 0 else 0.0
 
     def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
-        """Count in the released rows, or in what was read back from a file, whether the promise holds."""
-        frame = self._counted if data is None or self._unit_is_dropped else data
-        return tuple(count_shared(frame, promise) for promise in self.plan.promises())
+        """Count in the released rows, or in what was read back from a file, whether the promise holds.
 
-    @property
-    def _unit_is_dropped(self) -> bool:
-        return len(self._counted.columns) > len(self.data.columns)
+        If the unit is dropped, a file does not tell it: units are counted in the rows then, and that the file
+        has the same combinations, as many and of as many records.
+        """
+        (promise,) = self.plan.promises()
+        if data is None or len(self._counted.columns) == len(self.data.columns):
+            return (count_shared(self._counted if data is None else data, promise),)
+        here = count_shared(self._counted, promise)
+        there = count_shared(data, promise._replace(unit=None))
+        same = (here.records, here.combinations) == (there.records, there.combinations)
+        return (replace(here, holds=here.holds and there.holds and same),)
 
     @cached_property
     def _classes(self) -> tuple[ClassCounts, ClassCounts]:
