@@ -91,12 +91,16 @@ class Evidence:
     """What was found in the written file; None while there is none."""
     source: Mapping[str, str] | None = None
     """Name and hash of the file that the table came from."""
+    sampled_from: int | None = None
+    """Records of the table, where measures that need them side by side are of a sample."""
+    totals: Sequence[Summary] | None = None
+    """Summaries of all records, where others are of a sample."""
     _pair: Pair = field(kw_only=True, repr=False, compare=False)
 
     @property
     def records(self) -> int:
         """Number of records."""
-        return len(self._pair)
+        return len(self._pair) if self.sampled_from is None else self.sampled_from
 
     @property
     def k(self) -> int:
@@ -144,7 +148,7 @@ class Evidence:
     @cached_property
     def summaries(self) -> list[Summary]:
         """Totals, means, medians and standard deviations of each protected column."""
-        return summaries(self._pair, max(self.k, 3))
+        return list(self.totals or summaries(self._pair, max(self.k, 3)))
 
     # The sentences.
 
@@ -314,7 +318,7 @@ class Evidence:
         stopped = ", stopped early as asked: the best groups found until then" * found.stopped
         return (
             f"{which}by {how}, k = {found.k:,}: {plural(found.n_groups, 'group')} of "
-            f"{found.sizes.min():,} to {found.sizes.max():,} records{stopped}"
+            f"{found.smallest:,} to {found.largest:,} records{stopped}"
         )
 
     @property

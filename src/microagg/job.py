@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.draft import Guess, guess
-from microagg.errors import InputError, StopSearch, shown
+from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
@@ -36,6 +36,9 @@ from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES
 
 __all__ = ["Job", "Observer", "Outcome", "numbers_of", "protect_source", "run"]
+
+
+ENGINES = ("memory", "disk", "spark")
 
 
 class Observer:
@@ -80,6 +83,12 @@ class Job:
     analyses: Sequence[Any] = ()
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
+    engine: str | None = None
+    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
+    memory: int | None = None
+    """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
+    master: str | None = None
+    """Of Spark: where it runs."""
 
     def check(self) -> None:
         """Refuse what cannot work before anything is read: a mistake costs no waiting."""
@@ -93,6 +102,8 @@ class Job:
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
             )
         self.plan.check_complete()
+        if self.engine not in (None, *ENGINES):
+            raise InputError(f"The engine is one of {listed(ENGINES)}; got {shown(self.engine)}.")
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
         taken = [self.source, self.target]
@@ -126,6 +137,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     hears = observer or Observer()
     job.check()
     hears.stage("reading")
+    if _from_disk(job):
+        return _run_from_disk(job, hears)
     clock = Clock()
     with clock.time("read"):
         numbers = numbers_of(job.plan, job.analyses, job.dominance)
@@ -161,6 +174,77 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
     return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
+
+
+def _from_disk(job: Job) -> bool:
+    """Whether a table is worked on in parts: as asked, or since it does not fit into memory."""
+    if job.engine is not None:
+        return job.engine == "disk"
+    if kind_of(job.source) not in ("parquet", "csv"):
+        return False
+    from microagg.scale_out.disk_job import fits
+    from microagg.tables.batches import open_batches
+
+    return not fits(open_batches(job.source, job.csv), job.memory)
+
+
+def _run_from_disk(job: Job, hears: Observer) -> Outcome:
+    """Do a job with a table that is never in memory as a whole."""
+    from microagg.scale_out import disk_job
+    from microagg.scale_out.scratch import opened_scratch
+    from microagg.tables.batches import open_batches
+
+    clock = Clock()
+    numbers = numbers_of(job.plan, job.analyses, job.dominance)
+    source = open_batches(job.source, job.csv, numbers)
+    folder = is_folder_target(job.target, job.source)
+    kind = "parquet" if folder else kind_of(job.target, writing=True)
+    if kind not in ("parquet", "csv"):
+        raise InputError(
+            f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
+            "neither. Choose another ending, or say engine = memory."
+        )
+    with clock.time("draft"):
+        plan, guesses = disk_job.completed_from_head(source, job.plan)
+    same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind
+    form = source if same or folder else source.format.for_another(job.csv)
+    reports = [f for path, _ in job.reports for f in (path, path.with_suffix(".json"))]
+    parts = Parts()
+    with opened_scratch(job.target, disk_job.owner_of(job.source, plan)) as scratch:
+
+        def told(stage: str, done: int, total: int) -> None:
+            hears.progress(stage, done, total)
+
+        hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
+        with clock.time("partition"):
+            table = disk_job.DiskTable.grouped(
+                source, plan, scratch, disk_job.memory_for(job.memory), told
+            )
+        try:
+            with replacing_all([*reports, job.target], folder) as parts:
+                hears.stage("writing")
+                with clock.time("write"):
+                    evidence, release = disk_job.write_release(
+                        table,
+                        parts[-1],
+                        job.target,
+                        form,
+                        hears,
+                        analyses=job.analyses,
+                        dominance=job.dominance,
+                        dominance_percent=job.dominance_percent,
+                    )
+                origin = {"path": str(job.source), "sha256": sha256(job.source)}
+                evidence = replace(evidence, source=origin)
+                for caution in evidence.cautions:
+                    hears.caution(caution)
+                if evidence.counted is not None:
+                    release.note_written(evidence.counted)
+                _report(job, release, evidence, parts, clock, hears)
+        finally:
+            if parts.named:  # also if an interrupt comes right after
+                hears.written([job.target, *reports])
+    return Outcome(evidence, guesses, [job.target, *reports], [], clock.seconds)
 
 
 def _with_bound(release: Release, hears: Observer) -> Release:
@@ -225,21 +309,28 @@ def _write(
                 release.note_written(counted)
             if form.fixed is not None:
                 parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-            if job.reports:
-                hears.stage("reporting")
-            for number, (_, public) in enumerate(job.reports):
-                with clock.time("report"):
-                    model = release.report_model(evidence, public)
-                    pictures = draw(model)
-                    texts = report_texts(model, pictures)
-                    for part, text in zip(parts[2 * number :], texts, strict=False):
-                        part.write_text(text, encoding="utf-8", errors="backslashreplace")
-                if not public:
-                    hears.reported(model, pictures)
+            _report(job, release, evidence, parts, clock, hears)
     finally:
         if parts.named:  # also if an interrupt comes right after
             hears.written([job.target, *beside, *reports])
     return counted, [job.target, *beside, *reports]
+
+
+def _report(
+    job: Job, release: Release, evidence: Evidence, parts: Parts, clock: Clock, hears: Observer
+) -> None:
+    """Write the reports to their temporary files, which come first among the parts."""
+    if job.reports:
+        hears.stage("reporting")
+    for number, (_, public) in enumerate(job.reports):
+        with clock.time("report"):
+            model = release.report_model(evidence, public)
+            pictures = draw(model)
+            texts = report_texts(model, pictures)
+            for part, text in zip(parts[2 * number :], texts, strict=False):
+                part.write_text(text, encoding="utf-8", errors="backslashreplace")
+        if not public:
+            hears.reported(model, pictures)
 
 
 def _format(job: Job, source: Source, kind: str, release: Release) -> FileFormat:

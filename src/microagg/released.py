@@ -159,6 +159,7 @@ def _rounded(
 
 
 def related(plan: Plan, name: Any) -> bool:
+    """Whether a relation of the plan is about a column."""
     return any(name in relation.columns for relation in plan.relations)
 
 
@@ -235,6 +236,7 @@ def _texts_of_numbers(values: Floats) -> Any:
 
 
 def with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
+    """Put the codes of missing values into a column of text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

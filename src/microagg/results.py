@@ -66,6 +66,16 @@ class Partition:
         return len(self.sizes)
 
     @property
+    def smallest(self) -> int:
+        """Records of the smallest group."""
+        return int(self.sizes.min())
+
+    @property
+    def largest(self) -> int:
+        """Records of the largest group."""
+        return int(self.sizes.max())
+
+    @property
     def information_loss(self) -> float:
         """100·SSE/SST: 0 when nothing was lost, 100 when only the column means are left."""
         return 100 * self.sse / self.sst if self.sst > 0 else 0.0
@@ -90,8 +100,8 @@ class Partition:
             "scale": self.scale,
             "options": {name: _plain(value) for name, value in self.options.items()},
             "groups": self.n_groups,
-            "smallest": int(self.sizes.min()),
-            "largest": int(self.sizes.max()),
+            "smallest": self.smallest,
+            "largest": self.largest,
             "sse": self.sse,
             "information_loss": self.information_loss,
             "lower_bound": self.lower_bound,

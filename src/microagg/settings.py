@@ -23,6 +23,7 @@ __all__ = [
     "LARGE_K",
     "SCALES",
     "as_number",
+    "bytes_of",
     "check_aggregate",
     "check_count",
     "check_effort",
@@ -163,3 +164,24 @@ def settings_of(
     if "random_state" in known:
         settings["random_state"] = random_state
     return settings
+
+
+_BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BYTES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+
+def bytes_of(name: str, given: str) -> int:
+    """Read a number of bytes, such as 2GiB or 500 MB.
+
+    >>> bytes_of("memory", "2GiB"), bytes_of("memory", "1.5 kB")
+    (2147483648, 1500)
+    """
+    number = given.strip().rstrip("BbKkMmGgTtIi").strip()
+    unit = given.strip()[len(number) :].strip().lower()
+    try:
+        found = float(number) * _BYTES[unit]
+    except (ValueError, KeyError):
+        found = 0.0
+    if not 1 <= found < 2**62:
+        raise InputError(f"{name} is a number of bytes such as 2GiB or 500MB; got {shown(given)}.")
+    return int(found)

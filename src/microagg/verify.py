@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,19 @@ from microagg.plan import Promise
 from microagg.settings import check_k
 from microagg.tables.exact import values_as_written
 from microagg.tables.files import CsvFormat, Source, read_file
-from microagg.tables.frames import Frame
+from microagg.tables.frames import Frame, OddCount
 from microagg.tables.roles import choose_columns
 
-__all__ = ["Verification", "verify", "verify_all"]
+__all__ = [
+    "Verification",
+    "columns_to_count",
+    "countable",
+    "finding",
+    "nothing_to_count",
+    "verify",
+    "verify_all",
+    "why_left_out",
+]
 
 
 @dataclass(frozen=True)
@@ -108,9 +118,7 @@ def verify_all(
         written = Frame(data)
         typed, is_text = lambda: written, False
     if not len(written):
-        raise InputError(
-            "Counting needs at least one record; the table has none. Check that it was copied whole."
-        )
+        raise nothing_to_count()
     by_column = dict(units or {})
     for one in promises:
         if one.unit is not None and one.unit not in by_column:
@@ -124,47 +132,93 @@ def _count(
     promise: Promise,
     units: pa.Array | pa.ChunkedArray | None,
 ) -> Verification:
-    k, columns, unit = int(promise.k), promise.columns, promise.unit
-    left_out: dict[Any, str] = {}
-    if columns is None:
+    chosen, left_out = columns_to_count(written, typed, promise)
+    with countable(written, chosen):
+        records, shared_by = count_combinations(
+            [written.arrow_column(name) for name in chosen], units
+        )
+    return finding(
+        promise,
+        chosen,
+        {name: why_left_out(typed(), name) for name in left_out},
+        records=len(written),
+        combinations=len(records),
+        smallest=int(shared_by.min()),
+        below=int(np.sum(records[shared_by < promise.k])),
+    )
+
+
+def finding(
+    promise: Promise,
+    columns: list[Any],
+    left_out: dict[Any, str],
+    *,
+    records: int,
+    combinations: int,
+    smallest: int,
+    below: int,
+) -> Verification:
+    """Put together what was counted for a promise; ``below`` are the records in rarer combinations."""
+    return Verification(
+        holds=below == 0,
+        k=int(promise.k),
+        columns=columns,
+        records=records,
+        combinations=combinations,
+        smallest=smallest,
+        records_below_k=below,
+        unit=promise.unit,
+        left_out=left_out,
+    )
+
+
+def nothing_to_count() -> InputError:
+    """Say that a table has no records."""
+    return InputError(
+        "Counting needs at least one record; the table has none. Check that it was copied whole."
+    )
+
+
+def columns_to_count(
+    written: Frame, typed: Callable[[], Frame], promise: Promise
+) -> tuple[list[Any], list[Any]]:
+    """Return the columns that a promise is about, and those left out although none were named."""
+    unit = promise.unit
+    left_out: list[Any] = []
+    if promise.columns is None:
         frame = typed()
         # The unit is what is counted, not a value that is shared.
         chosen = [name for name in choose_columns(frame, None) if name != unit]
         counted = {*chosen, unit}
-        left_out = {name: _why(frame, name) for name in frame.names if name not in counted}
+        left_out = [name for name in frame.names if name not in counted]
     else:
-        chosen = choose_columns(written, columns)
+        chosen = choose_columns(written, promise.columns)
     if unit is not None and (unit in chosen or not chosen):
         raise InputError(
             f"The unit {shown(unit)} is what is counted; name other columns, whose values units share."
         )
+    return chosen, left_out
+
+
+@contextmanager
+def countable(written: Frame, chosen: list[Any]) -> Iterator[None]:
+    """Say in words that columns have values that are not counted."""
     try:
-        records, shared_by = count_combinations(
-            [written.arrow_column(name) for name in chosen], units
-        )
+        yield
     except pa.ArrowNotImplementedError:
         raise InputError(
             f"Columns to count must hold numbers, text or dates; {listed(chosen)} hold "
             f"{listed(sorted({written.kind_in_words(name) for name in chosen}))}. "
             "Name the columns without those of other types."
         ) from None
-    below = shared_by < k
-    return Verification(
-        holds=not below.any(),
-        k=k,
-        columns=chosen,
-        records=len(written),
-        combinations=len(records),
-        smallest=int(shared_by.min()),
-        records_below_k=int(np.sum(records[below])),
-        unit=unit,
-        left_out=left_out,
-    )
 
 
-def _why(frame: Frame, name: Any) -> str:
-    """Say why a column is not among the numeric ones."""
+def why_left_out(frame: Frame, name: Any, counted: OddCount | None = None) -> str:
+    """Say why a column is not among the numeric ones.
+
+    Where the frame is the beginning of a larger table, ``counted`` has the odd cells of that.
+    """
     if frame.is_numeric(name):
         return "the index of pandas"
-    odd = frame.odd_numbers(name)
+    odd = frame.odd_numbers(name, counted)
     return frame.kind_in_words(name) if odd is None else odd.in_words()

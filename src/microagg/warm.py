@@ -226,6 +226,27 @@ def _method(name: str) -> Callable[[], None]:
     return compile_it
 
 
+def _parts_of_a_table() -> None:
+    """What tables that are read in parts need beside."""
+    from tempfile import TemporaryDirectory
+
+    import numpy as np
+    import pyarrow as pa
+
+    from microagg.encode.summary import Moments
+    from microagg.kernels.halving_tree import leaves_of
+    from microagg.scale_out.counting import count_out_of_core, row_keys
+    from microagg.scale_out.linking import link_sample
+
+    Moments().add(_sample()[:, 0].copy())
+    leaves_of(_sample(), np.zeros((1, _D)), np.zeros(1), np.zeros(len(_sample()), dtype=np.int64))
+    keys = row_keys([pa.array([1.0, 2.0]), pa.array(["a", "b"])])
+    with TemporaryDirectory() as folder:
+        count_out_of_core([(keys, None)], Path(folder), 1 << 20)
+        count_out_of_core([(keys, keys)], Path(folder), 1 << 20)
+    link_sample(_sample(), _sample(), [(_sample(), None)], len(_sample()))
+
+
 # The longest first, so that no processor waits for the last of them.
 _PARTS: dict[str, Callable[[], None]] = {
     "search": _search,
@@ -247,6 +268,7 @@ _PARTS: dict[str, Callable[[], None]] = {
     "one column": _one_column,
     "best": _best,
     "evaluation": _evaluation,
+    "parts of a table": _parts_of_a_table,
 }
 _PARTS |= {
     name: _method(name)
@@ -260,9 +282,11 @@ def all_parts() -> list[str]:
     return list(_PARTS)
 
 
-def needed(plan: Plan, source: Path, bound: bool) -> list[str]:
+def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> list[str]:
     """Parts that a job will need, as far as its plan and the size of its file tell."""
     found = {"evaluation", "linkage"}
+    if engine == "disk":
+        found.add("parts of a table")
     heavy = "weighted " if plan.weight is not None else ""
     large = not source.is_file() or source.stat().st_size > _LARGE_FILE
     for block in plan.blocks:

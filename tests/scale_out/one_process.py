@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from microagg.groups import canonical_labels
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Losses, Shared, losses_of, put_back, shared_values
+from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import (
     in_sample,
     plan_blocks,
@@ -23,7 +23,7 @@ from microagg.scale_out.recipe import recipe_of, summarise
 
 class Alone(NamedTuple):
     data: pa.Table
-    losses: Losses
+    sums: Sums
     places: int
     rounds: int
 
@@ -37,8 +37,8 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     records = recipe.records_of(words)
     sample = in_sample(records.keys, sample_share(recipe.records))
     blocks = plan_blocks(recipe, words[sample][:, : recipe.width], leaf)
-    own = recipe.coordinates(records), recipe.apart(records), records.keys
-    places = blocks.assign(*own)
+    where = recipe.coordinates(records), recipe.apart(records), records.keys
+    places = blocks.assign(*where)
 
     def sound(some: list[int]) -> bool:
         inside = recipe.records_of(words[np.isin(places, some)])
@@ -47,24 +47,27 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
         )
 
     blocks = blocks.with_sound(sound)
-    number, groups = blocks.assign(*own), None
+    number, groups = blocks.assign(*where), None
     for turn in range(blocks.rounds + 1):
-        moved = [
-            work_on_block(recipe, blocks, b, words[number == b], groups if groups is None else groups[number == b], turn)
-            for b in np.unique(number).tolist()
-        ]  # fmt: skip
+        moved = []
+        for block in np.unique(number).tolist():
+            inside = number == block
+            own = None if groups is None else groups[inside]
+            moved.append(work_on_block(recipe, blocks, block, words[inside], own, turn))
         if turn < blocks.rounds:
             number = np.concatenate([one.blocks for one in moved])
             groups = np.concatenate([one.groups for one in moved])
             words = np.concatenate([one.words for one in moved])
-    out, losses = np.empty((len(rows), 0)), []
+    out, sums = np.empty((len(rows), 0)), []
     for one in moved:
         inside, labels = recipe.records_of(one.words), canonical_labels(one.groups)
         shared = shared_values(recipe, inside, labels)
-        losses.append(losses_of(recipe, inside, labels, shared))
+        sums.append(sums_of(recipe, inside, labels, shared, requirements(recipe, inside)))
         if not out.shape[1]:
             out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
         out[inside.beside[:, 0].astype(np.int64)] = shared.words()
     shared = Shared.of(out, len(recipe.coders))
     data = put_back(recipe, table.take(pa.array(rows)), shared)
-    return Alone(data, reduce(Losses.plus, losses), blocks.n_places(), blocks.rounds)
+    rules = requirements(recipe, records.taken(slice(0)))
+    total = reduce(lambda one, other: one.merge(other, rules), sums)
+    return Alone(data, total, blocks.n_places(), blocks.rounds)

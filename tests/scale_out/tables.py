@@ -11,7 +11,7 @@ LEAF = 150  # records in a block: several, of a table of a thousand
 
 
 def mixed_table(n: int = 1200, seed: int = 5) -> pa.Table:
-    """Every kind of column, missing values, skewed and tiny strata, persons with several records, equal rows."""
+    """Columns of all kinds, missing values, uneven strata, persons with several records, equal rows."""
     chance = np.random.default_rng(seed)
     income = np.where(chance.random(n) < 0.3, 0.0, np.exp(chance.normal(8, 1, n)).round(2))
     age = chance.integers(18, 90, n).astype(float)

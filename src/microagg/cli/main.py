@@ -14,6 +14,7 @@ from microagg.cli.flags import plan_of, with_plan_flags
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.plan_text import split_names
+from microagg.settings import bytes_of
 
 if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
@@ -102,6 +103,25 @@ Public = Annotated[
         help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="memory; disk: in parts, for Parquet and CSV files larger than memory; spark: on a cluster. If "
+        "left out, memory where the table fits, else disk.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        help="What the table may take in memory, such as 2GiB; a share of what is free if left out.",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", help="Spark: where it runs, such as local[2] or spark://host:7077."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Give everything as one JSON object on stdout.")]
 Quiet = Annotated[
     bool,
@@ -138,6 +158,9 @@ def protect(
     encoding: Encoding = None,
     decimal: Decimal = ".",
     sheet: Sheet = None,
+    engine: Engine = None,
+    memory: Memory = None,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -156,7 +179,7 @@ def protect(
         from microagg.warm import needed
 
         plan = plan_of(flags)
-        parts = needed(plan, source, bound=report is not None and not public)
+        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
         with compiling(speaker, parts) as compiled:  # while all else is loaded and IN is read
             from microagg.cli.protect import protect_file
             from microagg.job import Job
@@ -172,6 +195,9 @@ def protect(
                 analyses=analyses or [],
                 dominance=split_names(dominance) or [],
                 dominance_percent=dominance_percent,
+                engine=engine,
+                memory=None if memory is None else bytes_of("memory", memory),
+                master=master,
             )
             holds = protect_file(speaker, job, strict, compiled)
     if not holds:

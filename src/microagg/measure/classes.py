@@ -11,7 +11,7 @@ from microagg.groups import Floats, Labels, canonical_labels, group_sizes
 from microagg.require.units import distinct_units
 from microagg.tables.libraries import plain_arrow
 
-__all__ = ["classes", "combine", "count_combinations", "share_below"]
+__all__ = ["classes", "combine", "count_combinations", "decoded", "share_below"]
 
 _LARGEST = 2**62
 
@@ -103,19 +103,27 @@ def _dense(labels: Labels) -> Labels:
     return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _countable(column: Any) -> Any:
-    """Bring equal values of an Arrow array into one form, in which arrow counts them as one."""
+def decoded(column: Any) -> Any:
+    """Take the encodings away from an Arrow array, so that equal values have one form but for floats."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column = plain_arrow(column)
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in column.chunks]
-        return _countable(pa.chunked_array(chunks, type=kind.storage_type))
+        return decoded(pa.chunked_array(chunks, type=kind.storage_type))
     if pa.types.is_dictionary(kind):  # each chunk may have a dictionary of its own
         return column.cast(kind.value_type)
-    if pa.types.is_floating(kind):
+    return column
+
+
+def _countable(column: Any) -> Any:
+    """Bring equal values of an Arrow array into one form, in which arrow counts them as one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = decoded(column)
+    if pa.types.is_floating(column.type):
         doubles = pc.add(column.cast(pa.float64()), 0.0)  # −0 becomes 0
         return pc.if_else(pc.is_nan(doubles), float("nan"), doubles)  # of all NaN, one
     return column

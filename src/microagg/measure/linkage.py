@@ -25,7 +25,7 @@ from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
 
-__all__ = ["Linkage", "check_sample", "link", "linkage_of", "radii", "sample_for"]
+__all__ = ["Linkage", "check_sample", "estimated", "link", "radii", "sample_for"]
 
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 _EQUAL = 1e-9
@@ -80,26 +80,21 @@ def link(
     rows = _sampled_rows(n, sample, random_state)
     blocks = np.zeros(n, dtype=np.int64) if blocks is None else blocks
     credit = _credits(both, blocks, rows, progress)
-    return linkage_of(credit[rows], n)
+    return estimated(credit[rows], n)
 
 
-def linkage_of(credit: Floats, n: int) -> Linkage:
-    """Make the linkage of n records from the chances of those that were tried.
-
-    >>> linkage_of(np.array([0.0, 1.0]), 2).share
-    0.5
-    """
-    tried = len(credit)
-    share = float(credit.sum() / tried)
-    if tried == n:
+def estimated(credit: Floats, n: int) -> Linkage:
+    """Linkage of n records from the chances of some of them, or of all."""
+    share = float(credit.sum() / len(credit))
+    if len(credit) == n:
         return Linkage(share, share, share, n, sampled=False)
-    low, high = _wilson(share, tried)
-    return Linkage(share, low, high, tried, sampled=True)
+    low, high = _wilson(share, len(credit))
+    return Linkage(share, low, high, len(credit), sampled=True)
 
 
-def radii(Z: Floats, twins: Floats) -> tuple[Floats, Floats]:
-    """Squared distance of each record to its twin, once less and once more than what counts as equal."""
-    squared = np.square(Z - twins).sum(axis=1)
+def radii(records: Floats, twins: Floats) -> tuple[Floats, Floats]:
+    """Squared distances, (n,), between which others count as far from a record as its twin is."""
+    squared = np.square(records - twins).sum(axis=1)
     return squared * (1 - _EQUAL) ** 2, squared * (1 + _EQUAL) ** 2
 
 

@@ -16,7 +16,7 @@ from microagg.require.requirement import Requirement, by_group, demands_of
 from microagg.require.units import Units
 from microagg.words import number, percent, share
 
-__all__ = ["holds", "worst"]
+__all__ = ["figure_words", "holds", "worse", "worst", "worst_figure"]
 
 
 def holds(requirement: Requirement, labels: Labels) -> bool:
@@ -37,34 +37,54 @@ def worst(requirement: Requirement, labels: Labels) -> str:
     >>> worst(Distinct(np.array([0, 1, 2, 2]), 2), np.array([0, 0, 1, 1]))
     '1'
     """
+    return figure_words(requirement, worst_figure(requirement, labels))
+
+
+def worse(requirement: Requirement, one: float, other: float) -> float:
+    """Return the worse of two figures, of groups of different records."""
+    at_most = isinstance(requirement, Recursive | Closeness | LargestShare | IndividualRisk)
+    return max(one, other) if at_most else min(one, other)
+
+
+def figure_words(requirement: Requirement, figure: float) -> str:
+    """Say a figure in the unit of the requirement."""
+    if isinstance(requirement, Units | Distinct | Population):
+        return number(int(figure))
+    if isinstance(requirement, PPercent | LargestShare):
+        return percent(figure)
+    return share(figure) if isinstance(requirement, IndividualRisk) else f"{figure:.3g}"
+
+
+def worst_figure(requirement: Requirement, labels: Labels) -> float:
+    """Return the figure of the worst group."""
     if isinstance(requirement, Units):
-        return number(int(_distinct(requirement.units, labels).min()))
+        return float(_distinct(requirement.units, labels).min())
     if isinstance(requirement, Distinct):
-        return number(int(_distinct(requirement.codes, labels).min()))
+        return float(_distinct(requirement.codes, labels).min())
     if isinstance(requirement, Entropy):
-        return f"{_entropies(requirement.codes, labels).min():.3g}"
+        return float(_entropies(requirement.codes, labels).min())
     if isinstance(requirement, Recursive):
-        return f"{_ratios(requirement, labels).max():.3g}"
+        return float(_ratios(requirement, labels).max())
     if isinstance(requirement, Closeness):
-        return f"{_distances(requirement, labels).max():.3g}"
+        return float(_distances(requirement, labels).max())
     if isinstance(requirement, PPercent):
         largest = _contributions(requirement.amounts, requirement.units, labels, 2)
         rest = largest[0] - largest[1].sum(axis=1)
         first = largest[1][:, 0]
         found = np.divide(100 * rest, first, out=np.full(len(rest), np.inf), where=first > 0)
-        return percent(float(found.min()))
+        return float(found.min())
     if isinstance(requirement, LargestShare):
         totals, most = _contributions(
             requirement.amounts, requirement.units, labels, requirement.count
         )
         sums = most.sum(axis=1)
         found = np.divide(sums, totals, out=np.zeros(len(sums)), where=totals > 0)
-        return percent(100 * float(found.max()))
+        return 100 * float(found.max())
     if isinstance(requirement, Population):
-        return number(int(np.bincount(labels, weights=requirement.weights).min()))
+        return float(np.bincount(labels, weights=requirement.weights).min())
     if isinstance(requirement, IndividualRisk):
         mass = _sums(requirement.weights, labels)
-        return share(float(individual_risk(np.bincount(labels), mass).max()))
+        return float(individual_risk(np.bincount(labels), mass).max())
     raise TypeError(f"no figure for {type(requirement).__name__}")
 
 

@@ -1,1 +1,1 @@
-"""Tables beyond memory: the same groups from disk and on Spark."""
+"""Tables larger than memory, and the counting and linking that go with them."""

@@ -6,6 +6,8 @@ of the whole table, and give plain numbers, which :func:`put_back` turns into co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +16,19 @@ import pyarrow as pa
 from microagg.encode import integer
 from microagg.encode.missing import group_states
 from microagg.encode.space import released_values
-from microagg.groups import Floats, Labels, group_means, sum_of_squares
+from microagg.encode.summary import Moments
+from microagg.groups import Floats, Labels, group_means
 from microagg.released import related, to_digits, with_codes
-from microagg.scale_out.recipe import Coder, Recipe, Records, Words
+from microagg.require.figures import holds, worse, worst_figure
+from microagg.require.requirement import Requirement
+from microagg.scale_out.recipe import Coder, Recipe, Records, TableSummary, Words
 from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import CATEGORIES, Variable
 
-__all__ = ["Losses", "Shared", "losses_of", "put_back", "shared_values"]
+__all__ = ["Shared", "Sums", "inertia", "put_back", "shared_values", "sums_of"]
 
-_WHOLE = 2**53  # up to which whole numbers are doubles
+_IN_A_WORD = 16  # states of values
 
 
 class Shared(NamedTuple):
@@ -34,8 +39,13 @@ class Shared(NamedTuple):
     weights: Floats | None  # the mean of the group, where that is released
 
     def words(self) -> Words:
-        """As words, one row a record."""
-        parts = [self.values.view(np.uint64), self.states.astype(np.uint64)]
+        """As words, one row a record: values, states in four bits each, and the weight."""
+        n, m = self.values.shape
+        states = np.zeros((n, -(-m // _IN_A_WORD)), dtype=np.uint64)
+        for j in range(m):
+            at = np.uint64(4 * (j % _IN_A_WORD))
+            states[:, j // _IN_A_WORD] |= self.states[:, j].astype(np.uint64) << at
+        parts = [self.values.view(np.uint64), states]
         if self.weights is not None:
             parts.append(self.weights.view(np.uint64)[:, None])
         return np.hstack(parts)
@@ -44,10 +54,14 @@ class Shared(NamedTuple):
     def of(cls, words: Words, columns: int) -> Shared:
         """Read what :meth:`words` wrote."""
         values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
-        states = words[:, columns : 2 * columns].astype(np.int64)
+        states = np.empty(values.shape, dtype=np.int64)
+        for j in range(columns):
+            own = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
+            states[:, j] = own & np.uint64(15)
+        after = columns + -(-columns // _IN_A_WORD)
         weights = None
-        if words.shape[1] > 2 * columns:
-            weights = np.ascontiguousarray(words[:, 2 * columns]).view(np.float64)
+        if words.shape[1] > after:
+            weights = np.ascontiguousarray(words[:, after]).view(np.float64)
         return cls(values, states, weights)
 
 
@@ -148,32 +162,95 @@ def _native(
     return with_codes(array, states, codes) if coded.any() else array
 
 
-class Losses(NamedTuple):
-    """Sums of squares of a block, which add up over blocks."""
+@dataclass(eq=False)
+class Sums:
+    """What is told of a release, added up over the records of a block; sums of blocks add up further."""
 
-    within: float  # about the means of groups
-    released: Floats  # (columns,) distances of records to what they release
+    within: Floats
+    """(columns,) squares about the means of groups, in coordinates."""
+    released: Floats
+    """(columns,) squared distances of records to what they release."""
     groups: int
+    smallest: int
+    largest: int
+    cells: Labels
+    """(columns, 4): missing, blanked, filled, codes lost, as :class:`microagg.released.Cells` has them."""
+    after: list[Moments]
+    """Of the released numbers of each column."""
+    worst: list[float]
+    """The worst figure of each requirement."""
+    holds: list[bool]
 
-    def plus(self, other: Losses) -> Losses:
-        """Add those of another block."""
-        return Losses(
+    def merge(self, other: Sums, rules: Sequence[Requirement]) -> Sums:
+        """Add those of another block; ``rules`` are the requirements, of any records."""
+        return Sums(
             self.within + other.within,
             self.released + other.released,
             self.groups + other.groups,
+            min(self.smallest, other.smallest),
+            max(self.largest, other.largest),
+            self.cells + other.cells,
+            [one.merge(two) for one, two in zip(self.after, other.after, strict=True)],
+            [worse(*three) for three in zip(rules, self.worst, other.worst, strict=True)],
+            [a and b for a, b in zip(self.holds, other.holds, strict=True)],
         )
 
 
-def losses_of(recipe: Recipe, records: Records, labels: Labels, shared: Shared) -> Losses:
-    """Sums of squares of the records of a block, in coordinates."""
-    X = recipe.coordinates(records)
-    weights = recipe.relative_weights(records) if recipe.weighs else None
-    w = np.ones(len(X)) if weights is None else weights
-    released = np.zeros(len(recipe.coders))
+def sums_of(
+    recipe: Recipe,
+    records: Records,
+    labels: Labels,
+    shared: Shared,
+    rules: Sequence[Requirement] = (),
+) -> Sums:
+    """Add up what is told of the records of a block."""
+    weights = recipe.relative_weights(records)
+    w = np.ones(len(records)) if weights is None else weights
+    sizes = np.bincount(labels)
+    mass = np.bincount(labels, w)
+    within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
+    cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
+    given = recipe.states(records)
     for j, coder in enumerate(recipe.coders):
-        before = coder.encoder.apply(np.ascontiguousarray(records.values[:, j]))
-        after = coder.encoder.apply(np.ascontiguousarray(shared.values[:, j]))
-        apart = np.square(before - after).sum(axis=1) * coder.setting.importance
-        released[j] = float(w @ apart)
-    within = sum_of_squares(X, labels) if weights is None else sum_of_squares(X, labels, weights)
-    return Losses(within, released, int(labels.max()) + 1)
+        x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
+        there = ~np.isnan(x)
+        before, now = coder.encoder.apply(x), coder.encoder.apply(y)
+        own = np.where(there, w, 0.0)
+        weight = mass if there.all() else np.maximum(np.bincount(labels, own), 1e-300)
+        for one, other in zip(before.T, now.T, strict=True):
+            means = np.bincount(labels, own * one, minlength=len(sizes)) / weight
+            within[j] += float(own @ np.square(one - means[labels]))
+            released[j] += float(own @ np.square(one - other))
+        state, old = shared.states[:, j], given[:, j]
+        cells[j] = (
+            np.count_nonzero(old),
+            np.count_nonzero((old == 0) & (state != 0)),
+            np.count_nonzero((old != 0) & (state == 0)),
+            np.count_nonzero((old >= 2) & (state == 1)),
+        )
+        kept = ~np.isnan(y)
+        numbers = y[kept] if coder.kind not in CATEGORIES else y[:0]
+        own = w[kept] if coder.kind not in CATEGORIES else w[:0]
+        after.append(Moments().add(numbers, None if weights is None else own))
+    return Sums(
+        within,
+        released,
+        len(sizes),
+        int(sizes.min()),
+        int(sizes.max()),
+        cells,
+        after,
+        [worst_figure(rule, labels) for rule in rules],
+        [holds(rule, labels) for rule in rules],
+    )
+
+
+def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
+    """Total squares of each column in coordinates, without its importance; 0 where nothing varies."""
+    found = np.zeros(len(recipe.coders))
+    for j, coder in enumerate(recipe.coders):
+        own = summary.columns[coder.name]
+        present = sum(own.levels.values()) if coder.levels else own.moments.count
+        varies = len(own.levels) > 1 if coder.levels else own.moments.low < own.moments.high
+        found[j] = present - 1 if varies else 0
+    return found

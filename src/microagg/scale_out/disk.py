@@ -3,22 +3,24 @@
 Passes over the input: one summarises it and keeps a sample by the keys of rows, one turns it into records,
 by block, on a shelf of the scratch folder. Then the blocks are worked on one after the other, turn after
 turn; what each record releases goes to a last shelf, by the part of the output it belongs to. A
-third pass over the input writes the output, rows and untouched columns as they came. All moves are sequential.
+third pass over the input writes the output, rows and untouched columns as they came. All moves are
+sequential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from microagg.errors import InputError
-from microagg.groups import canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Losses, Shared, losses_of, put_back, shared_values
+from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import (
     LEAF,
     BlockPlan,
@@ -29,7 +31,14 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.counting import row_keys
-from microagg.scale_out.recipe import Recipe, TableSummary, recipe_of, summarise
+from microagg.scale_out.one_column import (
+    Splits,
+    cut_stretches,
+    is_one_column,
+    sorted_words,
+    split_column,
+)
+from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.tables.batches import Batch, BatchSource
 
@@ -37,6 +46,7 @@ __all__ = ["DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
+_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
 Told = Callable[[str, int, int], None]
 """Hears of a stage, records done and all of them."""
@@ -89,28 +99,44 @@ class DiskRun:
 
     recipe: Recipe
     summary: TableSummary
-    block_plan: BlockPlan
-    losses: Losses
+    numbers: Sequence[int]
+    """Of the blocks, or stretches, that were worked on."""
+    sums: Sums
+    sampled: Labels
+    """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
     _released: Shelf
+    _groups: Shelf
     _source: BatchSource
+
+    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
+        """Rows of the input from one to before another that are released, and what each releases."""
+        words = self._released.take(list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1)))
+        rows = words[:, 0].astype(np.int64)
+        inside = np.flatnonzero((rows >= first) & (rows < last))
+        order = inside[np.argsort(rows[inside])]
+        return rows[order], Shared.of(
+            np.ascontiguousarray(words[order, 1:]), len(self.recipe.coders)
+        )
+
+    def released_groups(self) -> Iterator[tuple[Floats, Labels]]:
+        """What groups release, in coordinates, and the records of each, block after block."""
+        columns = len(self.recipe.coders)
+        for number in self.numbers:
+            words = self._groups.take([number])
+            if len(words):
+                values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
+                yield self.recipe.released_coordinates(values), words[:, columns].astype(np.int64)
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
-        columns = len(self.recipe.coders)
         for batch in self._source.batches(at_once=AT_ONCE):
-            kept = self.recipe.kept(self.recipe.variables(batch.table))
             n = batch.table.num_rows
-            rows = np.arange(n) if kept is None else np.flatnonzero(kept)
-            places = range(batch.first // AT_ONCE, (batch.first + n - 1) // AT_ONCE + 1)
-            words = self._released.take(list(places))
-            at = words[:, 0].astype(np.int64) - batch.first
-            inside = (at >= 0) & (at < n)
-            words, at = words[inside], at[inside]
-            order = np.argsort(at)
-            if not np.array_equal(at[order], rows):
+            kept = self.recipe.kept(self.recipe.variables(batch.table))
+            rows, shared = self.shared(batch.first, batch.first + n)
+            wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
+            if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
-            table = batch.table if kept is None else batch.table.take(pa.array(rows))
-            shared = Shared.of(np.ascontiguousarray(words[order, 1:]), columns)
+            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
             yield put_back(self.recipe, table, shared), batch, kept
 
 
@@ -136,6 +162,27 @@ def group_from_disk(
         fitted = _fit(source, plan, told, leaf)
         scratch.keep("fitted", fitted)
     recipe, summary, block_plan = fitted
+    if isinstance(block_plan, Splits):
+        numbers = _cut_column(source, recipe, block_plan, scratch, told)
+    else:
+        numbers = _work_in_turns(source, recipe, block_plan, scratch, told)
+    sums, sampled = _told(recipe, numbers, scratch)
+    return DiskRun(
+        recipe,
+        summary,
+        numbers,
+        sums,
+        sampled,
+        scratch.shelf("released"),
+        scratch.shelf("groups"),
+        source,
+    )
+
+
+def _work_in_turns(
+    source: BatchSource, recipe: Recipe, block_plan: BlockPlan, scratch: Scratch, told: Told
+) -> list[int]:
+    """Work on blocks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
         _shelve(source, recipe, block_plan, shelf, told)
@@ -150,13 +197,67 @@ def group_from_disk(
         _work(recipe, block_plan, turn, current, following, scratch, told)
         scratch.keep(f"done-{turn}", True)
         current.remove()
-    losses = _losses(recipe, block_plan, scratch)
-    return DiskRun(recipe, summary, block_plan, losses, scratch.shelf("released"), source)
+    return [number for number, _ in block_plan.sources(block_plan.rounds)]
+
+
+def _cut_column(
+    source: BatchSource, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told
+) -> list[int]:
+    """Cut one column optimally; return the numbers of its stretches."""
+    shelf = scratch.shelf("turn-0")
+    in_order = scratch.shelf("in order")
+    if not scratch.kept("ends"):
+        _shelve(source, recipe, splits, shelf, told)
+        for place in range(splits.first[-1]):
+            words = shelf.take([place])
+            if len(words) and not in_order.has(place):
+                words = sorted_words(recipe.records_of(words), words)
+                in_order.put(place, words, np.full(len(words), place))
+            told("grouping", place, 3 * splits.first[-1])
+        counts = in_order.counts(splits.first[-1])
+        ends = {}
+        for low, high in pairwise(splits.first):
+
+            def values_of(at: int, low: int = low) -> Floats:
+                words = in_order.take([low + at])
+                return recipe.records_of(words).values[:, 0] if len(words) else np.zeros(0)
+
+            sizes = counts[low:high].tolist()
+            if np.isnan(values_of(int(np.argmax(sizes)))[0]):  # records without a value
+                whole = np.append(
+                    np.arange(recipe.k, sum(sizes) - recipe.k + 1, recipe.k), sum(sizes)
+                )
+                starts = np.append(0, np.cumsum(sizes))
+                cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
+            else:
+                cut = cut_stretches(sizes, values_of, recipe.k)
+            for at, own in enumerate(cut):
+                ends[low + at] = own - int(counts[low : low + at].sum())
+        scratch.keep("ends", ends)
+        shelf.remove()
+    ends = scratch.kept("ends")
+    released = scratch.shelf("released")
+    rest = np.zeros((0, 0), dtype=np.uint64)
+    for place in range(splits.first[-1]):
+        own = in_order.take([place])
+        words = own if not len(rest) else np.concatenate([rest, own])
+        if not len(words):
+            continue
+        cuts = ends[place] + len(rest)
+        last = int(cuts[-1]) if len(cuts) else 0
+        # A group that goes on in the next stretch waits for the rest of it.
+        rest = words[last:]
+        if last and not released.has(place):
+            sizes = np.diff(np.append(0, cuts))
+            labels = np.repeat(np.arange(len(sizes)), sizes)
+            _release(recipe, place, words[:last], labels, labels + (place << 32), released, scratch)
+        told("grouping", 2 * splits.first[-1] + place, 3 * splits.first[-1])
+    return list(range(splits.first[-1]))
 
 
 def _fit(
     source: BatchSource, plan: Plan, told: Told, leaf: int
-) -> tuple[Recipe, TableSummary, BlockPlan]:
+) -> tuple[Recipe, TableSummary, BlockPlan | Splits]:
     summary, sample, total = None, _Sample(), source.rows
     for batch in source.batches(at_once=AT_ONCE):
         written = batch.as_written if source.is_text else None
@@ -170,10 +271,15 @@ def _fit(
         )
     recipe = recipe_of(plan, summary, source.is_text)
     recipe.check_cells()
-    return recipe, summary, plan_blocks(recipe, sample.words(recipe), leaf)
+    words = sample.words(recipe)
+    if is_one_column(recipe):
+        return recipe, summary, split_column(recipe, words)
+    return recipe, summary, plan_blocks(recipe, words, leaf)
 
 
-def _shelve(source: BatchSource, recipe: Recipe, plan: BlockPlan, shelf: Shelf, told: Told) -> None:
+def _shelve(
+    source: BatchSource, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
+) -> None:
     """Put all records on a shelf, by block."""
     held: list[Any] = []
 
@@ -181,7 +287,11 @@ def _shelve(source: BatchSource, recipe: Recipe, plan: BlockPlan, shelf: Shelf, 
         words = np.concatenate(held)
         held.clear()
         records = recipe.records_of(words)
-        places = plan.assign(recipe.coordinates(records), recipe.apart(records), records.keys)
+        apart = recipe.apart(records)
+        if isinstance(plan, Splits):
+            places = plan.assign(np.ascontiguousarray(records.values[:, 0]), apart, records.keys)
+        else:
+            places = plan.assign(recipe.coordinates(records), apart, records.keys)
         shelf.put(number, words, places)
 
     number, total = 0, source.rows
@@ -245,25 +355,55 @@ def _work(
                 number, np.column_stack([moved.words, moved.groups.astype(np.uint64)]), moved.blocks
             )
         else:
-            records = recipe.records_of(moved.words)
             labels = canonical_labels(moved.groups)
-            shared = shared_values(recipe, records, labels)
-            losses = losses_of(recipe, records, labels, shared)
-            scratch.keep(f"losses-{number}", losses)
-            row = records.beside[:, :1]
-            following.put(
-                number,
-                np.hstack([row, shared.words()]),
-                (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64),
-            )
+            _release(recipe, number, moved.words, labels, moved.groups, following, scratch)
         done += len(words)
         told("grouping", turn * recipe.records + done, total)
 
 
-def _losses(recipe: Recipe, plan: BlockPlan, scratch: Scratch) -> Losses:
-    """Add up what blocks lost, in the order of their numbers."""
-    total = Losses(0.0, np.zeros(len(recipe.coders)), 0)
-    for number, _ in plan.sources(plan.rounds):
-        own = scratch.kept(f"losses-{number}")
-        total = total if own is None else total.plus(own)
-    return total
+def _release(
+    recipe: Recipe,
+    number: int,
+    words: Words,
+    labels: Labels,
+    groups: Labels,
+    released: Shelf,
+    scratch: Scratch,
+) -> None:
+    """Keep what the groups of a block release, for the output, and what is told of them."""
+    records = recipe.records_of(words)
+    shared = shared_values(recipe, records, labels)
+    sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
+    row = records.beside[:, :1]
+    chosen = _whole_groups(recipe, records, labels)
+    sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
+    first = np.unique(labels, return_index=True)[1]
+    sizes = np.bincount(labels).astype(np.uint64)
+    of_groups = np.column_stack([shared.values[first].view(np.uint64), sizes])
+    scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
+    scratch.keep(f"told-{number}", (sums, sample))
+    places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
+    released.put(number, np.hstack([row, shared.words()]), places)
+
+
+def _whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
+    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
+    first = np.unique(labels, return_index=True)[1]
+    # By the second word: the first record of a group is the one whose first word is least.
+    chosen = in_sample(records.keys[first][:, ::-1], _SAMPLED / recipe.records)
+    return np.flatnonzero(chosen[labels])
+
+
+def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
+    """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
+    total: Any = None
+    samples = []
+    none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
+    rules = requirements(recipe, none)
+    for number in numbers:
+        own = scratch.kept(f"told-{number}")
+        if own is not None:
+            total = own[0] if total is None else total.merge(own[0], rules)
+            samples.append(own[1])
+    sample = np.concatenate(samples)
+    return total, sample[np.argsort(sample[:, 0])]

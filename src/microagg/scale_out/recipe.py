@@ -42,6 +42,7 @@ from microagg.tables.variable import CATEGORIES, Variable, variable_of
 __all__ = ["Recipe", "Records", "TableSummary", "check_supported", "recipe_of", "summarise"]
 
 Words = NDArray[np.uint64]
+_MOST_CODES = 14  # so that the state of a value takes four bits
 Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 """The values of the strata, and the state of each protected column."""
 
@@ -72,6 +73,11 @@ def check_supported(plan: Plan) -> None:
             any(plan.column(name).round == "totals" for name in block.columns or ()),
             "values rounded one by one",
             "round is totals",
+        ),
+        (
+            any(len(codes) > _MOST_CODES for codes in plan.missing.codes.values()),
+            f"up to {_MOST_CODES} codes for missing values in a column",
+            "one has more",
         ),
         (
             block.released != "mean",
@@ -422,6 +428,15 @@ class Recipe:
         if records.cells is None:
             return np.broadcast_to(self.patterns[0], records.values.shape)
         return self.patterns[records.cells]
+
+    def released_coordinates(self, values: Floats) -> Floats:
+        """Coordinates of values of the protected columns, original or released, without states."""
+        found = [
+            coder.encoder.apply(np.ascontiguousarray(values[:, j]))
+            * np.sqrt(coder.setting.importance)
+            for j, coder in enumerate(self.coders)
+        ]
+        return np.ascontiguousarray(np.hstack(found))
 
     def coordinates(self, records: Records) -> Floats:
         """Coordinates of records, C-contiguous."""

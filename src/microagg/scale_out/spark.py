@@ -24,8 +24,8 @@ import pyarrow as pa
 from microagg import errors
 from microagg.errors import InputError, MicroaggError, listed
 from microagg.plan import Plan, Roles
-from microagg.scale_out.aggregates import Losses, Shared, put_back
-from microagg.scale_out.blocks import LEAF, BlockPlan, sample_share
+from microagg.scale_out.aggregates import Shared, Sums, put_back
+from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
 from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, recipe_of
 from microagg.scale_out.workers import (
     BEFORE,
@@ -100,9 +100,10 @@ class Grouped:
     """A table whose records have been grouped."""
 
     recipe: Recipe
+    summary: TableSummary
     roles: Roles
     block_plan: BlockPlan
-    losses: Losses
+    sums: Sums
     seen: Seen
     """A sample, as an attacker would see it."""
     released: DataFrame
@@ -186,7 +187,9 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     layout, rows = positional(frame)
     roles = plan.roles(layout.names)
     with plain_errors():
-        recipe = _recipe(rows, plan, layout, roles)
+        summary = _summary(rows, plan, layout, roles)
+        recipe = recipe_of(plan, summary)
+        recipe.check_cells()
         width = recipe.width + bool(roles.known)
         words = ", ".join(f"w{j} long" for j in range(width))
         encode = Encode(recipe, layout, tuple(roles.known))
@@ -198,12 +201,20 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
             told = _told(released)
         finally:
             records.unpersist()
-    total = reduce(Losses.plus, (block.losses for block in told))
-    return Grouped(recipe, roles, blocks, total, _sample(told), released, layout, rows)
+    return Grouped(
+        recipe, summary, roles, blocks, _added(told, recipe), _sample(told), released, layout, rows
+    )
 
 
-def _recipe(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> Recipe:
-    """Summarise the columns that matter and fit the recipe."""
+def _added(told: list[Told], recipe: Recipe) -> Sums:
+    """Add up what blocks tell."""
+    none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
+    rules = requirements(recipe, none)
+    return reduce(lambda one, other: one.merge(other, rules), (block.sums for block in told))
+
+
+def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> TableSummary:
+    """Summarise the columns that matter."""
     wanted = {*roles.protected, *roles.strata, *plan.related}
     wanted |= set() if plan.weight is None else {plan.weight.column}
     places = [j for j, name in enumerate(layout.names) if name in wanted]
@@ -214,10 +225,8 @@ def _recipe(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> Recipe
         raise InputError(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
-    summary = reduce(TableSummary.merge, (unpack(bytes(row.packed)) for row in found))
-    recipe = recipe_of(plan, summary)
-    recipe.check_cells()
-    return recipe
+    parts: list[TableSummary] = [unpack(bytes(row.packed)) for row in found]
+    return reduce(TableSummary.merge, parts)
 
 
 def _blocks(records: DataFrame, recipe: Recipe, words: str, leaf: int) -> BlockPlan:

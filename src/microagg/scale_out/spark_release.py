@@ -12,11 +12,11 @@ import numpy as np
 from microagg.cautions import about_plan, found_by_known
 from microagg.evidence import Verdict
 from microagg.findings import Caution
+from microagg.groups import Floats
 from microagg.measure.known import KnownRisk
-from microagg.measure.linkage import Linkage, linkage_of
+from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
-from microagg.scale_out.aggregates import Losses
-from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.aggregates import Sums, inertia
 from microagg.scale_out.spark import Grouped, plain_errors
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
 from microagg.scale_out.workers import Rivals
@@ -25,20 +25,7 @@ from microagg.verify import Verification
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SparkEvidence", "SparkRelease", "inertia"]
-
-
-def inertia(recipe: Recipe) -> float:
-    """Sum of squares about the mean of all coordinates: what there was to lose."""
-    total = 0.0
-    for j, coder in enumerate(recipe.coders):
-        values = int(recipe.sizes[recipe.patterns[:, j] == 0].sum())
-        varies = np.count_nonzero(coder.often) > 1 if coder.levels else coder.spread > 0
-        total += coder.setting.importance * max(values - 1, 0) if varies else 0.0
-        total += (
-            coder.setting.importance * (recipe.records - 1) if j in recipe.state_encoders else 0
-        )
-    return total
+__all__ = ["SparkEvidence", "SparkRelease"]
 
 
 @dataclass(frozen=True)
@@ -111,9 +98,9 @@ class SparkRelease:
         return self._grouped.roles
 
     @property
-    def losses(self) -> Losses:
-        """Sums of squares, in coordinates of one inertia."""
-        return self._grouped.losses
+    def sums(self) -> Sums:
+        """Sums of squares and counts over all records, by column."""
+        return self._grouped.sums
 
     @property
     def records(self) -> int:
@@ -123,21 +110,23 @@ class SparkRelease:
     @property
     def n_groups(self) -> int:
         """Number of groups."""
-        return self.losses.groups
+        return self.sums.groups
 
     @property
     def information_loss(self) -> float:
         """100·SSE/SST, in percent."""
-        return self._percent(self.losses.within)
+        return self._percent(self.sums.within)
 
     @property
     def release_loss(self) -> float:
         """The same of what was really released."""
-        return self._percent(float(self.losses.released.sum()))
+        return self._percent(self.sums.released)
 
-    def _percent(self, squares: float) -> float:
-        total = inertia(self._grouped.recipe)
-        return 100 * squares / total if total > 0 else 0.0
+    def _percent(self, squares: Floats) -> float:
+        recipe = self._grouped.recipe
+        importance = np.array([coder.setting.importance for coder in recipe.coders])
+        total = float(inertia(recipe, self._grouped.summary) @ importance)
+        return 100 * float(squares @ importance) / total if total > 0 else 0.0
 
     def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
         """Count in the released rows, or in what was read back from a file, whether the promise holds.
@@ -213,7 +202,7 @@ class SparkRelease:
         )
         rows = rivals.groupBy("row").agg(F.sum("nearer"), F.sum("as_near")).collect()
         credit = np.array([0.0 if nearer else 1 / as_near for _, nearer, as_near in rows])
-        return linkage_of(credit, self.records)
+        return estimated(credit, self.records)
 
     def unpersist(self) -> None:
         """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""

@@ -27,7 +27,7 @@ from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import limit_threads
 from microagg.measure.linkage import radii
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Losses, Shared, losses_of, put_back, shared_values
+from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import BlockPlan, in_sample, plan_blocks, requirements, work_on_block
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.recipe import Recipe, TableSummary, Words, summarise
@@ -293,7 +293,7 @@ class Told(NamedTuple):
     """What a block tells of itself."""
 
     number: int
-    losses: Losses
+    sums: Sums
     seen: Seen
 
 
@@ -321,7 +321,8 @@ class Finish(Work):
             seen_as(recipe, shared.values, shared.states)[chosen],
             records.beside[chosen],
         )
-        told = Told(key[0].as_py(), losses_of(recipe, records, labels, shared), seen)
+        sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
+        told = Told(key[0].as_py(), sums, seen)
         out = shared.words()
         # Protected values, and all that is shared: with the strata and the released weight.
         d = 2 * len(recipe.coders)

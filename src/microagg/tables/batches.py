@@ -11,12 +11,12 @@ categories of a dictionary column are those of the batches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,15 +51,24 @@ _SAMPLE_ROWS = 1 << 13
 _LARGEST_GROUP = 1 << 30
 
 
-class Batch(NamedTuple):
-    """Consecutive records of a table."""
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive records of a table.
 
-    table: pa.Table
-    """Typed as the whole table is."""
+    Attributes
+    ----------
+    as_written : as they stand in the file: text of a CSV file, else with the codes of missing values
+    first : row number of the first record
+    """
+
     as_written: pa.Table
-    """As they stand in the file: text of a CSV file, else with the codes of missing values."""
     first: int
-    """Row number of the first record."""
+    _typed: Callable[[pa.Table], pa.Table]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The records typed as the whole table is; of a CSV file this may need a pass over it."""
+        return self._typed(self.as_written)
 
 
 class _Records(Protocol):
@@ -149,7 +158,7 @@ class BatchSource:
             )
         first = 0
         for table in _batched(self._records.pieces(chosen, at_once), at_once):
-            yield Batch(self._records.typed(table), table, first)
+            yield Batch(table, first, self._records.typed)
             first += table.num_rows
 
 

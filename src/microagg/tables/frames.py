@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,16 @@ from microagg.errors import InputError, TableError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.tables.libraries import library_of, pandas_notes, plain_arrow
 
-__all__ = ["MISSING_WORDS", "Frame", "OddCells", "check_finite", "is_frame", "reads_as_number"]
+__all__ = [
+    "MISSING_WORDS",
+    "Frame",
+    "OddCells",
+    "OddCount",
+    "check_finite",
+    "count_odd",
+    "is_frame",
+    "reads_as_number",
+]
 
 # What stands for a missing value in a text column.
 MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
@@ -58,6 +67,41 @@ class OddCells:
         if not self.decimal_comma:
             return ""
         return "If the comma is a decimal sign, say so: --decimal , for a CSV file."
+
+
+class OddCount(NamedTuple):
+    """Cells of some records of a column that are neither numbers nor missing."""
+
+    row: int | None  # of the first, from 0
+    cells: int
+    with_comma: int  # those that are numbers with a decimal comma
+
+    def then(self, further: OddCount, rows: int) -> OddCount:
+        """Count these, of the first ``rows`` records, and those of further records together.
+
+        >>> OddCount(None, 0, 0).then(OddCount(2, 5, 1), rows=10)
+        OddCount(row=12, cells=5, with_comma=1)
+        """
+        later = None if further.row is None else rows + further.row
+        row = later if self.row is None else self.row
+        return OddCount(row, self.cells + further.cells, self.with_comma + further.with_comma)
+
+
+def count_odd(cells: Any) -> OddCount:
+    """Count the cells of an Arrow array of text that are neither numbers nor missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = pc.utf8_trim_whitespace(cells)
+    missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
+    odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))
+    odd = pc.fill_null(odd, False)
+    count = pc.sum(odd).as_py() or 0
+    if not count:
+        return OddCount(None, 0, 0)
+    pointed = pc.replace_substring(pc.filter(cells, odd), ",", ".", max_replacements=1)
+    explained = pc.sum(pc.match_substring_regex(pointed, _NUMBER)).as_py()
+    return OddCount(pc.index(odd, True).as_py(), count, explained)
 
 
 def is_frame(data: Any) -> bool:
@@ -308,12 +352,13 @@ class Frame:
             f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
         )
 
-    def odd_numbers(self, name: Any) -> OddCells | None:
+    def odd_numbers(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
         """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
-        Such a column was probably meant as numbers. Codes, several digits of one length, were not.
+        Such a column was probably meant as numbers. Codes, several digits of one length, were not. Where
+        the frame is the beginning of a larger table, ``counted`` has the odd cells of that.
         """
-        odd = self._odd_cells(name)
+        odd = self._odd_cells(name, counted)
         if odd is not None and odd.row is None:
             head = _texts(self._series(name).head(1000))
             lengths = {len(text) for text in head}
@@ -321,11 +366,10 @@ class Frame:
                 return None
         return odd
 
-    def _odd_cells(self, name: Any) -> OddCells | None:
+    def _odd_cells(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
         """Find what is no number in a text column that mostly holds numbers."""
         import narwhals as nw
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if self.is_numeric(name):
             return None
@@ -336,21 +380,16 @@ class Frame:
         with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
         if not head or 2 * with_comma <= len(head):
             return None
-        if series.dtype == nw.String:
-            cells = self.arrow_column(name).cast(pa.large_string())
-        else:
-            values = zip(series.to_list(), series.is_null().to_list(), strict=True)
-            cells = pa.array([None if null else str(value) for value, null in values])
-        cells = pc.utf8_trim_whitespace(cells)
-        missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
-        odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))
-        odd = pc.fill_null(odd, False)
-        count = pc.sum(odd).as_py() or 0
-        if not count:
+        if counted is None:
+            if series.dtype == nw.String:
+                cells = self.arrow_column(name).cast(pa.large_string())
+            else:
+                values = zip(series.to_list(), series.is_null().to_list(), strict=True)
+                cells = pa.array([None if null else str(value) for value, null in values])
+            counted = count_odd(cells)
+        if not counted.cells:
             return OddCells(None, 0, False)
-        pointed = pc.replace_substring(pc.filter(cells, odd), ",", ".", max_replacements=1)
-        explained = pc.sum(pc.match_substring_regex(pointed, _NUMBER)).as_py()
-        return OddCells(pc.index(odd, True).as_py(), count, 2 * explained > count)
+        return OddCells(counted.row, counted.cells, 2 * counted.with_comma > counted.cells)
 
     def check_roundable(self, name: Any, values: Floats) -> None:
         """Refuse to round a column whose whole numbers are too large for doubles."""

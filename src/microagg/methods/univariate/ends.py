@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from microagg.methods.univariate.line import (
 from microagg.methods.univariate.order import WORTH_TWO_THREADS, in_two_threads
 from microagg.progress import BESIDE, DONE, STOP, State
 
-__all__ = ["best_ends"]
+__all__ = ["best_ends", "meet", "overlap_for", "trace"]
 
 Fill = Callable[[Line, State], None]
 
@@ -47,7 +48,7 @@ def best_ends(
     line = new_line(x, k, cost, extra)
     ends = np.empty(n // k if extra.lack is None else n, dtype=np.int64)
     g, column = len(ends), n
-    overlap = 5 * k * k + 64 * k  # within which partitions meet, by measurement
+    overlap = overlap_for(k)
     if n >= max(WORTH_TWO_THREADS, 8 * overlap) and extra == NOTHING:
         middle = (n + overlap) // 2
         start = middle - overlap
@@ -55,8 +56,7 @@ def best_ends(
         second = new_line(x[start:], k, cost)
         second.q[PLACE, OVERLAP] = overlap
         in_two_threads(partial(fill, line, state), partial(fill, second, state))
-        marks = np.zeros(overlap + 1, dtype=np.uint8)
-        if not state[STOP] and _meet(line.back, second.back, start, middle, k, marks):
+        if not state[STOP] and meet(line.back, second.back, start, middle, k):
             g, column = _trace(second.back, start, n - start, overlap, ends, g)
             state[DONE] = n
         state[BESIDE] = 0
@@ -67,6 +67,29 @@ def best_ends(
         return np.array([n], dtype=np.int64)
     g, _ = _trace(line.back, 0, column, 0, ends, g)
     return ends[g:].copy()
+
+
+def overlap_for(k: int) -> int:
+    """Number of columns within which partitions meet on most data, by measurement."""
+    return 5 * k * k + 64 * k
+
+
+def meet(back: Any, second: Any, start: int, middle: int, k: int) -> bool:
+    """Whether two lines find the same starts at the middle, back to a column that all partitions go through.
+
+    ``second`` begins at column ``start`` of the first.
+    """
+    return bool(_meet(back, second, start, middle, k, np.zeros(middle - start + 1, dtype=np.uint8)))
+
+
+def trace(back: Any, shift: int, column: int, floor: int) -> tuple[Labels, int]:
+    """Ends of groups from a column back to the first one that is at most ``floor``, and that column.
+
+    The line begins at column ``shift``; columns are counted over all values, and so are the ends, ascending.
+    """
+    ends = np.empty(column - floor, dtype=np.int64)
+    g, last = _trace(back, shift, column - shift, floor - shift, ends, len(ends))
+    return ends[g:].copy(), int(last)
 
 
 @lean_kernel

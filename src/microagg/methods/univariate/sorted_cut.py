@@ -16,9 +16,10 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from microagg.encode.prepare import prepare
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
@@ -26,7 +27,7 @@ from microagg.groups import Floats, Labels
 from microagg.methods.univariate.compiled import lean_kernel
 from microagg.methods.univariate.ends import Fill, best_ends
 from microagg.methods.univariate.exact import MAX, SSE
-from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one
+from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one, new_line
 from microagg.methods.univariate.order import labels_by_row, sorted_order
 from microagg.progress import DONE, State, new_state
 from microagg.results import Outcome
@@ -323,9 +324,27 @@ def _cut(
         state[DONE] = n
         return np.array([n], dtype=np.int64)
     if method == "auto":
-        small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * n
-        plain = "simple-plus" if small else "halving"
-        method = plain if extra == NOTHING else ANY_SIZE[0]
+        method = _fastest_plain(k, n) if extra == NOTHING else ANY_SIZE[0]
+    return best_ends(_fill(method), x, k, number, state, extra)
+
+
+def _fill(method: str) -> Fill:
     module, name = ALGORITHMS[method]
-    fill: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
-    return best_ends(fill, x, k, number, state, extra)
+    found: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
+    return found
+
+
+def _fastest_plain(k: int, n: int) -> str:
+    """Name of the algorithm that is fastest where groups cost nothing beside."""
+    small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * n
+    return "simple-plus" if small else "halving"
+
+
+def stretch_back(x: Floats, k: int, cost: str = "sse") -> NDArray[np.signedinteger[Any]]:
+    """Where the last group of the best partition of the first 0, 1, 2, … values begins, (n + 1,).
+
+    For stretches of a long column, which are put together from these; from k values on.
+    """
+    line = new_line(x, k, _number_of(cost))
+    _fill(_fastest_plain(k, len(x)))(line, new_state())
+    return line.back

@@ -1,0 +1,151 @@
+"""A hash of 128 bits of the values of each record, column after column.
+
+A value is one or more words of 64 bits, of which the first tells how many follow, so that no two different
+rows give the same words. Each word is mixed into two numbers of 64 bits a row: xored into the
+first and multiplied into the second, and both go through two rounds of multiplying and of folding high bits
+on low ones, with other constants. A missing value is no word: it moves both numbers by constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microagg.kernels.jit import kernel, subkernel
+
+__all__ = ["hash_bytes", "hash_floats", "hash_moments", "hash_words", "start"]
+
+# Odd numbers drawn at random, about half of their bits set.
+_A1, _A2 = np.uint64(0xBF7DFB226C76C0CD), np.uint64(0x639081F5C99428BB)
+_B0, _B1 = np.uint64(0xCD9885AFAADF8B25), np.uint64(0x8B4C4C7F0CE32641)
+_B2 = np.uint64(0xFAF0AB2740F20135)
+_START_A, _START_B = np.uint64(0x739C1DD120C8FE15), np.uint64(0xC56281D95D08760B)
+_NULL_A, _NULL_B = np.uint64(0x83335E8F588EEBFB), np.uint64(0x60F930D48B6CA003)
+_LARGE = np.uint64(0x2037A59FB9BC3AB3)  # mixed in after a whole number of 2^63 and more
+_NAN = np.uint64(0x7FF8000000000000)
+_U0, _U1, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
+_U29, _U31, _U32, _U33, _U56 = (np.uint64(i) for i in (29, 31, 32, 33, 56))
+_NANO = 1_000_000_000
+
+
+@subkernel
+def _fold_a(x):
+    x = (x ^ (x >> _U32)) * _A1
+    x = (x ^ (x >> _U29)) * _A2
+    return x ^ (x >> _U32)
+
+
+@subkernel
+def _fold_b(x):
+    x = (x ^ (x >> _U31)) * _B1
+    x = (x ^ (x >> _U33)) * _B2
+    return x ^ (x >> _U31)
+
+
+@subkernel
+def _mix(keys, i, word):
+    keys[i, 0] = _fold_a(keys[i, 0] ^ word)
+    keys[i, 1] = _fold_b(keys[i, 1] + word * _B0)
+
+
+@subkernel
+def _mix_null(keys, i):
+    keys[i, 0] = _fold_a(keys[i, 0] + _NULL_A)
+    keys[i, 1] = _fold_b(keys[i, 1] + _NULL_B)
+
+
+@subkernel
+def _is_there(valid, i):
+    """Whether bit i of a bitmap is set; an empty one stands for ones only."""
+    return valid.size == 0 or (valid[i >> 3] >> (i & 7)) & 1
+
+
+@kernel
+def _start(keys, seed):
+    for i in range(keys.shape[0]):
+        keys[i, 0] = _fold_a(seed ^ _START_A)
+        keys[i, 1] = _fold_b(seed + _START_B)
+
+
+def start(n: int, seed: int) -> Any:
+    """Keys of n rows without a column."""
+    keys = np.empty((n, 2), np.uint64)
+    _start(keys, np.uint64(seed))
+    return keys
+
+
+@kernel
+def hash_words(words, unsigned, valid, first, keys):
+    """Mix in a column of fixed width, (n, words); ``first`` is the place of the first row in ``valid``.
+
+    ``unsigned`` says that a word with the highest bit set is a large number rather than a negative one.
+    """
+    for i in range(words.shape[0]):
+        if _is_there(valid, first + i):
+            for j in range(words.shape[1]):
+                _mix(keys, i, words[i, j])
+            if unsigned and words[i, 0] >> np.uint64(63) == _U1:
+                _mix(keys, i, _LARGE)
+        else:
+            _mix_null(keys, i)
+
+
+@kernel
+def hash_floats(values, bits, valid, first, keys):
+    """Mix in doubles, given also by their bits: −0 is 0, every NaN is the same."""
+    for i in range(values.size):
+        if _is_there(valid, first + i):
+            word = bits[i]
+            if values[i] == 0.0:
+                word = _U0
+            elif values[i] != values[i]:
+                word = _NAN
+            _mix(keys, i, word)
+        else:
+            _mix_null(keys, i)
+
+
+@kernel
+def hash_moments(values, a_second, valid, first, keys):
+    """Mix in moments or durations of so many units a second, as seconds and nanoseconds.
+
+    A negative ``a_second`` is the number of seconds in a unit.
+    """
+    for i in range(values.size):
+        if _is_there(valid, first + i):
+            if a_second < 0:
+                seconds, rest = -a_second * values[i], 0
+            else:
+                seconds = values[i] // a_second
+                rest = (values[i] - seconds * a_second) * (_NANO // a_second)
+            _mix(keys, i, np.uint64(seconds))
+            _mix(keys, i, np.uint64(rest))
+        else:
+            _mix_null(keys, i)
+
+
+@subkernel
+def _word(data, begin, end):
+    """Up to eight bytes as one number."""
+    word = _U0
+    for at in range(end - 1, begin - 1, -1):
+        word = (word << _U8) | np.uint64(data[at])
+    return word
+
+
+@kernel
+def hash_bytes(offsets, data, valid, first, keys):
+    """Mix in texts: value i is ``data[offsets[i]:offsets[i + 1]]``."""
+    for i in range(offsets.size - 1):
+        if not _is_there(valid, first + i):
+            _mix_null(keys, i)
+            continue
+        begin, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        length = np.uint64(end - begin)
+        if end - begin < 8:  # as most texts are: one word, its highest byte the length
+            _mix(keys, i, _word(data, begin, end) | (length << _U56))
+            continue
+        _mix(keys, i, length | (_U8 << _U56))
+        for at in range(begin, end, 8):
+            _mix(keys, i, _word(data, at, min(at + 8, end)))

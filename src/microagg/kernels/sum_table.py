@@ -1,0 +1,79 @@
+"""Sums by key in a table with open addressing; a slot whose first sum is 0 is empty.
+
+Keys are hashes already: the low bits of one tell its slot, the high ones its part when a table is
+written out in parts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.kernels.jit import kernel, subkernel
+
+__all__ = ["PARTS", "put", "spread_out"]
+
+PART_BITS = 6
+PARTS = 1 << PART_BITS
+_ODD = np.uint64(0x825C890B2759E585)
+
+
+@subkernel
+def _place(key):
+    """A number whose bits are those of the key, or of its two hashes."""
+    if key.size == 2:
+        return key[0]
+    return key[0] + key[2] * _ODD
+
+
+@kernel
+def put(entries, added, begin, keys, sums, used, most):
+    """Add entries from ``begin`` on, until one needs more than ``most`` slots: the place of it, slots used.
+
+    ``entries`` is (m, words), ``added`` (m, sums); ``keys`` and ``sums`` have a power of two of rows.
+    """
+    words, count = keys.shape[1], sums.shape[1]
+    mask = np.uint64(keys.shape[0] - 1)
+    for a in range(begin, entries.shape[0]):
+        slot = _place(entries[a]) & mask
+        while sums[slot, 0] != 0:
+            same = True
+            for j in range(words):
+                same &= keys[slot, j] == entries[a, j]
+            if same:
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if sums[slot, 0] == 0:
+            if used == most:
+                return a, used
+            used += 1
+            for j in range(words):
+                keys[slot, j] = entries[a, j]
+        for j in range(count):
+            sums[slot, j] += added[a, j]
+    return entries.shape[0], used
+
+
+@kernel
+def spread_out(keys, sums, depth, rows, starts):
+    """Fill ``rows``, (used, words + sums), with the entries of a table, those of one part side by side.
+
+    ``starts``, (PARTS + 1,) zeros, gets where each part begins and ends. ``depth`` says which bits decide.
+    """
+    words, count = keys.shape[1], sums.shape[1]
+    shift = np.uint64(64 - PART_BITS * (depth + 1))
+    last = np.uint64(PARTS - 1)
+    for slot in range(keys.shape[0]):
+        if sums[slot, 0] != 0:
+            starts[((_place(keys[slot]) >> shift) & last) + np.uint64(1)] += 1
+    for part in range(PARTS):
+        starts[part + 1] += starts[part]
+    place = starts[:-1].copy()
+    for slot in range(keys.shape[0]):
+        if sums[slot, 0] != 0:
+            part = (_place(keys[slot]) >> shift) & last
+            at = place[part]
+            place[part] += 1
+            for j in range(words):
+                rows[at, j] = keys[slot, j]
+            for j in range(count):
+                rows[at, words + j] = np.uint64(sums[slot, j])

@@ -1,0 +1,341 @@
+"""A job from file to file for a table larger than memory: the stages, files and evidence of any other job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import microagg
+from microagg.draft import Guess, guess, quantities
+from microagg.errors import InputError, VerificationError, shown
+from microagg.evidence import Evidence
+from microagg.findings import Counted
+from microagg.plan import Plan, Promise, Roles
+from microagg.release import Release
+from microagg.scale_out.aggregates import Shared
+from microagg.scale_out.blocks import requirements
+from microagg.scale_out.counting import Counter, row_keys, verify_batches
+from microagg.scale_out.disk import AT_ONCE, DiskRun, group_from_disk
+from microagg.scale_out.recipe import check_supported
+from microagg.scale_out.sampled import (
+    Counts,
+    Sample,
+    evidence_at_scale,
+    link_known,
+    link_records,
+    required,
+)
+from microagg.scale_out.scratch import Scratch, check_room
+from microagg.tables.atomic import sha256
+from microagg.tables.batches import Batch, BatchSource, BatchWriter, open_batches
+from microagg.tables.exact import values_as_written
+from microagg.tables.files import FileFormat
+from microagg.tables.folders import parquet_files
+from microagg.tables.frames import Frame
+from microagg.verify import Verification
+
+__all__ = ["DiskTable", "completed_from_head", "fits", "memory_for", "owner_of", "write_release"]
+
+_DRAFTED = 1 << 16  # records by which columns are told apart where nobody named them
+_WORD = 8
+# What a table takes in memory while it is protected there, for each byte of its Arrow table.
+_TIMES = 6.0
+_SHARE_OF_FREE = 0.6
+
+
+def free_memory() -> int:
+    """Bytes of memory that are free, as far as the machine tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return 1 << 62
+
+
+def fits(source: BatchSource, memory: int | None) -> bool:
+    """Whether a table can be protected in memory."""
+    room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
+    return source.bytes_in_memory * _TIMES <= room
+
+
+def memory_for(memory: int | None) -> int:
+    """Bytes that tables of counts may take."""
+    whole = min(free_memory(), 1 << 31) if memory is None else memory
+    return max(whole // 4, 1 << 26)
+
+
+def owner_of(source: Path, plan: Plan) -> dict[str, Any]:
+    """What a scratch folder belongs to: a plan, a version, and the files as they are."""
+    files = parquet_files(source) if source.is_dir() else [source]
+    state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+    return {"plan": plan.to_toml(), "version": microagg.__version__, "files": state}
+
+
+def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, dict[Any, Guess] | None]:
+    """Fill in the columns that nobody named by what the first records look like."""
+    if plan.blocks[0].columns is not None:
+        return plan, None
+    head = next(iter(source.batches(at_once=_DRAFTED)), None)
+    if head is None:
+        raise InputError(
+            "A table to protect has at least one record; this one has none. Check that it was read whole."
+        )
+    guesses = guess(Frame(head.table))
+    chosen = quantities(guesses, plan.spoken_for)
+    block = replace(plan.blocks[0], columns=tuple(chosen))
+    notes = {name: found.reason for name, found in guesses.items() if name not in plan.spoken_for}
+    return replace(plan, blocks=(block,), notes=notes), guesses
+
+
+@dataclass(frozen=True, eq=False)
+class DiskTable:
+    """A table on disk that was grouped, ready to be written."""
+
+    source: BatchSource
+    plan: Plan
+    roles: Roles
+    run: DiskRun
+    scratch: Scratch
+    memory: int
+
+    @classmethod
+    def grouped(
+        cls,
+        source: BatchSource,
+        plan: Plan,
+        scratch: Scratch,
+        memory: int,
+        told: Any,
+    ) -> DiskTable:
+        """Group the records of a table, whose columns to protect are named."""
+        check_supported(plan)
+        roles = plan.roles(source.names)
+        width = 8 + 2 * len(plan.blocks[0].columns or ())
+        if source.kind == "parquet":
+            check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
+        run = group_from_disk(source, plan, scratch, told)
+        return cls(source, plan, roles, run, scratch, memory)
+
+    @property
+    def records(self) -> int:
+        """Records that are released."""
+        return self.run.recipe.records
+
+    def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any]]:
+        """Released tables as they are written, as they are typed, and the batch and rows they come from."""
+        for table, batch, kept in self.run.batches():
+            written = table
+            if self.source.is_text:
+                text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
+                for name in self._untouched(table):
+                    at = table.column_names.index(name)
+                    written = written.set_column(at, text.schema.field(name), text[name])
+            yield written, table, batch, kept
+
+    def _untouched(self, table: pa.Table) -> list[str]:
+        changed = {coder.name for coder in self.run.recipe.coders}
+        if self.plan.weight is not None and self.plan.weight.release == "mean":
+            changed.add(self.plan.weight.column)
+        return [name for name in table.column_names if name not in changed]
+
+
+class _Gathered:
+    """What is gathered while the output is written."""
+
+    def __init__(self, table: DiskTable) -> None:
+        self._table = table
+        run = table.run
+        self._wanted = run.sampled
+        self._before: list[pa.Table] = []
+        self._after: list[pa.Table] = []
+        self._text: list[pa.Table] = []
+        self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
+        self.known = [name for name in table.roles.known if name in table.source.names]
+        self._known_keys: list[Any] = []
+        self._sample_keys: list[Any] = []
+        dropped = [name for name in table.plan.units if name in table.roles.dropped]
+        self._units = {name: table.scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
+        for path in self._units.values():
+            path.unlink(missing_ok=True)
+        self._batches = 0
+        table.scratch.shelf("known").remove()
+        self._keys_at = table.scratch.shelf("known")
+
+    def add(self, released: pa.Table, batch: Batch, kept: Any) -> None:
+        """Look at a batch before and after."""
+        self._batches += 1
+        table = batch.table if kept is None else batch.table.filter(pa.array(kept))
+        text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
+        source = self._table.source
+        rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
+        protected = [coder.name for coder in self._table.run.recipe.coders]
+        self._uniques.add(row_keys([table[name] for name in protected]))
+        whole = Frame(text if source.is_text else table)
+        keys = None
+        if self.known:
+            keys = row_keys([values_as_written(whole, n, source.is_text) for n in self.known])[
+                :, :1
+            ]
+            self._keys_at.put(self._batches, keys, rows // AT_ONCE)
+        for name, path in self._units.items():
+            own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
+            with path.open("ab") as file:
+                own.tofile(file)
+        at = np.flatnonzero(np.isin(rows, self._wanted[:, 0]))
+        if len(at):
+            chosen = pa.array(at)
+            self._before.append(table.take(chosen))
+            self._after.append(released.take(chosen))
+            if source.is_text:
+                self._text.append(text.take(chosen))
+            if keys is not None:
+                self._sample_keys.append(keys[at, 0])
+
+    @property
+    def unique_before(self) -> int:
+        """Records whose original values no other has."""
+        return self._uniques.counts().records_below(2)
+
+    def units(self) -> dict[Any, pa.Array]:
+        """Units that the file no longer has, as they were."""
+        found = {}
+        for name, path in self._units.items():
+            keys = np.memmap(path, dtype=np.uint64, mode="r")
+            found[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
+        return found
+
+    def sample(self) -> Sample:
+        """The sampled records."""
+        run = self._table.run
+        rows, labels = self._wanted[:, 0], self._wanted[:, 1]
+        parts = []
+        for number in np.unique(rows // AT_ONCE).tolist():
+            own, shared = run.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
+            at = np.searchsorted(own, rows[rows // AT_ONCE == number])
+            weights = None if shared.weights is None else shared.weights[at]
+            parts.append((shared.values[at], shared.states[at], weights))
+        weights = None if parts[0][2] is None else np.concatenate([p[2] for p in parts])
+        shared = Shared(
+            np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), weights
+        )
+        text = pa.concat_tables(self._text) if self._text else None
+        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
+        return Sample(before, after, text, labels, shared, rows)
+
+    @property
+    def sample_keys(self) -> Any:
+        """Keys of the known values of the sampled records."""
+        return np.concatenate(self._sample_keys)
+
+    def released_with_keys(self) -> Iterator[tuple[Any, Any]]:
+        """Released values of all records, and the keys of their known values."""
+        run, total = self._table.run, self._table.source.rows
+        for first in range(0, total, AT_ONCE):
+            _, shared = run.shared(first, min(first + AT_ONCE, total))
+            yield shared.values, self._keys_at.take([first // AT_ONCE])[:, 0]
+
+
+def write_release(
+    table: DiskTable,
+    part: Path,
+    target: Path,
+    form: FileFormat | BatchSource,
+    hears: Any,
+    **measures: Any,
+) -> tuple[Evidence, Release]:
+    """Write the released table to a temporary file beside its target, count in it, and gather the evidence.
+
+    Raises
+    ------
+    VerificationError
+        If what was read back does not keep what was promised.
+    """
+    gathered = _Gathered(table)
+    writer = None
+    done = 0
+    for written, typed, batch, kept in table.written_tables():
+        if writer is None:
+            rows = table.records
+            changed = [coder.name for coder in table.run.recipe.coders]
+            writer = BatchWriter(part, form, written.schema, rows=rows, changed=changed)
+            writer.__enter__()
+        try:
+            writer.write(written)
+            gathered.add(typed, batch, kept)
+        except BaseException as error:
+            writer.__exit__(type(error), error, error.__traceback__)
+            raise
+        done += written.num_rows
+        hears.progress("writing", done, table.records)
+    assert writer is not None  # there is at least one record
+    writer.__exit__(None, None, None)
+    hears.stage("measuring")
+    sample = gathered.sample()
+    found, counts = _count(table, part, target, gathered)
+    rules = requirements(table.run.recipe, _none(table))
+    counted = Counted(str(target), tuple(found), sha256(part), required(rules, table.run.sums))
+    _refuse_broken(counted, table, target)
+    run = table.run
+    alone = link_records(run.recipe, sample, run.released_groups())
+    known = None
+    if gathered.known:
+        known = link_known(run.recipe, sample, gathered.sample_keys, gathered.released_with_keys())
+    evidence, release = evidence_at_scale(
+        table.plan, run.recipe, run.summary, run.sums, sample, counts, alone, known, **measures
+    )
+    return replace(evidence, counted=counted), release
+
+
+def _none(table: DiskTable) -> Any:
+    recipe = table.run.recipe
+    return recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
+
+
+def _count(
+    table: DiskTable, part: Path, target: Path, gathered: _Gathered
+) -> tuple[list[Verification], Counts]:
+    """Count the promises, and the classes alone and with known columns, in the file that was written."""
+    csv = table.source.format.csv if table.source.is_text else None
+    back = open_batches(part, csv)
+    promises = table.plan.promises()
+    k, unit = table.run.recipe.k, table.run.recipe.unit
+    shared = list(promises[0].columns or ())
+    known = [name for name in gathered.known if name not in shared]
+    asked: list[Promise] = [*promises, Promise(2, shared, None)]
+    if known:
+        asked += [Promise(2, [*shared, *known], None), Promise(k, [*shared, *known], unit)]
+    if unit in known:  # who counts units cannot hold them fixed
+        asked[-1] = Promise(k, [name for name in [*shared, *known] if name != unit], unit)
+    found = verify_batches(back, asked, table.scratch.folder, table.memory, gathered.units())
+    own, alone = found[: len(promises)], found[len(promises)]
+    with_known = found[len(promises) + 1] if known else None
+    below = found[len(promises) + 2].records_below_k if known else 0
+    counts = Counts(alone, own[0].records_below_k, with_known, below, gathered.unique_before)
+    if own[0].records != table.records:
+        raise VerificationError(
+            f"{shown(str(target), 300)} was read back and has {own[0].records:,} of {table.records:,} "
+            "records. The file was removed."
+        )
+    return own, counts
+
+
+def _refuse_broken(counted: Counted, table: DiskTable, target: Path) -> None:
+    failed = next((one for one in counted.required if not one.passed), None)
+    if failed is not None:
+        raise VerificationError(
+            f"{shown(str(target), 300)} was read back and does not have {failed.words}: in the worst "
+            f"group it is {failed.found}. The file was removed."
+        )
+    least = counted.least
+    if not counted.holds:
+        raise VerificationError(
+            f"{shown(str(target), 300)} was read back and does not hold: {least.records_below_k:,} records "
+            f"share their values with too few others for k = {least.k}. The file was removed."
+        )

@@ -1,0 +1,71 @@
+"""Record linkage of a sample to a release larger than memory.
+
+As in :mod:`microagg.measure.linkage`, a record is linked if no released record is nearer to it than its own
+twin is, and with a chance of 1/m if m are equally near. All released records are looked at, a batch at
+a time, each for the sampled records whose twin is at least as far. Those to which a nearer one was found are
+done with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from microagg.errors import InputError
+from microagg.groups import Floats, Labels
+from microagg.kernels.balls import build_balls, count_rivals
+from microagg.measure.linkage import Linkage, estimated, radii
+
+__all__ = ["link_sample"]
+
+
+def link_sample(
+    sample: Floats,
+    twins: Floats,
+    released: Iterable[tuple[Floats, Labels | None]],
+    records: int,
+) -> Linkage:
+    """Link sampled original records to all released ones.
+
+    Parameters
+    ----------
+    sample : (s, d) coordinates of original records; for complete numbers z-scores of the original
+    twins : (s, d) coordinates of what was released of each
+    released : batches of released rows (m, d) in the same coordinates, with the records that have each row;
+        None: one each. A row may come again.
+    records : number of original records; if the sample has as many, the result is exact
+
+    Time is about that of one look at each released row while the tree of sampled records fits into
+    the cache; memory a batch.
+
+    >>> original = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> twins = np.array([[0.5], [0.5], [6.0], [6.0]])
+    >>> link_sample(original, twins, [(np.array([[0.5], [6.0]]), np.array([2, 2]))], 4).share
+    0.5
+    """
+    sample, twins = (np.ascontiguousarray(X, dtype=np.float64) for X in (sample, twins))
+    if sample.shape != twins.shape or not len(sample):
+        raise InputError(
+            "Each sampled record has what was released of it, and there is at least one; the shapes are "
+            f"{sample.shape} and {twins.shape}."
+        )
+    inner, outer = radii(sample, twins)
+    count = np.zeros(len(sample), dtype=np.int64)
+    tree = None
+    alive = len(sample)
+    for points, sizes in released:
+        left = np.flatnonzero(count >= 0)
+        if tree is None or 2 * len(left) <= alive:
+            tree, alive = build_balls(sample, outer, left), len(left)
+        sizes = np.ones(len(points), np.int64) if sizes is None else sizes
+        count_rivals(
+            tree,
+            sample,
+            inner,
+            outer,
+            np.ascontiguousarray(points, dtype=np.float64),
+            np.ascontiguousarray(sizes, dtype=np.int64),
+            count,
+        )
+    return estimated(np.where(count > 0, 1.0 / np.maximum(count, 1), 0.0), records)

@@ -1,0 +1,346 @@
+"""Evidence of a table that is never in memory as a whole.
+
+What is promised, lost and shared is counted over all records: sums of squares, moments, missing values and
+requirements come from the blocks, classes from the written file. What needs records side by side
+(distributions, correlations, the columns that do harm) is measured in a sample of *whole groups*: in it
+every class is complete, so that shares of records are estimated without bias. Linkage is that of a
+sample of records against all released groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.evidence import Evidence
+from microagg.findings import Caution, Part, Required
+from microagg.groups import Floats, Labels, canonical_labels
+from microagg.intake import take_in
+from microagg.measure.known import KnownRisk
+from microagg.measure.linkage import Linkage
+from microagg.measure.risk import Risk
+from microagg.measure.summaries import Summary
+from microagg.plan import Plan
+from microagg.registry import find
+from microagg.release import Release
+from microagg.released import Cells
+from microagg.require.figures import figure_words
+from microagg.require.requirement import Requirement
+from microagg.results import Partition
+from microagg.scale_out.aggregates import Shared, Sums, inertia
+from microagg.scale_out.linking import link_sample
+from microagg.scale_out.recipe import Recipe, TableSummary
+from microagg.settings import settings_of
+from microagg.tables.frames import Frame
+from microagg.verify import Verification
+from microagg.words import number
+
+__all__ = [
+    "Counts",
+    "PartitionInBlocks",
+    "Sample",
+    "evidence_at_scale",
+    "link_known",
+    "link_records",
+    "required",
+]
+
+LINKED = 2_000  # records of which linkage is estimated
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionInBlocks(Partition):
+    """A partition of which only some labels are at hand: ``labels`` are those of a sample of whole groups."""
+
+    all_groups: int = 0
+    least: int = 0
+    most: int = 0
+    records: int = field(default=0)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of the whole table."""
+        return self.all_groups
+
+    @property
+    def smallest(self) -> int:
+        """Records of the smallest group of the whole table."""
+        return self.least
+
+    @property
+    def largest(self) -> int:
+        """Records of the largest group of the whole table."""
+        return self.most
+
+
+class Sample(NamedTuple):
+    """Some records, in whole groups, before and after."""
+
+    before: pa.Table
+    after: pa.Table  # all columns that the release has
+    text: pa.Table | None  # the records as they stand in a CSV file
+    labels: Labels
+    shared: Shared
+    rows: Labels  # of the input
+
+
+class Counts(NamedTuple):
+    """Classes in the written file."""
+
+    alone: Verification  # records, k = 2: those below are unique
+    below_k: int  # records among fewer than k units, by protected columns alone
+    known: Verification | None
+    known_below_k: int
+    unique_before: int
+
+
+def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float) -> Release:
+    """Make a release of the sampled records, as if they were all."""
+    intake = take_in(Frame(sample.before), plan, sample.text)
+    found = find(recipe.block.method)
+    partition = PartitionInBlocks(
+        labels=canonical_labels(sample.labels),
+        k=recipe.k,
+        method=found.name,
+        scale=recipe.block.scale,
+        options=settings_of(found, dict(recipe.block.options), plan.seed),
+        sse=float(sums.within @ np.array([c.setting.importance for c in recipe.coders])),
+        sst=sst,
+        seconds=0.0,
+        weighted=recipe.weighs,
+        all_groups=sums.groups,
+        least=sums.smallest,
+        most=sums.largest,
+        records=recipe.records,
+    )
+    names = [coder.name for coder in recipe.coders]
+    width = recipe.released_coordinates(sample.shared.values[:1]).shape[1]
+    rows = np.arange(len(sample.labels))
+    columns = len(names)
+    cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
+    whole = _with_all_columns(sample.before, sample.after)
+    return Release(
+        data=sample.after,
+        plan=plan,
+        roles=intake.roles,
+        parts=[Part(rows, names, partition, width)],
+        seconds={},
+        _intake=intake,
+        _inputs=[],
+        _after=Frame(whole),
+        _protected=_in_levels(intake, recipe, sample.shared.values),
+        _states=sample.shared.states,
+        _groups=np.repeat(canonical_labels(sample.labels)[:, None], columns, axis=1),
+        _cells=cells,
+    )
+
+
+def _in_levels(intake: Any, recipe: Recipe, values: Floats) -> Floats:
+    """Released values with the level numbers and origins that the columns of the sample have."""
+    found = values.copy()
+    for j, coder in enumerate(recipe.coders):
+        own = intake.variables[coder.name]
+        if coder.levels:
+            place = {level: at for at, level in enumerate(own.levels)}
+            more = len(own.levels)
+            numbers = [place.get(level, more + at) for at, level in enumerate(coder.levels)]
+            there = ~np.isnan(values[:, j])
+            found[there, j] = np.array(numbers, dtype=np.float64)[values[there, j].astype(np.int64)]
+        elif coder.kind == "date":
+            found[:, j] = values[:, j] - own.origin
+    return found
+
+
+def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
+    """The released sample with the columns that the release no longer has, for what looks at them."""
+    for at, column in enumerate(before.schema):
+        if column.name not in after.column_names:
+            after = after.add_column(min(at, after.num_columns), column, before[column.name])
+    return after.select(before.column_names)
+
+
+def link_records(
+    recipe: Recipe,
+    sample: Sample,
+    groups: Iterator[tuple[Floats, Labels]],
+) -> Linkage:
+    """Link some of the sampled records by their protected columns alone, to all released groups."""
+    chosen = _linked(sample)
+    before, after = _both(recipe, sample, chosen)
+    return link_sample(before, after, groups, recipe.records)
+
+
+def link_known(
+    recipe: Recipe,
+    sample: Sample,
+    keys: Labels,
+    released: Iterator[tuple[Floats, Any]],
+) -> Linkage:
+    """Link some of the sampled records among those of equal known values.
+
+    Parameters
+    ----------
+    keys : of the known values of each sampled record
+    released : values of released records (m, columns), and the keys of their known values
+    """
+    chosen = _linked(sample)
+    before, after = _both(recipe, sample, chosen)
+    own = keys[chosen]
+    wanted = np.unique(own)
+
+    def near() -> Iterator[tuple[Floats, None]]:
+        for values, others in released:
+            at = np.flatnonzero(np.isin(others, wanted))
+            if len(at):
+                X = recipe.released_coordinates(np.ascontiguousarray(values[at]))
+                yield np.column_stack([X, _apart(others[at], wanted)]), None
+
+    place = _apart(own, wanted)[:, None]
+    return link_sample(
+        np.hstack([before, place]), np.hstack([after, place]), near(), recipe.records
+    )
+
+
+def _apart(keys: Any, wanted: Any) -> Floats:
+    """Put records of different known values so far apart that none is ever near another."""
+    return np.asarray(np.searchsorted(wanted, keys) * 1e6)
+
+
+def _linked(sample: Sample) -> Labels:
+    """Which of the sampled records are linked: some of them, evenly over the rows."""
+    n = len(sample.labels)
+    return np.unique(np.linspace(0, n - 1, min(n, LINKED)).astype(np.int64))
+
+
+def _both(recipe: Recipe, sample: Sample, chosen: Labels) -> tuple[Floats, Floats]:
+    variables = recipe.variables(sample.before.take(pa.array(chosen)))
+    before = recipe.released_coordinates(np.column_stack([v.values for v in variables]))
+    return before, recipe.released_coordinates(sample.shared.values[chosen])
+
+
+def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
+    """Requirements, with the figure of the worst group of all."""
+    return tuple(
+        Required(rule.describe(), rule.public(), figure_words(rule, worst), kept)
+        for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
+    )
+
+
+def evidence_at_scale(
+    plan: Plan,
+    recipe: Recipe,
+    summary: TableSummary,
+    sums: Sums,
+    sample: Sample,
+    counts: Counts,
+    alone: Linkage,
+    with_known: Linkage | None,
+    **measures: Any,
+) -> tuple[Evidence, Release]:
+    """Gather what is claimed about a release."""
+    inertias = inertia(recipe, summary)
+    importance = np.array([coder.setting.importance for coder in recipe.coders])
+    sst = float(inertias @ importance)
+    release = release_of(plan, recipe, sample, sums, sst)
+    n = recipe.records
+    if counts.known is not None:  # what is said of the known columns has the figure of all records
+        release.__dict__["_below_k_with_known"] = counts.known_below_k / n
+    found = release.evidence_with(**measures)
+    names = [coder.name for coder in recipe.coders]
+
+    def shares(squares: Floats) -> tuple[float, dict[Any, float]]:
+        each = np.divide(squares, inertias, out=np.zeros(len(inertias)), where=inertias > 0)
+        whole = 100 * float(squares @ importance) / sst if sst > 0 else 0.0
+        return whole, {name: 100 * float(one) for name, one in zip(names, each, strict=True)}
+
+    loss, by_column = shares(sums.within)
+    released, released_by_column = shares(sums.released)
+    utility = replace(
+        found.utility,
+        information_loss=loss,
+        by_column=by_column,
+        release_loss=released,
+        release_loss_by_column=released_by_column,
+    )
+    found = replace(
+        found,
+        utility=utility,
+        alone=_risk(found.alone, counts, n, alone),
+        with_known=_known_risk(found.with_known, counts, n, with_known or alone),
+        cautions=[*found.cautions, _note(len(sample.labels), n)],
+        dropped=summary.records - n,
+        sampled_from=n,
+    )
+    totals = _summaries(found.summaries, recipe, summary, sums)
+    return replace(found, totals=totals), release
+
+
+def _note(sampled: int, n: int) -> Caution:
+    return Caution(
+        "note",
+        (),
+        f"The table was protected in parts. Promise, loss, classes and totals are of all {number(n)} records;"
+        f" distributions, correlations, medians and the harm of single columns of {number(sampled)} in whole "
+        "groups.",
+    )
+
+
+def _risk(sampled: Risk, counts: Counts, n: int, linkage: Linkage) -> Risk:
+    alone = counts.alone
+    found = replace(
+        sampled,
+        smallest_class=alone.smallest,
+        mean_class=n / alone.combinations,
+        below_k=counts.below_k / n,
+        unique_before=counts.unique_before / n,
+        unique_after=alone.records_below_k / n,
+        prosecutor=1 / alone.smallest,
+        marketer=alone.combinations / n,
+        blind_guess=1 / n,
+    )
+    found.__dict__["linkage"] = linkage
+    return found
+
+
+def _known_risk(sampled: KnownRisk, counts: Counts, n: int, linkage: Linkage) -> KnownRisk:
+    known = counts.known or counts.alone
+    below = counts.below_k if counts.known is None else counts.known_below_k
+    return replace(
+        sampled,
+        smallest_class=known.smallest,
+        mean_class=n / known.combinations,
+        below_k=below / n,
+        unique=known.records_below_k / n,
+        prosecutor=1 / known.smallest,
+        marketer=known.combinations / n,
+        linkage=linkage,
+    )
+
+
+def _summaries(
+    sampled: Sequence[Summary], recipe: Recipe, summary: TableSummary, sums: Sums
+) -> list[Summary]:
+    """Totals, means and deviations of all records in place of those of the sample."""
+    found = []
+    for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=True)):
+        before, after = summary.columns[coder.name].moments, sums.after[j]
+        missing = (int(sums.cells[j][0]), recipe.records - after.count)
+        if coder.levels or coder.kind == "date":
+            found.append(replace(one, missing=missing) if not coder.levels else one)
+            continue
+        # Weights of released values have a mean of 1.
+        scale = recipe.mean_weight if recipe.weighted else 1.0
+        found.append(
+            replace(
+                one,
+                total=(before.total, after.total * scale),
+                mean=(before.mean, after.mean),
+                sd=(before.deviation, after.deviation),
+                missing=missing,
+            )
+        )
+    return found
