@@ -144,13 +144,8 @@ class Grouped:
         """Names of the released columns, their types for Spark and for Arrow, and where a dropped unit is."""
         session, recipe, layout = self._rows.sparkSession, self.recipe, self._layout
         empty = self._rows.limit(0).toArrow()
-        table, d = layout.table(empty), len(recipe.coders)
-        weight = recipe.plan.weight
-        means = weight is not None and weight.release == "mean"
-        nothing = Shared(
-            np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None
-        )
-        out = put_back(recipe, table, nothing)
+        table = layout.table(empty)
+        out = put_back(recipe, table, _of_no_record(recipe))
         names, fields = list(out.column_names), list(out.schema)
         unit = None
         if recipe.unit is not None and recipe.unit not in names:
@@ -271,9 +266,7 @@ def _released(
         moved = _by_block(moved, blocks.n_places(turn)).applyInArrow(
             _of_two(Work(recipe, blocks, turn)), f"{words}, group long, block long"
         )
-    d = len(recipe.coders)
-    weight = recipe.plan.weight
-    shared = 2 * d + (weight is not None and weight.release == "mean")
+    shared = _of_no_record(recipe).words().shape[1]
     names = ["h1", "h2", "values", "class", *(f"s{j}" for j in range(shared))]
     names += [] if recipe.unit is None else ["unit"]
     names += ["known"] if known else []
@@ -283,6 +276,13 @@ def _released(
         _of_two(finish), schema
     )
     return last
+
+
+def _of_no_record(recipe: Recipe) -> Shared:
+    """What no record at all releases, which has the shape of what others do."""
+    d, weight = len(recipe.coders), recipe.plan.weight
+    means = weight is not None and weight.release == "mean"
+    return Shared(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
 
 
 def _by_block(frame: DataFrame, blocks: int) -> Any:

@@ -301,8 +301,8 @@ class Told(NamedTuple):
 class Finish(Work):
     """All records of a block in the last turn → what each releases, by the key of its row.
 
-    A class is all records that release the same values; ``unit`` and ``known`` are keys. At one record of
-    the block stands what it tells of itself.
+    Records with the same ``values`` release the same in the protected columns, those of a ``class`` the same
+    weight as well; ``unit`` and ``known`` are keys. At one record stands what the block tells of itself.
     """
 
     share: float
@@ -324,12 +324,10 @@ class Finish(Work):
         sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
         told = Told(key[0].as_py(), sums, seen)
         out = shared.words()
-        # Protected values, and all that is shared: with the strata and the released weight.
-        d = 2 * len(recipe.coders)
         found: dict[str, Any] = {
             "h1": np.ascontiguousarray(records.keys[:, 0]).view(np.int64),
             "h2": np.ascontiguousarray(records.keys[:, 1]).view(np.int64),
-            "values": _one_word(out[:, :d]),
+            "values": _one_word(shared._replace(weights=None).words()),
             "class": _one_word(out),
             **word_columns(out, "s"),
         }
