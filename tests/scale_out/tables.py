@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from microagg.plan import Plan
 
-LEAF = 150  # records in a block: several, of a table of a thousand
+LEAF = 300  # records in a block: several, of a table of a thousand
 
 
 def mixed_table(n: int = 1200, seed: int = 5) -> pa.Table:

@@ -30,8 +30,8 @@ def mixed():
 @pytest.fixture(scope="module")
 def alone(mixed):
     found = protect_alone(mixed, mixed_plan(), LEAF)
-    assert found.rounds >= 2
-    assert found.places >= 6
+    assert found.rounds == 2
+    assert found.places >= 5
     return found
 
 
@@ -41,19 +41,20 @@ def same_as(alone, release) -> None:
     assert (release.sums.within == alone.sums.within).all()
 
 
-@pytest.mark.parametrize("parts", [2, 5])
-def test_the_same_as_in_one_process(spark, mixed, alone, parts):
-    rows = np.random.default_rng(parts).permutation(mixed.num_rows)
-    frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(parts)
-    release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
+def test_the_same_as_in_one_process(spark, mixed, alone):
+    release = SparkRelease.of(
+        group_in_spark(spark.createDataFrame(mixed).coalesce(2), mixed_plan(), LEAF)
+    )
     same_as(alone, release)
     assert release.data.columns == [name for name in mixed.column_names if name != "note"]
     assert all(one.holds for one in release.verify())
     release.unpersist()
 
 
-def test_workers_that_die_change_nothing(spark, mixed, alone, tmp_path, monkeypatch):
-    """Every kind of task over blocks is killed once, in the middle of its stage."""
+def test_rows_in_another_order_and_workers_that_die_change_nothing(
+    spark, mixed, alone, tmp_path, monkeypatch
+):
+    """Every kind of task over blocks is killed once, after its work and before anybody has it."""
 
     def deadly(work):
         kind = type(work).__name__
@@ -68,7 +69,9 @@ def test_workers_that_die_change_nothing(spark, mixed, alone, tmp_path, monkeypa
         return apply
 
     monkeypatch.setattr(engine, "_of_two", deadly)
-    release = SparkRelease.of(group_in_spark(spark.createDataFrame(mixed), mixed_plan(), LEAF))
+    rows = np.random.default_rng(1).permutation(mixed.num_rows)
+    frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
+    release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
     same_as(alone, release)
     assert {"Work", "Finish", "Rows"} <= {path.name for path in tmp_path.iterdir()}
     release.unpersist()
@@ -150,7 +153,9 @@ def test_no_record_comes_to_the_driver(spark, tmp_path, monkeypatch):
 
         monkeypatch.setattr(DataFrame, name, counted)
     with pytest.warns(DisclosureRiskWarning):
-        release = microagg.spark.protect(frame, k=5, columns=["x", "y"], block_records=1500)
+        release = microagg.spark.protect(
+            frame, k=5, columns=["x", "y"], method="pca", block_records=1500
+        )
     assert release.evidence.holds
     assert 0 < release.evidence.alone.linkage.records <= most
     release.data.write.parquet(str(tmp_path / "out"))

@@ -53,7 +53,9 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
         written, 4, ["age", "in.come", "town", "wealth", "region", "weight"]
     )
     assert found.verdict == "amber"  # the person is left as it is
-    assert heard.told == ["reading", "grouping", "caution", "writing", "measuring", "written"]
+    kinds = ["reading", "grouping", "writing", "measuring", "written"]
+    assert [one for one in heard.told if one != "caution"] == kinds
+    assert "caution" in heard.told
     assert all(path.suffix == ".parquet" for path in (tmp_path / "out").iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
     with pytest.raises(TableError, match="must be empty or new"):
