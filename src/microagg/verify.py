@@ -18,7 +18,8 @@ from microagg.plan import Promise
 from microagg.settings import check_k
 from microagg.tables.exact import values_as_written
 from microagg.tables.files import CsvFormat, Source, read_file
-from microagg.tables.frames import Frame, OddCount
+from microagg.tables.frames import Frame
+from microagg.tables.odd_cells import OddCount
 from microagg.tables.roles import choose_columns
 
 __all__ = [

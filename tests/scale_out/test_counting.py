@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import subprocess
+import sys
 from collections import Counter as Tally
 
 import numpy as np
@@ -143,6 +145,23 @@ def test_keys_depend_on_the_seed_and_on_the_order_of_columns():
     assert not (row_keys([texts_a, texts_b])[0] == row_keys([texts_a, texts_b])[1]).any()
 
 
+def test_large_numbers_are_not_negative_ones():
+    large, negative = pa.array([2**63], pa.uint64()), pa.array([-(2**63)], pa.int64())
+    assert not (row_keys([large]) == row_keys([negative])).any()
+
+
+def test_every_nan_is_the_same():
+    bits = np.array([0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000], np.uint64)
+    keys = row_keys([pa.array(bits.view(np.float64))])
+    assert (keys == keys[0]).all()
+
+
+def test_texts_that_end_in_zeros_differ():
+    ends = ["", "\0", "\0\0", "a", "a\0", "a" * 8, "a" * 8 + "\0", "a" * 7, "a" * 7 + "\0"]
+    keys = row_keys([pa.array(ends)])
+    assert len(set(keys[:, 0].tolist())) == len(set(keys[:, 1].tolist())) == len(ends)
+
+
 def test_a_list_has_no_key():
     with pytest.raises(pa.ArrowNotImplementedError):
         row_keys([pa.array([[1]])])
@@ -220,6 +239,34 @@ def test_files_are_used_where_memory_is_small_and_go_with_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+_MANY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from microagg.scale_out.counting import count_out_of_core
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def batches(n):
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        yield rng.integers(0, 2**64 - 1, (1 << 16, 2), dtype=np.uint64), None
+count_out_of_core(batches(2), Path(sys.argv[1]), 1 << 16)
+before = peak()
+found = count_out_of_core(batches(64), Path(sys.argv[1]), 1 << 24)
+print(found.combinations, peak() - before)
+"""
+
+
+def test_memory_is_what_was_asked_for(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, tmp_path], capture_output=True, text=True, check=True
+    )
+    combinations, used = map(int, done.stdout.split())
+    assert combinations == 64 << 16
+    # The keys alone take 67 MB; asked for were 17 MB.
+    assert used < 40e6
+
+
 def test_nothing_is_counted_as_nothing(tmp_path):
     found = count_out_of_core([], tmp_path, 1)
     assert (found.records, found.combinations, found.smallest, found.records_below(5)) == (0,) * 4
@@ -265,6 +312,19 @@ def test_verifications_are_those_of_the_whole(tmp_path, ending, memory):
     assert verify_batches(open_batches(path), PROMISES, tmp_path, memory) == expected
     assert len({one.smallest for one in expected}) > 2
     assert expected[5].left_out["odd"] == "2 odd cells, the first in row 2999"
+
+
+def test_a_table_of_several_batches(tmp_path):
+    path = tmp_path / "in.parquet"
+    table = survey(140_000)
+    odd = pa.chunked_array([["x"], table["odd"].chunk(0)[1:]]).combine_chunks()
+    write_file(table.set_column(5, "odd", odd).append_column("late", table["odd"]), path)
+    source = open_batches(path)
+    assert len(list(source.batches(["age"]))) == 2
+    expected = verify_all(path, PROMISES)
+    assert expected[5].left_out["late"] == "2 odd cells, the first in row 139999"
+    assert expected[5].left_out["odd"] == "3 odd cells, the first in row 1"
+    assert verify_batches(source, PROMISES, tmp_path, MEMORY) == expected
 
 
 @pytest.mark.parametrize(

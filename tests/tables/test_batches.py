@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from microagg import InputError, TableError
 from microagg.tables.batches import BatchWriter, open_batches
 from microagg.tables.csv import CsvFormat, as_typed
-from microagg.tables.files import read_file, write_file
+from microagg.tables.files import FileFormat, read_file, write_file
 from microagg.tables.labelled import ColumnFacts
 from microagg.tables.text_numbers import NumberTest
 
@@ -106,15 +106,16 @@ def test_a_parquet_file(tmp_path, groups):
 
 def test_a_parquet_file_with_codecs_of_its_own_and_large_pages(tmp_path):
     rng = np.random.default_rng(1)
-    table = pa.table({"a": rng.normal(size=40_000), "b": rng.integers(0, 9, 40_000).astype(str)})
+    n = 400_000
+    table = pa.table({"a": rng.normal(size=n), "b": rng.integers(0, 9, n).astype(str)})
     path = tmp_path / "in.parquet"
-    pq.write_table(table, path, row_group_size=17_001, compression={"a": "gzip", "b": "snappy"})
+    pq.write_table(table, path, row_group_size=190_001, compression={"a": "gzip", "b": "snappy"})
     form = read_file(path).format
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
     write_file(table, whole, form)
     with BatchWriter(parts, form, table.schema) as writer:
-        for start in range(0, len(table), 3001):
-            writer.write(table.slice(start, 3001))
+        for start in range(0, n, 13_001):
+            writer.write(table.slice(start, 13_001))
     assert filecmp.cmp(whole, parts, shallow=False)
     # Also from the batches of the file itself, whose chunks lie elsewhere.
     again = tmp_path / "again.parquet"
@@ -424,6 +425,21 @@ def test_wrong_use(tmp_path):
     ):
         writer.write(nested)
     assert str(whole.value) == str(parts.value)
+
+
+def test_what_does_not_fit_into_parquet(tmp_path):
+    table = pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(TableError) as whole:
+        write_file(table, tmp_path / "out.parquet")
+    for path in (tmp_path / "out.parquet", tmp_path / "folder"):
+        if not path.suffix:
+            path.mkdir()
+        with (
+            pytest.raises(TableError) as parts,
+            BatchWriter(path, FileFormat(), table.schema, rows=1) as writer,
+        ):
+            writer.write(table)
+        assert str(whole.value) == str(parts.value)
 
 
 _PASS = """

@@ -33,7 +33,8 @@ from microagg.plan import Promise
 from microagg.settings import check_k
 from microagg.tables.batches import Batch, BatchSource
 from microagg.tables.exact import values_as_written
-from microagg.tables.frames import Frame, OddCount, count_odd
+from microagg.tables.frames import Frame
+from microagg.tables.odd_cells import OddCount, count_odd
 from microagg.tables.roles import choose_columns
 from microagg.verify import (
     Verification,
@@ -290,6 +291,10 @@ class _Sums:
         self._parts: Path | None = None  # folder of the parts that were written out
         self._clear(_FEWEST_SLOTS)
 
+    def _may_have(self, slots: int) -> bool:
+        """Whether a table of this size fits: while it grows there is another, and what is written out."""
+        return 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST
+
     def _clear(self, slots: int) -> None:
         words, sums = self._shape
         self._keys, self._sums = (
@@ -308,11 +313,11 @@ class _Sums:
             )
             if at == len(entries):
                 return
-            # While it grows there are two tables, and while it is written out its entries once more.
-            if 2 * 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST:
-                self._grow()
-            else:
+            larger = next((2**i * slots for i in (2, 1) if self._may_have(2**i * slots)), None)
+            if larger is None:
                 self._write_out()
+            else:
+                self._grow(larger)
 
     def results(self) -> Iterator[tuple[Keys, Labels]]:
         """Give all keys and their sums, some at a time, once."""
@@ -344,10 +349,9 @@ class _Sums:
         path.unlink()
         yield from part.results()
 
-    def _grow(self) -> None:
+    def _grow(self, slots: int) -> None:
         there = self._sums[:, 0] != 0
         keys, sums = self._keys[there], self._sums[there]
-        slots = 2 * len(self._keys)
         self._clear(slots)
         _, self._used = put(keys, sums, 0, self._keys, self._sums, 0, slots)
 

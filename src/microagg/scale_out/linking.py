@@ -14,7 +14,7 @@ import numpy as np
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels
-from microagg.kernels.balls import build_balls, count_rivals
+from microagg.kernels.balls import build_grid, count_rivals
 from microagg.measure.linkage import Linkage, estimated, radii
 
 __all__ = ["link_sample"]
@@ -36,7 +36,7 @@ def link_sample(
         None: one each. A row may come again.
     records : number of original records; if the sample has as many, the result is exact
 
-    Time is about that of one look at each released row while the tree of sampled records fits into
+    Time is about that of one look at each released row while the lists of sampled records fit into
     the cache; memory a batch.
 
     >>> original = np.array([[0.0], [1.0], [5.0], [7.0]])
@@ -52,15 +52,15 @@ def link_sample(
         )
     inner, outer = radii(sample, twins)
     count = np.zeros(len(sample), dtype=np.int64)
-    tree = None
+    grid = None
     alive = len(sample)
     for points, sizes in released:
         left = np.flatnonzero(count >= 0)
-        if tree is None or 2 * len(left) <= alive:
-            tree, alive = build_balls(sample, outer, left), len(left)
+        if grid is None or 2 * len(left) <= alive:
+            grid, alive = build_grid(sample, outer, left), len(left)
         sizes = np.ones(len(points), np.int64) if sizes is None else sizes
         count_rivals(
-            tree,
+            grid,
             sample,
             inner,
             outer,

@@ -41,8 +41,9 @@ from microagg.tables.text_numbers import NumberTest
 __all__ = ["Batch", "BatchSource", "BatchWriter", "open_batches"]
 
 AT_ONCE = 1 << 17
-# Bytes that text and numbers of a CSV file take as Arrow, for each byte of the file.
-_CSV_FACTOR = 3.0
+# What a cell of a CSV file takes as Arrow beside its letters: as text 4 bytes that say where it ends,
+# as a number 8, and the delimiter is gone.
+_BYTES_OF_A_CELL = 11
 # A batch of this many bytes is large enough, however few records it has.
 _BATCH_BYTES = 1 << 26
 _READ_AHEAD = 1 << 20
@@ -204,7 +205,7 @@ def open_batches(
 def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
     """Join and cut tables so that each has ``at_once`` records, the last one fewer.
 
-    Long records make smaller batches.
+    Long records make smaller batches. No value is copied, so that a batch may have several chunks.
     """
     waiting: list[pa.Table] = []
     records = size = 0
@@ -217,16 +218,16 @@ def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
         whole = pa.concat_tables(waiting)
         start = 0
         while records - start >= at_once:
-            yield whole.slice(start, at_once).combine_chunks()
+            yield whole.slice(start, at_once)
             start += at_once
         rest = whole.slice(start)
         if rest.nbytes >= _BATCH_BYTES:
-            yield rest.combine_chunks()
+            yield rest
             rest = rest.slice(rest.num_rows)
-        waiting = [rest.combine_chunks()] if rest.num_rows else []
+        waiting = [rest] if rest.num_rows else []
         records, size = rest.num_rows, rest.nbytes
     if records:
-        yield pa.concat_tables(waiting).combine_chunks()
+        yield pa.concat_tables(waiting)
 
 
 class _CsvRecords:
@@ -236,7 +237,16 @@ class _CsvRecords:
         self._text, self._numbers = text, frozenset(numbers)
         self.names = text.names
         self.format = FileFormat(csv=text.form)
-        self.bytes_in_memory = int(_CSV_FACTOR * text.path.stat().st_size)
+
+    @cached_property
+    def bytes_in_memory(self) -> int:
+        """As much as the text of the file and its cells take, whose number the first lines tell."""
+        size = self._text.path.stat().st_size
+        with self._text.path.open("rb") as file:
+            head = file.read(_READ_AHEAD)
+        lines = max(head.count(self.format.csv.newline[-1].encode()), 1)
+        cells = len(self.names) * lines * size // max(len(head), 1)
+        return size + _BYTES_OF_A_CELL * cells
 
     @cached_property
     def _found(self) -> tuple[int, dict[str, NumberTest]]:
@@ -414,8 +424,9 @@ class BatchWriter:
         self._target: Any = None
 
     def __enter__(self) -> BatchWriter:
-        with does_not_fit(self._kind):
-            self._target = self._opened()
+        with does_not_fit(self._kind), ExitStack() as stack:
+            self._target = self._opened(stack)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -438,10 +449,10 @@ class BatchWriter:
             self._target.write(table.replace_schema_metadata(self._schema.metadata))
         self._written += table.num_rows
 
-    def _opened(self) -> Any:
+    def _opened(self, stack: ExitStack) -> Any:
         path, form = self._path, self._form
         if self._kind == "csv":
-            file = self._stack.enter_context(path.open("wb"))
+            file = stack.enter_context(path.open("wb"))
             return CsvWriter(file, path, self._schema.names, completed_csv(path, form.csv))
         if self._kind != "parquet":
             raise TableError(
@@ -457,8 +468,6 @@ class BatchWriter:
             folder = form.folder
             keeps = not set(folder.keys) & set(self._changed)
             pieces = folder.placed(self._schema.names, self._rows, keeps)
-            return self._stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
-        file = self._stack.enter_context(path.open("wb"))
-        return self._stack.enter_context(
-            ParquetPieces(form.parquet, self._schema, file, self._most)
-        )
+            return stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
+        file = stack.enter_context(path.open("wb"))
+        return stack.enter_context(ParquetPieces(form.parquet, self._schema, file, self._most))

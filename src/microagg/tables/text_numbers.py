@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from microagg.tables.frames import MISSING_WORDS, reads_as_number
+from microagg.tables.odd_cells import MISSING_WORDS, reads_as_number
 
 __all__ = ["NumberTest", "Way", "as_numbers"]
 
@@ -59,10 +59,8 @@ class NumberTest:
             return
         held: list[Way] = []
         for way in self._ways:
-            # What is a whole number is a double, and what needs no nulls suffers them.
-            implied = any(
-                (one.kind in (way.kind, pa.int64())) and one.nulls <= way.nulls for one in held
-            )
+            # What is a whole number is a double, and a way that needs no nulls succeeds with them.
+            implied = any(one.kind in (way.kind, pa.int64()) for one in held)
             if implied or _cast(numbers, way) is not None:
                 held.append(way)
         self._ways = tuple(held)
