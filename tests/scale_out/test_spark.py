@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from website.execute import Runner, blocks_of
 
 import microagg
 from microagg.errors import DisclosureRiskWarning, InputError
@@ -20,6 +23,7 @@ from scale_out.one_process import protect_alone
 from scale_out.tables import LEAF, in_order, mixed_plan, mixed_table
 
 pytest.importorskip("pyspark")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +238,25 @@ def test_counting_and_measuring(spark, persons):
     assert change.mean_before == pytest.approx(x.mean(), rel=1e-14)
     assert change.deviation_after == pytest.approx(y.std(ddof=1), rel=1e-14)
     assert change.loss == pytest.approx(100 * (1 - y.var() / x.var()), rel=1e-9)
+
+
+def test_the_page_of_the_docs(spark, tmp_path):
+    """Its code runs, and nothing that it shows of a small survey contradicts its words."""
+    chance = np.random.default_rng(4)
+    n = 600
+    survey = {
+        "age": chance.integers(18, 90, n),
+        "income": np.exp(chance.normal(8, 1, n)).round(),
+        "region": chance.choice(["north", "south"], n),
+        "household": np.arange(n) // 2,
+    }
+    pq.write_table(pa.table(survey), tmp_path / "survey.parquet")
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    where = page.replace('parquet("', f'parquet("{tmp_path}/')
+    runner = Runner(tmp_path, "spark.md", microagg=microagg, spark=spark)
+    shown = [runner.run(b).text for b in blocks_of(where) if b.language in ("python", "sh")]
+    assert "'green', " in "".join(shown)
+    assert "True, " in "".join(shown)
 
 
 def test_what_is_refused(spark, persons):
