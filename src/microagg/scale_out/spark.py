@@ -12,6 +12,7 @@ same: a block is solved in the order of the keys of its records, and values find
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Grouped", "group_in_spark", "plain_errors", "positional"]
+__all__ = ["Grouped", "group_in_spark", "on_spark", "positional"]
 
 SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
@@ -58,12 +59,17 @@ _MOST_TASKS = 4096
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Let errors that workers raise on purpose out as what they were."""
+def on_spark() -> Iterator[None]:
+    """Let errors that workers raise on purpose out as what they were, and no word about pandas.
+
+    Spark's functions for Arrow warn of each pandas that is newer than they are, and we hand them none.
+    """
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            yield
     except PySparkException as error:
         found = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
         if not found:
@@ -181,7 +187,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     check_supported(plan)
     layout, rows = positional(frame)
     roles = plan.roles(layout.names)
-    with plain_errors():
+    with on_spark():
         summary = _summary(rows, plan, layout, roles)
         recipe = recipe_of(plan, summary)
         recipe.check_cells()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from microagg.encode.summary import Moments
 from microagg.errors import InputError, listed, shown
 from microagg.plan import Promise
-from microagg.scale_out.spark import plain_errors, positional
+from microagg.scale_out.spark import on_spark, positional
 from microagg.scale_out.workers import gathered, pack, streaming, unpack
 from microagg.settings import check_k
 from microagg.tables.frames import Frame
@@ -98,7 +98,7 @@ def count_shared(frame: DataFrame, promise: Promise) -> Verification:
         return f"t{layout.nested.index(at)}" if at in layout.nested else f"c{at}"
 
     unit = None if promise.unit is None else place(promise.unit)
-    with plain_errors():
+    with on_spark():
         found = count_classes(rows, [place(name) for name in columns], unit, promise.k)
     left = {} if promise.columns is not None else _left_out(frame, {*columns, promise.unit})
     return Verification(
@@ -178,7 +178,7 @@ def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
     narrow = rows.select(
         *(rows[f"c{layout.names.index(name)}"].alias(f"c{j}") for j, name in enumerate(columns))
     )
-    with plain_errors():
+    with on_spark():
         found = narrow.mapInArrow(_Moments(), "packed binary").collect()
     if not found:
         raise InputError(

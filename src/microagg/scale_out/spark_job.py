@@ -11,7 +11,7 @@ from microagg.errors import TableError, VerificationError, shown
 from microagg.job import Observer
 from microagg.plan import Plan
 from microagg.scale_out.blocks import LEAF
-from microagg.scale_out.spark import group_in_spark, plain_errors
+from microagg.scale_out.spark import group_in_spark, on_spark
 from microagg.scale_out.spark_release import SparkEvidence, SparkRelease
 from microagg.scale_out.spark_warm import warm_executors
 from microagg.tables.atomic import check_target, replacing_all
@@ -70,7 +70,7 @@ def protect_files(
     try:
         for caution in release.cautions:
             hears.caution(caution)
-        with replacing_all([target], folder=True) as parts, plain_errors():
+        with replacing_all([target], folder=True) as parts, on_spark():
             hears.stage("writing")
             (part,) = parts
             release.data.write.mode("append").parquet(str(part.absolute()))

@@ -17,7 +17,7 @@ from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
 from microagg.scale_out.aggregates import Sums, inertia
-from microagg.scale_out.spark import Grouped, plain_errors
+from microagg.scale_out.spark import Grouped, on_spark
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
 from microagg.scale_out.workers import Rivals
 from microagg.verify import Verification
@@ -88,7 +88,7 @@ class SparkRelease:
     @classmethod
     def of(cls, grouped: Grouped) -> SparkRelease:
         """Put what was grouped back into the rows; Spark does so when rows are asked for."""
-        with plain_errors():
+        with on_spark():
             data, counted = grouped.rows()
         return cls(data, grouped.recipe.plan, grouped, counted)
 
@@ -170,7 +170,7 @@ class SparkRelease:
     def evidence_of(self, verification: Sequence[Verification]) -> SparkEvidence:
         """All that is claimed, with what was counted in the rows or in a file."""
         alone, known = self._classes
-        with plain_errors():
+        with on_spark():
             risks = [_risk(alone, self._link(False)), _risk(known, self._link(True))]
         return SparkEvidence(
             verification=tuple(verification),

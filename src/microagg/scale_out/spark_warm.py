@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from microagg.plan import Plan
-from microagg.scale_out.spark import plain_errors
+from microagg.scale_out.spark import on_spark
 from microagg.scale_out.workers import streaming
 from microagg.warm import Warming, kept_in, lacking, needed
 
@@ -40,7 +40,7 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
     tasks = session.sparkContext.defaultParallelism
     frame = session.range(0, tasks, 1, tasks)
     parts = tuple(needed(plan, _NOWHERE, bound=False))
-    with plain_errors():
+    with on_spark():
         rows = frame.mapInArrow(_Warm(parts), "compiled long").collect()
     return sum(row.compiled for row in rows)
 
