@@ -17,7 +17,12 @@ import pyarrow as pa
 
 import microagg
 
-_FEW = {"starts": 2, "n_projections": 2, "nodes": 0}  # attempts of methods that make many
+_FEW = {
+    "starts": 2,
+    "n_projections": 2,
+    "nodes": 0,
+    "generations": 20,
+}  # attempts of methods that make many
 _REQUIRED: dict[str, dict[str, Any]] = {
     "unit": {"unit": "household"},
     "together": {"unit": {"column": "household", "mode": "together"}},

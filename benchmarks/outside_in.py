@@ -11,9 +11,9 @@ import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels, canonical_labels
+from microagg.kernels.outside_in import join_nearest
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.fixed_size.diameter import diameter
-from microagg.methods.fixed_size.gather import join_nearest
 from microagg.methods.fixed_size.mdav import mdav
 from microagg.methods.variable_size.v_mdav import v_mdav
 from microagg.results import Outcome

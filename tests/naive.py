@@ -474,3 +474,33 @@ def visit_groups(rows, labels):
         label = min(
             groups, key=lambda g: (squared_distance(mean(groups[g]), rows[order[-1]]), groups[g][0])
         )
+
+
+def k_ward(rows, k):
+    """k-Ward by looking at all pairs of groups in every step, groups as lists of row numbers."""
+
+    def split(members):
+        if len(members) < 2 * k:
+            return [members]
+        pairs = itertools.combinations(members, 2)
+        ends = max(pairs, key=lambda p: (squared_distance(rows[p[0]], rows[p[1]]), -p[0], -p[1]))
+        left = [i for i in members if i not in ends]
+        groups = []
+        for end in ends:
+            left.sort(key=lambda i: (squared_distance(rows[i], rows[end]), i))
+            groups.append([end, *left[: k - 1]])
+            left = left[k - 1 :]
+        groups += [[i] for i in left]
+        while any(len(group) < k for group in groups):
+            a, b = min(
+                (p for p in itertools.combinations(groups, 2) if min(map(len, p)) < k), key=raise_of
+            )
+            groups = [group for group in groups if group not in (a, b)] + [a + b]
+        return [part for group in groups for part in split(sorted(group))]
+
+    def raise_of(pair):
+        a, b = pair
+        factor = len(a) * len(b) / (len(a) + len(b))
+        return factor * squared_distance(centroid_of(rows, a), centroid_of(rows, b))
+
+    return split(list(range(len(rows))))

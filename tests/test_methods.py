@@ -22,9 +22,9 @@ ONE_COLUMN = {method.name for method in microagg.methods() if method.one_column}
 ORDERS = {method.name for method in microagg.methods() if method.order}
 DRAWS = {m.name for m in microagg.methods() if "random_state" in (o.name for o in m.options)}
 # For tests in which the number of attempts does not matter, only their time.
-FEW = {"starts": 2, "n_projections": 2, "nodes": 0}
-# Methods that refuse large tables.
-SMALL = {"optimal"}
+FEW = {"starts": 2, "n_projections": 2, "nodes": 0, "generations": 20}
+# Methods for small tables.
+SMALL = {"optimal", *(m.name for m in microagg.methods() if m.most_records is not None)}
 pytestmark = pytest.mark.parametrize("method", METHODS)
 
 

@@ -109,6 +109,8 @@ def _guide_title(method: Method) -> str:
         return "the order that is cut"
     if method.name.startswith("mst"):
         return "the tree; dashed edges are cut"
+    if method.name == "k-ward":
+        return "the two records farthest apart begin"
     if method.closeness:
         return "records; dark: ill"
     if _from_outside(method):
@@ -130,6 +132,10 @@ def _guide(axes: Any, X: np.ndarray[Any, Any], method: Method, labels: Any) -> N
         for a, b in zip(tree.first, tree.second, strict=True):
             style = "-" if labels[a] == labels[b] else ":"
             axes.plot(*X[[a, b]].T, color=_GREY, lw=1.3, ls=style)
+    elif method.name == "k-ward":
+        squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+        ends = np.unravel_index(squares.argmax(), squares.shape)
+        axes.plot(*X[list(ends)].T, color=_GREY, lw=1.3, ls="--")
     axes.scatter(*X.T, s=16, color=_INK, zorder=3)
     if method.closeness:
         _sick(axes, X)

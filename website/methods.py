@@ -87,6 +87,8 @@ def _facts(method: Method) -> str:
         ["Cost", method.time],
         ["Weights of records", "yes" if method.weighted else "no"],
     ]
+    if method.most_records is not None:
+        table.append(["Largest table", f"{method.most_records:,} records"])
     for option in method.options:
         told = f"default `{option.default!r}`: {option.help}"
         table.append([f"Option `{option.name}`", told])

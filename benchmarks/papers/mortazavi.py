@@ -14,13 +14,8 @@ import microagg
 from benchmarks.papers.pages import save, table, write
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats
-from microagg.methods.ordering.rep_ord_mic import (
-    clusters,
-    first_seed,
-    iterations,
-    neighbour_lists,
-    new_room,
-)
+from microagg.methods.ordering.group_walk import neighbour_lists, new_room
+from microagg.methods.ordering.rep_ord_mic import clusters, first_seed, iterations
 from microagg.progress import new_state
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))

@@ -51,6 +51,7 @@ class Method(OldMethodNames):
     closeness: bool = (
         False  # whether it makes groups for t-closeness of a column, and not for k alone
     )
+    most_records: int | None = None  # the largest table that it takes
     # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -339,6 +340,17 @@ METHODS: dict[str, Method] = {
                 ),
             ),
         ),
+        Method(
+            name="k-ward",
+            family="variable size",
+            paper="Domingo-Ferrer & Mateo-Sanz 2002",
+            guarantee="heuristic",
+            time="O(n² · d) at worst, less with few columns",
+            summary="groups of k around the two records farthest apart, then Ward's clustering, in which "
+            "two groups that both have k records are never joined; groups of 2k or more are "
+            "partitioned again",
+            implementation="microagg.methods.variable_size.k_ward:k_ward",
+        ),
         _mst(
             "",
             "M: the minimum spanning tree, cut at its longest edges while both sides keep k",
@@ -492,7 +504,7 @@ METHODS: dict[str, Method] = {
         _ordering(
             "imhm",
             "Mortazavi, Jalili & Gohargazi 2013",
-            "O(n²/k · d)",
+            "O(iterations · n²/k² · d) at worst, after mdav",
             "visits the groups of mdav one after the other, cuts optimally, and repeats",
             "imhm:imhm_order",
             True,
@@ -505,6 +517,21 @@ METHODS: dict[str, Method] = {
             time="O(iterations · n²/k · d)",
             summary="starts from mdav, then decomposes and shrinks groups while the loss falls",
             implementation="microagg.methods.variable_size.igd:igd",
+        ),
+        Method(
+            name="genetic",
+            family="variable size",
+            paper="Solanas, Martínez-Ballesté, Mateo-Sanz & Domingo-Ferrer 2006",
+            guarantee="heuristic",
+            time="O(generations · n² · d) at worst",
+            summary="a population of partitions that are crossed and mutated, of which the best live on; "
+            "for small tables",
+            implementation="microagg.methods.variable_size.genetic:genetic",
+            options=(
+                Option("generations", 2_000, "how many times twenty children are born"),
+                _SEED,
+            ),
+            most_records=1_000,
         ),
         _ordering(
             "rep-ord-mic",

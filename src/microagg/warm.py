@@ -163,10 +163,11 @@ def _linkage() -> None:
 
 def _mdav(weights: Any = None) -> None:
     from microagg.kernels.left import none_left
-    from microagg.kernels.mdav import rounds
+    from microagg.kernels.outside_in import rounds, scratch
     from microagg.progress import new_state
 
-    rounds(none_left(_sample(), weights), 0, _K, 0, new_state())
+    left = none_left(_sample(), weights)
+    rounds(left, None, None, 3 * _K, 0, _K, 2 * _K, 0, *scratch(_K), new_state())
 
 
 def _left() -> None:
@@ -218,7 +219,7 @@ def _method(name: str) -> Callable[[], None]:
         from microagg.partition import partition
 
         method = METHODS[name]
-        few: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0}
+        few: dict[str, Any] = {"starts": 2, "n_projections": 2, "nodes": 0, "generations": 1}
         options = {option.name: few[option.name] for option in method.options if option.name in few}
         X = _sample()[:, :1] if method.one_column else _sample()
         partition(X, _K, method=name, **options)

@@ -81,9 +81,9 @@ class Moments:
         return Fraction(total, 1 << (OFFSET + _MANTISSA))
 
     @property
-    def exact_weight(self) -> Fraction:
-        """Sum of the weights, exactly."""
-        return self._sum(0)
+    def exact_total(self) -> Fraction:
+        """Weighted sum, exactly."""
+        return self._sum(1)
 
     @property
     def weight(self) -> float:
@@ -110,10 +110,13 @@ class Moments:
     @property
     def deviation(self) -> float:
         """Standard deviation; with weights such that weighted squares of z-scores add up to count − 1."""
+        return self.deviation_by(float(self._sum(0) / self.count) if self.count else 1.0)
+
+    def deviation_by(self, mean_weight: float) -> float:
+        """The same in units of a mean weight that is known, as of a table in which values are missing."""
         if self.count < 2:
             return 0.0
-        relative = float(self._sum(0) / self.count)  # weights have a mean of 1 in the objective
-        return float(np.sqrt(self.squares / relative / (self.count - 1)))
+        return float(np.sqrt(self.squares / mean_weight / (self.count - 1)))
 
 
 @dataclass(eq=False)
@@ -155,6 +158,8 @@ class Sketch:
 class Summary:
     """What is known of one column of a table."""
 
+    kind: str | None = None
+    """What the batches say about the kind of the column."""
     moments: Moments = field(default_factory=Moments)
     """Of quantities and dates: all values that are there."""
     outside: Moments = field(default_factory=Moments)
@@ -175,6 +180,7 @@ class Summary:
         levels = self.levels + other.levels
         return replace(
             self,
+            kind=self.kind if self.kind == other.kind else "number",
             moments=self.moments.merge(other.moments),
             outside=self.outside.merge(other.outside),
             logarithms=self.logarithms.merge(other.logarithms),

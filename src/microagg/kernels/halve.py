@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.jit import kernel
+from microagg.kernels.lean import lean_subkernel
 
 __all__ = ["enclose", "halve", "halves", "select"]
 
 
-@subkernel
+@lean_subkernel
 def enclose(X, rows, start, stop, low, high):
     """Fill in the box around rows[start:stop], at least one; return its widest column."""
     for j in range(low.size):
@@ -25,7 +26,7 @@ def enclose(X, rows, start, stop, low, high):
     return widest
 
 
-@subkernel
+@lean_subkernel
 def select(keys, rows, start, stop, target):
     """Reorder rows[start:stop] and their keys so that lower ones are before ``target``.
 
@@ -54,7 +55,7 @@ def select(keys, rows, start, stop, target):
             break
 
 
-@subkernel
+@lean_subkernel
 def halve(X, rows, start, stop, target, low, high, keys):
     """Reorder rows[start:stop] so that those before ``target`` are lower in their widest column.
 

@@ -26,11 +26,12 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
-from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 
 __all__ = [
     "NO_ROW",
     "Tree",
+    "begin",
     "build",
     "count_within",
     "drop",
@@ -40,6 +41,7 @@ __all__ = [
     "move",
     "nearest",
     "nearest_one",
+    "next_leaf",
     "remove",
 ]
 
@@ -73,7 +75,8 @@ class Tree(NamedTuple):
 def build(X: Floats, rows: Any) -> Tree:
     """Build the tree of some rows of X in O(n log n · d)."""
     tree = empty_tree(len(rows), *X.shape)
-    _fill(tree, X, np.array(rows, dtype=np.intp))
+    keys, box, parts = np.empty(len(rows)), np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
+    _fill(tree, X, np.array(rows, dtype=np.intp), keys, box, parts)
     return tree
 
 
@@ -122,11 +125,13 @@ def for_thread(tree: Tree) -> Tree:
     )
 
 
-@subkernel
-def _arrange(X, rows):
-    """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
-    low, high, keys = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(rows.size)
-    first, last = np.empty(256, np.intp), np.empty(256, np.intp)  # leaves of the parts to do
+@lean_subkernel
+def _arrange(X, rows, keys, box, parts):
+    """Order rows so that any 16, and 16 times 16 …, from the start are close together.
+
+    The last three are scratch: a number for each row, a box, and the leaves of the parts to do.
+    """
+    first, last = parts[0], parts[1]
     first[0], last[0], top = 0, -(-rows.size // WIDTH), 1
     while top > 0:
         top -= 1
@@ -138,16 +143,16 @@ def _arrange(X, rows):
             unit *= WIDTH
         middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
         end = min(stop * WIDTH, rows.size)
-        halve(X, rows, start * WIDTH, end, middle * WIDTH, low, high, keys)
+        halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
         last[top] = middle
         first[top + 1], last[top + 1] = middle, stop
         top += 2
 
 
-@kernel
-def _fill(tree, X, rows):
+@lean_kernel
+def _fill(tree, X, rows, keys, box, parts):
     n, d = rows.size, X.shape[1]
-    _arrange(X, rows)
+    _arrange(X, rows, keys, box, parts)
     for j in range(d):
         total, largest = 0.0, 0.0
         for row in rows:
@@ -167,7 +172,7 @@ def _fill(tree, X, rows):
         _summarise(tree, block)
 
 
-@subkernel
+@lean_subkernel
 def _summarise(tree, block):
     """Write the box, reach and least row of a block to its parent; say whether any changed."""
     node = tree.parent[block]
@@ -198,7 +203,7 @@ def _summarise(tree, block):
     return changed
 
 
-@subkernel
+@lean_subkernel
 def _slot(tree, row):
     leaf = tree.leaf_of[row]
     s = 0
@@ -207,14 +212,14 @@ def _slot(tree, row):
     return leaf, s
 
 
-@subkernel
+@lean_subkernel
 def _summarise_above(tree, leaf):
     block = leaf
     while tree.parent[block] >= 0 and _summarise(tree, block):
         block = tree.parent[block] + tree.count.size
 
 
-@subkernel
+@lean_subkernel
 def remove(tree, row):
     """Take a record away."""
     leaf, s = _slot(tree, row)
@@ -226,7 +231,7 @@ def remove(tree, row):
     _summarise_above(tree, leaf)
 
 
-@subkernel
+@lean_subkernel
 def move(tree, row, point):
     """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
     leaf, s = _slot(tree, row)
@@ -239,7 +244,7 @@ def move(tree, row, point):
     _summarise_above(tree, leaf)
 
 
-@subkernel
+@lean_subkernel
 def drop(tree, rows):
     """Take many records away at once, for those who search seldom.
 
@@ -266,7 +271,7 @@ def drop(tree, rows):
 # unrolled by the compiler before it thinks of doing several entries at a time.
 
 
-@subkernel
+@lean_subkernel
 def _distances(tree, leaf, point):
     entry = tree.entry
     entry[:] = 0.0
@@ -276,7 +281,7 @@ def _distances(tree, leaf, point):
             entry[s] += (values[s] - x) * (values[s] - x)
 
 
-@subkernel
+@lean_subkernel
 def _distances_to_boxes(tree, node, point, entry):
     entry[:] = 0.0
     for j in range(point.size):
@@ -288,7 +293,7 @@ def _distances_to_boxes(tree, node, point, entry):
             entry[s] += gap * gap
 
 
-@subkernel
+@lean_subkernel
 def _first(keys):
     """Place and value of the least key."""
     place, least = 0, keys[0]
@@ -298,13 +303,13 @@ def _first(keys):
     return place, least
 
 
-@subkernel
+@lean_subkernel
 def _after(distance, row, other_distance, other_row):
     """Whether a record comes after another one in the order by distance, then row."""
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
-@subkernel
+@lean_subkernel
 def _keep(distances, rows, have, k, distance, row):
     """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
     if have < k:
@@ -330,117 +335,7 @@ def _keep(distances, rows, have, k, distance, row):
     return have
 
 
-@subkernel
-def nearest(tree, point, k, distances, rows):
-    """Find the k records nearest to a point, equally near ones by row number.
-
-    They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
-    last of them first, the others in no order. Returns how many there are, at most k.
-    """
-    if k == 0:
-        return 0
-    leaves = tree.count.size
-    have = top = 0
-    tree.path[0] = tree.low.shape[0] - 1
-    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
-    while top >= 0:
-        node = tree.path[top]
-        s, bound = _first(tree.keys[top])
-        if bound == np.inf or (have == k and bound > distances[0]):
-            top -= 1
-            continue
-        tree.keys[top, s] = np.inf
-        if have == k and _after(bound, tree.least[node, s], distances[0], rows[0]):
-            continue
-        block = tree.first_child[node] + s
-        if block >= leaves:
-            top += 1
-            tree.path[top] = block - leaves
-            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
-            continue
-        _distances(tree, block, point)
-        for s in range(tree.count[block]):
-            if have < k or tree.entry[s] <= distances[0]:
-                have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[block, s])
-    return have
-
-
-@subkernel
-def nearest_one(tree, point, skip, best, best_row, enough):
-    """Squared distance and row of the record nearest to a point, other than ``skip``.
-
-    The search starts with a record known already, or inf and NO_ROW, and ends at once when it
-    finds one at a distance of at most ``enough``.
-    """
-    leaves = tree.count.size
-    top = 0
-    tree.path[0] = tree.low.shape[0] - 1
-    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
-    while top >= 0 and best > enough:
-        node = tree.path[top]
-        s, bound = _first(tree.keys[top])
-        if bound == np.inf or bound > best:
-            top -= 1
-            continue
-        tree.keys[top, s] = np.inf
-        if _after(bound, tree.least[node, s], best, best_row):
-            continue
-        block = tree.first_child[node] + s
-        if block >= leaves:
-            top += 1
-            tree.path[top] = block - leaves
-            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
-            continue
-        _distances(tree, block, point)
-        for s in range(tree.count[block]):
-            row = tree.rows[block, s]
-            if not _after(tree.entry[s], row, best, best_row) and row != skip:
-                best, best_row = tree.entry[s], row
-    return best, best_row
-
-
-@subkernel
-def count_within(tree, point, inner, outer, sizes):
-    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
-
-    A row counts as many times as ``sizes`` says.
-    """
-    leaves = tree.count.size
-    found = 0
-    top = 0
-    tree.path[0] = tree.low.shape[0] - 1
-    _distances_to_boxes(tree, tree.path[0], point, tree.keys[0])
-    while top >= 0:
-        s, bound = _first(tree.keys[top])
-        if bound > outer or bound == np.inf:
-            top -= 1
-            continue
-        tree.keys[top, s] = np.inf
-        block = tree.first_child[tree.path[top]] + s
-        if block >= leaves:
-            top += 1
-            tree.path[top] = block - leaves
-            _distances_to_boxes(tree, block - leaves, point, tree.keys[top])
-            continue
-        _distances(tree, block, point)
-        for s in range(tree.count[block]):
-            if tree.entry[s] < inner:
-                return 0
-            if tree.entry[s] <= outer:
-                found += sizes[tree.rows[block, s]]
-    return found
-
-
-@subkernel
-def _bounds(tree, node, mirror, own, keys):
-    """Negative bounds on the distance of the records in each child, inf for empty ones."""
-    _distances_to_boxes(tree, node, mirror, keys)
-    reach = tree.reach[node]
-    for s in range(keys.size):
-        keys[s] -= 2 * (reach[s] + own)
-
-
-@subkernel
+@lean_subkernel
 def _farthest_corner(tree, node, s, point):
     total = 0.0
     for j in range(point.size):
@@ -449,41 +344,141 @@ def _farthest_corner(tree, node, s, point):
     return total
 
 
-@subkernel
-def farthest(tree, point):
-    """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
-    leaves, d = tree.count.size, point.size
-    mirror = tree.mirror
-    own, size = 0.0, 0.0
-    for j in range(d):
-        mirror[j] = 2 * tree.centre[j] - point[j]
-        own += (point[j] - tree.centre[j]) ** 2
-        size += (abs(point[j]) + tree.largest[j]) ** 2
-    margin = _ROUNDING * (d + 4) * size
-    best, best_row = -1.0, -1
-    top = 0
-    tree.path[0] = tree.low.shape[0] - 1
-    _bounds(tree, tree.path[0], mirror, own, tree.keys[0])
+@lean_subkernel
+def _enter(tree, top, node, point, own):
+    """Go down to a node: keys of its children, inf for empty ones."""
+    tree.path[top] = node
+    _distances_to_boxes(tree, node, point, tree.keys[top])
+    if own >= 0.0:
+        keys, reach = tree.keys[top], tree.reach[node]
+        for s in range(keys.size):
+            keys[s] -= 2 * (reach[s] + own)
+
+
+@lean_subkernel
+def begin(tree, point):
+    """Start a search for the nearest at the root; returns where it is, for :func:`next_leaf`."""
+    _enter(tree, 0, tree.low.shape[0] - 1, point, -1.0)
+    return 0
+
+
+@lean_subkernel
+def next_leaf(tree, top, point, limit, limit_row):
+    """Go on to the next leaf that may hold a record before ``limit``, by distance and then row.
+
+    The squared distances of its records are left in ``tree.entry``. Returns the leaf, −1 when
+    there is none, and where the search is.
+    """
+    return _next_leaf(tree, top, point, point, -1.0, 0.0, limit, limit_row)
+
+
+@lean_subkernel
+def _next_leaf(tree, top, point, seen_from, own, margin, limit, limit_row):
+    """The loop of all searches.
+
+    A child's key is the squared distance of its box to the point. In a search for the farthest,
+    for which ``own`` is the point's squared distance to the centre and no less than 0, boxes are
+    seen from the mirror image and a key is a negative bound, off by no more than ``margin``.
+    """
+    leaves = tree.count.size
     while top >= 0:
         node = tree.path[top]
         s, key = _first(tree.keys[top])
-        if key == np.inf or margin - key < best:
+        if key == np.inf or key > limit + margin:
             top -= 1
             continue
         tree.keys[top, s] = np.inf
-        if -key - margin <= best:  # so near that only exact arithmetic can tell
-            corner = _farthest_corner(tree, node, s, point)
-            if not _after(corner, -tree.least[node, s], best, -best_row):
+        if key + margin >= limit:  # so near that only exact arithmetic can tell
+            if own >= 0.0:
+                key = -_farthest_corner(tree, node, s, point)
+            if _after(key, tree.least[node, s], limit, limit_row):
                 continue
         block = tree.first_child[node] + s
         if block >= leaves:
             top += 1
-            tree.path[top] = block - leaves
-            _bounds(tree, block - leaves, mirror, own, tree.keys[top])
+            _enter(tree, top, block - leaves, seen_from, own)
             continue
         _distances(tree, block, point)
-        for s in range(tree.count[block]):
-            distance, row = tree.entry[s], tree.rows[block, s]
+        return block, top
+    return -1, top
+
+
+@lean_subkernel
+def nearest(tree, point, k, distances, rows):
+    """Find the k records nearest to a point, equally near ones by row number.
+
+    They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
+    last of them first, the others in no order. Returns how many there are, at most k.
+    """
+    if k == 0:
+        return 0
+    have, top = 0, begin(tree, point)
+    limit, limit_row = np.inf, NO_ROW
+    while True:
+        leaf, top = next_leaf(tree, top, point, limit, limit_row)
+        if leaf < 0:
+            return have
+        for s in range(tree.count[leaf]):
+            if tree.entry[s] <= limit:
+                have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[leaf, s])
+                if have == k:
+                    limit, limit_row = distances[0], rows[0]
+
+
+@lean_subkernel
+def nearest_one(tree, point, skip, best, best_row, enough):
+    """Squared distance and row of the record nearest to a point, other than ``skip``.
+
+    The search starts with a record known already, or inf and NO_ROW, and ends at once when it
+    finds one at a distance of at most ``enough``.
+    """
+    top = begin(tree, point)
+    while best > enough:
+        leaf, top = next_leaf(tree, top, point, best, best_row)
+        if leaf < 0:
+            break
+        for s in range(tree.count[leaf]):
+            row = tree.rows[leaf, s]
+            if not _after(tree.entry[s], row, best, best_row) and row != skip:
+                best, best_row = tree.entry[s], row
+    return best, best_row
+
+
+@lean_subkernel
+def count_within(tree, point, inner, outer, sizes):
+    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
+
+    A row counts as many times as ``sizes`` says.
+    """
+    found, top = 0, begin(tree, point)
+    while True:
+        leaf, top = next_leaf(tree, top, point, outer, tree.leaf_of.size)
+        if leaf < 0:
+            return found
+        for s in range(tree.count[leaf]):
+            if tree.entry[s] < inner:
+                return 0
+            if tree.entry[s] <= outer:
+                found += sizes[tree.rows[leaf, s]]
+
+
+@lean_subkernel
+def farthest(tree, point):
+    """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
+    mirror = tree.mirror
+    own, size = 0.0, 0.0
+    for j in range(point.size):
+        mirror[j] = 2 * tree.centre[j] - point[j]
+        own += (point[j] - tree.centre[j]) ** 2
+        size += (abs(point[j]) + tree.largest[j]) ** 2
+    margin = _ROUNDING * (point.size + 4) * size
+    best, best_row, top = -1.0, -1, 0
+    _enter(tree, 0, tree.low.shape[0] - 1, mirror, own)
+    while True:
+        leaf, top = _next_leaf(tree, top, point, mirror, own, margin, -best, best_row)
+        if leaf < 0:
+            return best_row
+        for s in range(tree.count[leaf]):
+            distance, row = tree.entry[s], tree.rows[leaf, s]
             if distance > best or (distance == best and row < best_row):
                 best, best_row = distance, row
-    return best_row

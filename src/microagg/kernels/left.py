@@ -8,17 +8,19 @@ are worn. The centroid is a running total in doubled precision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import WIDTH, Tree, build, empty_tree, remove
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.shells import Shells, build_shells, empty_shells, farthest_in_shells, leave
 from microagg.kernels.sums import add_row, two_sum
+from microagg.progress import STOP, State
 
-__all__ = ["Left", "all_left", "none_left", "outermost", "renewed", "take"]
+__all__ = ["Left", "all_left", "in_rounds", "none_left", "outermost", "renewed", "take"]
 
 
 class Left(NamedTuple):
@@ -78,6 +80,21 @@ def renewed(left: Left) -> Left:
     return _around(left.X, left.labels, tree, _Total(left.high, left.low, left.weights, left.mass))
 
 
+def in_rounds(
+    left: Left, least: int, go_on: Callable[[Left, int, int], tuple[int, int]], state: State
+) -> tuple[Labels, int, int]:
+    """Form groups until fewer than ``least`` records are left, with a new tree and shells as needed.
+
+    ``go_on`` is given the records left, their number and that of the groups, and returns both
+    numbers when something is worn. Returns the labels and both numbers at last.
+    """
+    m, group = go_on(left, len(left.X), 0)
+    while m >= least and not state[STOP]:
+        left = renewed(left)
+        m, group = go_on(left, m, group)
+    return left.labels, m, group
+
+
 def _around(X: Floats, labels: Labels, tree: Tree, total: _Total) -> Left:
     rows = np.flatnonzero(labels < 0)
     mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
@@ -89,13 +106,13 @@ def _around(X: Floats, labels: Labels, tree: Tree, total: _Total) -> Left:
     )
 
 
-@kernel
+@lean_kernel
 def _add_all(X, high, low, weights, mass):
     for i in range(X.shape[0]):
         _add(X, high, low, weights, mass, i, 1.0)
 
 
-@subkernel
+@lean_subkernel
 def _add(X, high, low, weights, mass, row, sign):
     """Add a record to the totals, or take it away."""
     if weights is None:
@@ -106,7 +123,7 @@ def _add(X, high, low, weights, mass, row, sign):
         mass[0], mass[1] = two_sum(s, e + mass[1])
 
 
-@subkernel
+@lean_subkernel
 def _mass_of(mass, m):
     """What the total is divided by: the number of the records left, or their weight."""
     if mass is None:
@@ -114,7 +131,7 @@ def _mass_of(mass, m):
     return mass[0] + mass[1]
 
 
-@subkernel
+@lean_subkernel
 def take(left, row, group):
     """Give a record a label and take it away."""
     left.labels[row] = group
@@ -123,7 +140,7 @@ def take(left, row, group):
     _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
 
 
-@subkernel
+@lean_subkernel
 def outermost(left, m):
     """Row of the record farthest from the centroid of the m left; whether shells are worn."""
     mass = _mass_of(left.mass, m)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.lean import lean_subkernel
 
 __all__ = ["Shells", "build_shells", "empty_shells", "farthest_in_shells", "leave"]
 
@@ -40,12 +40,18 @@ class Shells(NamedTuple):
 
 def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
     """Order some rows of X by distance to a point, in O(n log n + n·d)."""
-    distance = np.empty(len(rows))
-    _distances_of(X, rows, centroid, distance)
+    m, d = len(rows), X.shape[1]
+    distance = np.zeros(m)
+    for j in range(d):  # column by column, as a scan does
+        distance += np.square(X[rows, j] - centroid[j])
     order = np.argsort(-distance, kind="stable")
+    rows = rows[order]
     shells = empty_shells(len(X), centroid, np.sqrt(distance[order[::WIDTH]]))
-    shells.counters[1] = _PATIENCE * len(rows)
-    _fill(shells, X, rows, order)
+    shells.counters[1] = _PATIENCE * m
+    shells.place[rows] = np.arange(m)
+    shells.rows.reshape(-1)[:m] = rows
+    blocks, slots = np.divmod(np.arange(m), WIDTH)
+    shells.values[blocks, :, slots] = X[rows]
     return shells
 
 
@@ -63,26 +69,7 @@ def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
     )
 
 
-@kernel
-def _distances_of(X, rows, point, out):
-    for a in range(rows.size):
-        total = 0.0
-        for j in range(point.size):
-            total += (X[rows[a], j] - point[j]) ** 2
-        out[a] = total
-
-
-@kernel
-def _fill(shells, X, rows, order):
-    for a in range(order.size):
-        row = rows[order[a]]
-        shells.place[row] = a
-        shells.rows[a // WIDTH, a % WIDTH] = row
-        for j in range(X.shape[1]):
-            shells.values[a // WIDTH, j, a % WIDTH] = X[row, j]
-
-
-@subkernel
+@lean_subkernel
 def leave(shells, row):
     """Take a record away."""
     place = shells.place[row]
@@ -90,7 +77,7 @@ def leave(shells, row):
     shells.values[place // WIDTH, 0, place % WIDTH] = np.nan
 
 
-@subkernel
+@lean_subkernel
 def farthest_in_shells(shells, centroid):
     """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
     drift = 0.0

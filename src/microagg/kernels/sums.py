@@ -6,10 +6,10 @@ rounding of large values that left long ago. A total held as high + low part doe
 
 from __future__ import annotations
 
-from microagg.kernels.jit import subkernel
+from microagg.kernels.lean import lean_subkernel
 
 
-@subkernel
+@lean_subkernel
 def two_sum(a, b):
     """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth's branch-free form)."""
     s = a + b
@@ -17,7 +17,7 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-@subkernel
+@lean_subkernel
 def add_row(high, low, row, sign):
     """Add sign·row to the totals held as high + low, coordinate by coordinate."""
     for j in range(high.size):

@@ -10,6 +10,7 @@ sequential.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
+from microagg.kernels.threads import thread_count
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import (
@@ -38,6 +40,7 @@ from microagg.scale_out.one_column import (
     sorted_words,
     split_column,
 )
+from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.tables.batches import Batch, BatchSource
@@ -46,6 +49,7 @@ __all__ = ["DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
+_COPIES = 8  # of the words of a block that work on it takes, about
 _SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
 Told = Callable[[str, int, int], None]
@@ -145,7 +149,8 @@ def group_from_disk(
     plan: Plan,
     scratch: Scratch,
     told: Told = lambda stage, done, total: None,
-    leaf: int = LEAF,
+    leaf: int | None = None,
+    memory: int = 1 << 30,
 ) -> DiskRun:
     """Group the records of a table that is read in parts.
 
@@ -156,7 +161,9 @@ def group_from_disk(
     scratch : where records are kept, and where a killed run left off
     told : hears how far it is; may raise to end the run
     leaf : records in a block, about
+    memory : bytes that blocks may take, which tells how many are worked on at a time
     """
+    leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
         fitted = _fit(source, plan, told, leaf)
@@ -165,7 +172,9 @@ def group_from_disk(
     if isinstance(block_plan, Splits):
         numbers = _cut_column(source, recipe, block_plan, scratch, told)
     else:
-        numbers = _work_in_turns(source, recipe, block_plan, scratch, told)
+        each = _COPIES * 8 * leaf * (recipe.width + 4)
+        workers = int(np.clip(memory // each, 1, thread_count()))
+        numbers = _work_in_turns(source, recipe, block_plan, scratch, told, workers)
     sums, sampled = _told(recipe, numbers, scratch)
     return DiskRun(
         recipe,
@@ -180,7 +189,12 @@ def group_from_disk(
 
 
 def _work_in_turns(
-    source: BatchSource, recipe: Recipe, block_plan: BlockPlan, scratch: Scratch, told: Told
+    source: BatchSource,
+    recipe: Recipe,
+    block_plan: BlockPlan,
+    scratch: Scratch,
+    told: Told,
+    workers: int,
 ) -> list[int]:
     """Work on blocks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
@@ -194,7 +208,7 @@ def _work_in_turns(
             continue
         current = scratch.shelf(f"turn-{turn}")
         following = scratch.shelf("released" if turn == block_plan.rounds else f"turn-{turn + 1}")
-        _work(recipe, block_plan, turn, current, following, scratch, told)
+        _work(recipe, block_plan, turn, current, following, scratch, told, workers)
         scratch.keep(f"done-{turn}", True)
         current.remove()
     return [number for number, _ in block_plan.sources(block_plan.rounds)]
@@ -270,11 +284,17 @@ def _fit(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
     recipe = recipe_of(plan, summary, source.is_text)
+    recipe = with_rare_joined(recipe, _all_words(source, recipe))
     recipe.check_cells()
     words = sample.words(recipe)
     if is_one_column(recipe):
         return recipe, summary, split_column(recipe, words)
     return recipe, summary, plan_blocks(recipe, words, leaf)
+
+
+def _all_words(source: BatchSource, recipe: Recipe) -> Iterator[Words]:
+    for batch in source.batches(at_once=AT_ONCE):
+        yield recipe.words(batch.table, batch.as_written if source.is_text else None)
 
 
 def _shelve(
@@ -335,30 +355,42 @@ def _work(
     following: Shelf,
     scratch: Scratch,
     told: Told,
+    workers: int,
 ) -> None:
-    """Work on every block in one turn."""
-    done = 0
+    """Work on every block in one turn, some at a time."""
+    counts = current.counts(plan.n_places(turn))
     total = recipe.records * (plan.rounds + 1)
-    for number, places in plan.sources(turn):
-        if following.has(number):
-            done += int(current.counts(plan.n_places(turn))[places].sum())
-            continue
+    done = turn * recipe.records
+
+    def work(number: int, places: list[int]) -> None:
         words = current.take(places)
-        if not len(words):
-            continue
         groups = None
         if turn:
             groups, words = words[:, -1].astype(np.int64), words[:, :-1]
         moved = work_on_block(recipe, plan, number, words, groups, turn)
         if moved.blocks is not None:
-            following.put(
-                number, np.column_stack([moved.words, moved.groups.astype(np.uint64)]), moved.blocks
-            )
+            rows = np.column_stack([moved.words, moved.groups.astype(np.uint64)])
+            following.put(number, rows, moved.blocks)
         else:
             labels = canonical_labels(moved.groups)
             _release(recipe, number, moved.words, labels, moved.groups, following, scratch)
-        done += len(words)
-        told("grouping", turn * recipe.records + done, total)
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
+        waiting = {}
+        for number, places in plan.sources(turn):
+            size = int(counts[places].sum())
+            if size and not following.has(number):
+                waiting[pool.submit(work, number, places)] = size
+            else:
+                done += size
+        try:
+            for future in as_completed(waiting):
+                future.result()
+                done += waiting[future]
+                told("grouping", done, total)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _release(

@@ -120,7 +120,7 @@ class DiskTable:
         width = 8 + 2 * len(plan.blocks[0].columns or ())
         if source.kind == "parquet":
             check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
-        run = group_from_disk(source, plan, scratch, told)
+        run = group_from_disk(source, plan, scratch, told, memory=2 * memory)
         return cls(source, plan, roles, run, scratch, memory)
 
     @property

@@ -126,14 +126,15 @@ def cut_stretches(
     >>> [ends.tolist() for ends in cut_stretches([5, 3], lambda at: parts[at], 2)]
     [[3], [6, 8]]
     """
-    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    lines = _all_lines(starts, values_of, k, cost)
     found: list[Labels] = [np.zeros(0, dtype=np.int64)] * len(sizes)
+    full = [at for at, size in enumerate(sizes) if size]
+    starts = np.append(0, np.cumsum([sizes[at] for at in full])).astype(np.int64)
+    lines = _all_lines(starts, lambda at: values_of(full[at]), k, cost)
     column = int(starts[-1])
     for line in reversed(lines):
         ends, column = trace(line.back, line.start, column, line.first)
         for at in range(line.low, line.high):
-            found[at] = ends[(ends > starts[at]) & (ends <= starts[at + 1])]
+            found[full[at]] = ends[(ends > starts[at]) & (ends <= starts[at + 1])]
     return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -163,7 +163,7 @@ def _variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
 
 def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | None) -> Summary:
     there = ~variable.missing
-    found = Summary(missing=int(np.count_nonzero(~there)))
+    found = Summary(variable.kind, missing=int(np.count_nonzero(~there)))
     own = None if weights is None else weights[there]
     if variable.kind in CATEGORIES:
         numbers = variable.level_numbers[there]
@@ -172,7 +172,7 @@ def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | N
         found.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
         if own is not None:
             for at in occurring:
-                found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_weight
+                found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_total
         column = frame.arrow_column(variable.name)
         if is_text(column) and found.levels:
             texts = pa.array(list(found.levels), pa.string())
@@ -270,6 +270,9 @@ class Recipe:
     """Whether weights differ, and count in the objective or in means."""
     records: int
     is_csv: bool = False
+    moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    """Of rows that belong to another cell than their own pattern says, ascending, see :mod:`.rare`."""
+    moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def block(self) -> Block:
@@ -364,20 +367,35 @@ class Recipe:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
+        whole = table if written is None else written
+        keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
         if self.has_cells:
             found, which = _cells(frame, self.plan, written, variables)
-            number = np.array([self.cells[cell] for cell in found], dtype=np.uint64)
-            parts.append(number[which][:, None])
+            number = np.array([self.cells.get(cell, 0) for cell in found], dtype=np.int64)
+            parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
         for kind, name in self.asked_columns:
             if kind in ("p_percent", "n_k"):
                 parts.append(_amounts(frame, name).view(np.uint64)[:, None])
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
-        whole = table if written is None else written
-        parts.append(row_keys([whole.column(j) for j in range(whole.num_columns)]))
+        parts.append(keys)
         found_words = np.hstack(parts)
         kept = self.kept(variables)
         return found_words if kept is None else found_words[kept]
+
+    def _moved(self, cells: Labels, keys: Words) -> Labels:
+        """Cells of records, after rare patterns were joined."""
+        if not len(self.moved_cells):
+            return cells
+        first = self.moved_keys[:, 0]
+        at = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
+        for row in np.flatnonzero(first[at] == keys[:, 0]).tolist():
+            place = int(at[row])
+            while place < len(first) and first[place] == keys[row, 0]:
+                if self.moved_keys[place, 1] == keys[row, 1]:
+                    cells[row] = self.moved_cells[place]
+                place += 1
+        return cells
 
     def kept(self, variables: Sequence[Variable]) -> NDArray[np.bool_] | None:
         """Which records of a batch are released; None: all."""
@@ -473,10 +491,10 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
         raise InputError(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
-    grouping = plan.weight is not None and plan.weight.grouping == "weighted"
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
+    mean_weight = summary.weights.mean if summary.weights.count else 1.0
     coders = tuple(
-        _coder(name, plan, block, summary.columns[name], grouping and uneven)
+        _coder(name, plan, block, summary.columns[name], mean_weight if uneven else None)
         for name in block.columns or ()
     )
     listed = sorted(summary.cells, key=lambda cell: (repr(cell[0]), cell[1]))
@@ -509,14 +527,15 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
         patterns,
         sizes,
         encoders,
-        summary.weights.mean if summary.weights.count else 1.0,
+        mean_weight,
         uneven,
         int(sizes.sum()),
         is_csv,
     )
 
 
-def _coder(name: Any, plan: Plan, block: Block, found: Summary, weighted: bool) -> Coder:
+def _coder(name: Any, plan: Plan, block: Block, found: Summary, mean_weight: float | None) -> Coder:
+    """Fit a column; ``mean_weight`` is that of all records, None where these count alike."""
     setting = plan.column(name)
     kind = setting.kind
     form = None
@@ -527,26 +546,27 @@ def _coder(name: Any, plan: Plan, block: Block, found: Summary, weighted: bool) 
             "to be said: kind date, or nominal."
         )
     if found.levels:
-        kind = kind or "nominal"
-        levels, often = _levels(name, setting, found, weighted)
+        kind = kind or found.kind or "nominal"
+        levels, often = _levels(name, setting, found, mean_weight)
         variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
         encoder = _corners(variable, often, sum(found.levels.values()), block)
         return Coder(
             name, kind, replace(setting, kind=kind), levels, often, encoder, 0.0, False, form
         )
     moments = found.moments
-    fallback = "number" if kind is None else kind
-    encoder = _number(setting, kind == "spiked", block.scale, found)
+    kind = kind or found.kind or "number"
+    encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight or 1.0)
     return Coder(
-        name, fallback, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form
+        name, kind, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form
     )
 
 
 def _levels(
-    name: Any, setting: Column, found: Summary, weighted: bool
+    name: Any, setting: Column, found: Summary, mean_weight: float | None
 ) -> tuple[tuple[Any, ...], Floats]:
-    """Levels in their order, and how often each occurs."""
-    counts: Mapping[Any, Any] = found.mass if weighted else found.levels
+    """Levels in their order, and how often each occurs, in units of the mean weight."""
+    counts: Mapping[Any, Any] = found.levels if mean_weight is None else found.mass
+    unit = mean_weight or 1.0
     if setting.levels is None:
         if setting.kind == "ordinal" and any(isinstance(level, str) for level in found.levels):
             raise InputError(
@@ -557,7 +577,7 @@ def _levels(
     else:  # each batch has checked that nothing else occurs, and has shown them in its own type
         shown_as = {str(level).strip(): level for level in found.levels}
         levels = tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
-    return levels, np.array([float(counts.get(level, 0)) for level in levels])
+    return levels, np.array([float(counts.get(level, 0)) / unit for level in levels])
 
 
 def _corners(variable: Variable, often: Floats, present: int, block: Block) -> Encoder:
@@ -575,10 +595,12 @@ def _corners(variable: Variable, often: Floats, present: int, block: Block) -> E
     else:
         fitted = encoder_of(variable, block.scale, weights)
     assert isinstance(fitted, Corners)
-    return Corners(fitted.points * np.sqrt((present - 1) * m / (present * (m - 1))))
+    return Corners(fitted.points * np.sqrt((present - 1) * m / (often.sum() * (m - 1))))
 
 
-def _number(setting: Column, spiked: bool, scale: str, found: Summary) -> Encoder:
+def _number(
+    setting: Column, spiked: bool, scale: str, found: Summary, mean_weight: float
+) -> Encoder:
     moments = found.moments
     if not moments.count:
         return Corners(np.zeros((1, 1)))
@@ -592,9 +614,7 @@ def _number(setting: Column, spiked: bool, scale: str, found: Summary) -> Encode
         spike = 0.0 if setting.spike is None else float(setting.spike)
         step, share = off.mean - spike, off.weight / moments.weight
         # The squares of weights with a mean of 1 add up to count − 1.
-        total = (step**2 * moments.weight * share * (1 - share) + off.squares) / (
-            moments.weight / moments.count
-        )
+        total = (step**2 * moments.weight * share * (1 - share) + off.squares) / mean_weight
         factor = float(np.sqrt((moments.count - 1) / total)) if total > 0 else 0.0
         return Split(spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), factor)
     logarithms = setting.transform == "log"
@@ -603,6 +623,11 @@ def _number(setting: Column, spiked: bool, scale: str, found: Summary) -> Encode
     if scale == "robust":
         quartiles = found.sketch.quantile(0.25), found.sketch.quantile(0.75)
     scaling: Scaling = scaling_of(
-        "zscore" if spiked else scale, used.low, used.high, used.mean, used.deviation, quartiles
+        "zscore" if spiked else scale,
+        used.low,
+        used.high,
+        used.mean,
+        used.deviation_by(mean_weight),
+        quartiles,
     )
     return Line(Transform("log" if logarithms else None, unit=0.0), scaling)

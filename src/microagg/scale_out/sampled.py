@@ -284,8 +284,8 @@ def _note(sampled: int, n: int) -> Caution:
         "note",
         (),
         f"The table was protected in parts. Promise, loss, classes and totals are of all {number(n)} records;"
-        f" distributions, correlations, medians and the harm of single columns of {number(sampled)} in whole "
-        "groups.",
+        " distributions, correlations, medians, and what is said of single columns and of groups that agree, "
+        f"of {number(sampled)} in whole groups.",
     )
 
 

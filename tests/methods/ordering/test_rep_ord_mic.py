@@ -19,15 +19,10 @@ from microagg.groups import canonical_labels, sum_of_squares
 from microagg.kernels import kd_tree
 from microagg.kernels.kd_tree import build
 from microagg.kernels.lloyd import k_means
-from microagg.methods.ordering import rep_ord_mic
+from microagg.methods.ordering import group_walk
+from microagg.methods.ordering.group_walk import neighbour_lists, new_room, order_by_groups
 from microagg.methods.ordering.npn import farthest_from_centroid
-from microagg.methods.ordering.rep_ord_mic import (
-    iterations,
-    neighbour_lists,
-    new_room,
-    numbers_of_clusters,
-    order_by_groups,
-)
+from microagg.methods.ordering.rep_ord_mic import iterations, numbers_of_clusters
 from microagg.progress import DONE, STOP, new_state
 from published import REP_ORD_MIC
 from strategies import tables
@@ -50,9 +45,9 @@ def test_order_equals_the_naive_twin(table, n_groups, seed):
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
     # Groups that stay the same are not gone through anew, and searches begin with what they last found.
-    monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
-    monkeypatch.setattr(rep_ord_mic, "_SCANNED_RECORDS", 20)
-    monkeypatch.setattr(rep_ord_mic, "_SEARCHES", 4)
+    monkeypatch.setattr(group_walk, "NEAR", 2)
+    monkeypatch.setattr(group_walk, "_SCANNED_RECORDS", 20)
+    monkeypatch.setattr(group_walk, "_SEARCHES", 4)
     X = np.round(np.random.default_rng(k).normal(size=(240, 2)), 1)
     room = room_for(X)
     for start in (np.arange(240) % 7, np.arange(240) % 5):
@@ -67,14 +62,14 @@ def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
 @pytest.mark.parametrize("n_groups", [12, 900])
 def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monkeypatch):
     # A record knows few of its neighbours, which often are seen before: a list, then trees are asked.
-    monkeypatch.setattr(rep_ord_mic, "NEAR", 2)
-    monkeypatch.setattr(rep_ord_mic, "_SCANNED_RECORDS", 40)
+    monkeypatch.setattr(group_walk, "NEAR", 2)
+    monkeypatch.setattr(group_walk, "_SCANNED_RECORDS", 40)
     X = np.random.default_rng(0).normal(size=(900, 2))
     labels = canonical_labels(np.random.default_rng(1).integers(0, n_groups, 900))
     searches = []
-    made = rep_ord_mic._new_search
+    made = group_walk._new_search
     monkeypatch.setattr(
-        rep_ord_mic, "_new_search", lambda *a: searches.append(made(*a)) or searches[-1]
+        group_walk, "_new_search", lambda *a: searches.append(made(*a)) or searches[-1]
     )
     order = order_by_groups(X, labels, farthest_from_centroid(X), room_for(X), new_state())
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())

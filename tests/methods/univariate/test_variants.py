@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -87,6 +88,56 @@ def test_at_most_so_many_groups():
             ends = variants.cut_into_at_most(x, k, cost, most).tolist()
             assert len(ends) <= most
             assert total(ends, cost_of) == least_cost(len(x), cost_of, most)
+
+
+def all_cuts(n, k, most):
+    """Ends of all partitions of n sorted values into at most ``most`` groups of at least k."""
+    if n == 0:
+        yield []
+    elif most > 0:
+        for start in range(n - k + 1):
+            yield from ([*ends, n] for ends in all_cuts(start, k, most - 1))
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("kind", ["ties", "scales", "nearly even", "even"])
+def test_at_most_so_many_groups_is_exact(cost, kind):
+    # Values of very different size leave sums in doubled precision no digits of the small ones;
+    # nearly even ones have partitions whose costs differ by the last bit of a single value.
+    rng = np.random.default_rng(cost)
+    for n in (5, 8, 10, 12):
+        x = {
+            "ties": rng.integers(0, 4, n).astype(float),
+            "scales": 10.0 ** rng.integers(-60, 60, n),
+            "nearly even": np.arange(n) + rng.integers(0, 2, n) * 2.0**-49,
+            "even": np.arange(n) + 1e9,
+        }[kind]
+        x.sort()
+        pairs = itertools.combinations(range(n + 1), 2)
+        price = {pair: exact_cost(x[slice(*pair)], cost) for pair in pairs}
+        for k in (1, 2, 3):
+            ways = {}
+            for ends in all_cuts(n, k, n):
+                ways[tuple(ends)] = sum(price[pair] for pair in itertools.pairwise([0, *ends]))
+            for most in range(1, n // k + 2):
+                least = min(way for ends, way in ways.items() if len(ends) <= most)
+                found = tuple(variants.cut_into_at_most(x, k, cost, most).tolist())
+                best = [ends for ends, way in ways.items() if way == least]
+                assert found in best
+                assert len(found) == min(map(len, best)) <= most, "no more groups than needed"
+
+
+def test_costs_too_close_for_doubled_precision_are_compared_rationally(monkeypatch):
+    asked = []
+    rational = variants._rational
+    monkeypatch.setattr(variants, "_rational", lambda *a: asked.append(a) or rational(*a))
+    x = np.sort(np.concatenate([np.arange(6) + 1.0, [2.0**200, 2.0**200 * (1 + 2.0**-52)]]))
+    x[1] += 2.0**-52
+    ends = variants.cut_into_at_most(x, 2, SSE, 3).tolist()
+    assert total(ends, lambda i, j: exact_cost(x[i:j], SSE)) == least_cost(
+        8, lambda i, j: exact_cost(x[i:j], SSE) if j - i >= 2 else None, 3
+    )
+    assert asked
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.5, 100.0])

@@ -8,31 +8,17 @@ Cost      O(n²·d) time at worst, O(n·d) memory; the searches are pruned, so t
           about n^1.2 with up to 10 columns. A heuristic: no bound on its loss is proved.
 Paper     Laszlo & Mukherjee 2005, section 4.2 (centroidBasedFixedSize). Its figures for the
           Tarragona data are not those of its own pseudocode; all others are.
-Here      Ties go to the lower row index. The searches go through shells and a tree
-          (kernels/left.py) and find what scans over all records would.
+Here      Ties go to the lower row index. The last records go by the centroids before any of them
+          joined, ties to the older group; the paper leaves both open. The rounds are in
+          kernels/outside_in.py; their searches find what scans over all records would.
 """
 
 from __future__ import annotations
 
 from microagg.groups import Floats
-from microagg.kernels.jit import kernel
-from microagg.kernels.left import all_left, outermost, renewed
-from microagg.methods.fixed_size.gather import gather, join_nearest
+from microagg.kernels.outside_in import join_nearest, outside_in
 from microagg.progress import DONE, STOP, State, new_state
 from microagg.results import Outcome
-
-
-@kernel
-def _rounds(left, m, k, group, state):
-    """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
-    worn = False
-    while m >= k and m > left.enough and not worn and not state[STOP]:
-        seed, worn = outermost(left, m)
-        gather(left, seed, k, group)
-        m -= k
-        group += 1
-        state[DONE] = left.labels.size - m
-    return m, group
 
 
 def centroid(X: Floats, k: int, *, state: State | None = None) -> Outcome:
@@ -53,12 +39,8 @@ def centroid(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     [2, 0, 1, 1, 2, 0]
     """
     state = new_state() if state is None else state
-    left = all_left(X)
-    m, group = _rounds(left, len(X), k, 0, state)
-    while m >= k and not state[STOP]:
-        left = renewed(left)
-        m, group = _rounds(left, m, k, group, state)
+    labels, _, group = outside_in(X, k, state, least=k, moving=True)
     if not state[STOP]:
-        join_nearest(X, left.labels, group)
+        join_nearest(X, labels, group)
         state[DONE] = len(X)
-    return Outcome(left.labels)
+    return Outcome(labels)

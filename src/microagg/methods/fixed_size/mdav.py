@@ -12,9 +12,9 @@ Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic). The steps above are the
           losses on the reference data sets are the published ones (tests/published.py).
 Here      Ties go to the lower row index. s is searched once the group of r is gone: that is
           the farthest record before the removal, unless that one itself went, in
-          which case it is the farthest of what is left. The three searches go through shells
-          and a tree (kernels/left.py) and find what scans over all records would. With weights the
-          centroid is the weighted one; who is near to whom does not depend on weights.
+          which case it is the farthest of what is left. The rounds are in kernels/outside_in.py;
+          their searches find what scans over all records would. With weights the centroid is
+          the weighted one; who is near to whom does not depend on weights.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means
-from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import NO_ROW, build, nearest_one, remove
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.mdav import mdav_labels
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.ordering.cut import Order
@@ -31,7 +31,7 @@ from microagg.progress import STOP, State, new_state
 _GROUPS_FOR_A_TREE = 64  # with fewer left no new tree is built
 
 
-@subkernel
+@lean_subkernel
 def _place(X, group, point, distance, order):
     """Write the rows of a group, which ascend, by distance from a point: an insertion sort."""
     for t in range(group.size):
@@ -46,7 +46,7 @@ def _place(X, group, point, distance, order):
         distance[s], order[s] = total, group[t]
 
 
-@kernel
+@lean_kernel
 def _visit(X, tree, centroids, members, start, labels, hint, at, many, visited, distance, order):
     """Visit ``many`` groups. The tree holds those not yet visited.
 

@@ -19,7 +19,7 @@ from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halve import halves
 from microagg.kernels.jit import kernel, subkernel
 from microagg.kernels.kd_tree import nearest
-from microagg.kernels.left import all_left, outermost, renewed, take
+from microagg.kernels.left import Left, all_left, in_rounds, outermost, take
 from microagg.kernels.require_kinds import Demands
 from microagg.kernels.threads import share_out
 from microagg.methods.required.pool import SHORT, grow, measure, new_pool
@@ -92,16 +92,15 @@ def rounds(left, weights, demands, m, k, limit, group, state):
 
 def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State) -> Labels:
     """Labels 0, 1, … of one block; the few records left at last are a group of their own."""
-    left = all_left(X)
-    m, group = len(X), 0
     limit = min(max(_LIMIT, 4 * k), len(X))
-    while True:
-        m, group = rounds(left, weights, demands, m, k, limit, group, state)
-        if m < k or state[STOP]:
-            break
-        left = renewed(left)
-    left.labels[left.labels < 0] = group
-    return left.labels
+
+    def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
+        found: tuple[int, int] = rounds(left, weights, demands, m, k, limit, group, state)
+        return found
+
+    labels, _, group = in_rounds(all_left(X), k, go_on, state)
+    labels[labels < 0] = group
+    return labels
 
 
 def grown(X: Floats, weights: Floats, demands: Demands, k: int, state: State) -> Labels:

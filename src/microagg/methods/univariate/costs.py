@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import lean_subkernel
 from microagg.methods.univariate.exact import (
     MAX,
     ROUND_UP,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.line import (
     NOTHING,
     OVERLAP,
@@ -87,7 +87,7 @@ def trace(back: Any, shift: int, column: int, floor: int) -> tuple[Labels, int]:
 
     The line begins at column ``shift``; columns are counted over all values, and so are the ends, ascending.
     """
-    ends = np.empty(column - floor, dtype=np.int64)
+    ends = np.empty(max(column - floor, 0), dtype=np.int64)
     g, last = _trace(back, shift, column - shift, floor - shift, ends, len(ends))
     return ends[g:].copy(), int(last)
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
 

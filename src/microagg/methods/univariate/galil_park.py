@@ -15,7 +15,7 @@ Here      A square goes at most 2k−1 columns ahead, beyond which no start so f
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import FOUND, GUESS, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk

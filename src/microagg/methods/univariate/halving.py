@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import best_of_close, settle, tolerance, value
 from microagg.methods.univariate.exact import SSE
 from microagg.methods.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, Line

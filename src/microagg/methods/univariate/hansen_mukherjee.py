@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.costs import prefers_exactly, settle, tolerance, value
 from microagg.methods.univariate.line import GUESS, PLACE, H, K, Line
 from microagg.methods.univariate.windows import next_window, run, window_done

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 
 __all__ = ["WORTH_TWO_THREADS", "in_two_threads", "labels_by_row", "sorted_order"]
 

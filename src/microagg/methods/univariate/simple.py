@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel, scan
+from microagg.kernels.lean import lean_kernel, lean_subkernel, scan
 from microagg.methods.univariate.costs import best_of_close, tolerance, value
 from microagg.methods.univariate.exact import SSE
 from microagg.methods.univariate.line import COST, INVERSE, KNOWN, LO, ORIGIN, P1, PLACE, H, K, Line

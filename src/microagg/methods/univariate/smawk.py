@@ -14,7 +14,7 @@ Here      Without recursion: level l holds every 2^l-th column. Ties go to the l
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import lean_subkernel
+from microagg.kernels.lean import lean_subkernel
 from microagg.methods.univariate.costs import prefers
 from microagg.methods.univariate.line import LEVELS, MOST, PLACE, STACK, K
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from microagg.encode.prepare import prepare
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.ends import Fill, best_ends
 from microagg.methods.univariate.exact import MAX, SSE
 from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one, new_line
@@ -83,8 +83,8 @@ def cut_sorted(
     Returns
     -------
     int64 array: the end of each group; group g is ``x[ends[g-1]:ends[g]]``. The optimum
-    for the doubles given; of equal ones, the one with the larger last groups. How well
-    ``max_groups`` and costs of one's own are solved is said in :mod:`.variants`.
+    for the doubles given, with ``max_groups`` too; of equal ones, the one with the larger last
+    groups. Costs of one's own are added up as doubles, so there it is the optimum up to rounding.
 
     >>> cut_sorted([1, 2, 2, 7, 8, 9, 20, 21], 2).tolist()
     [3, 6, 8]

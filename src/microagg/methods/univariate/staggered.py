@@ -12,7 +12,7 @@ Here      Blocks begin anew in every window (windows.py); starts before the best
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import GUESS, LO, PLACE, K, Line
 from microagg.methods.univariate.smawk import smawk

@@ -15,7 +15,7 @@ Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c
 
 from __future__ import annotations
 
-from microagg.methods.univariate.compiled import lean_kernel
+from microagg.kernels.lean import lean_kernel
 from microagg.methods.univariate.costs import settle
 from microagg.methods.univariate.line import GUESS, LO, MOST, PLACE, K, Line
 from microagg.methods.univariate.smawk import later_wins, smawk

@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.sums import two_sum
-from microagg.methods.univariate.compiled import lean_kernel, lean_subkernel
 from microagg.methods.univariate.costs import (
     CARRY,
     COMPARE,

@@ -1,9 +1,9 @@
-"""How the loops over sorted values are compiled: lean kernels, which count no references.
+"""Lean kernels, which count no references: for many small functions on arrays that their caller owns.
 
-They are many small functions on arrays that their caller owns. numba counts the references of
-such arrays at every call that it does not expand in place, which costs more than the work
-itself; none of these functions makes or keeps an array, so the counting is left out. Functions
-that only other compiled code calls also need no entry from Python, which saves compilation.
+numba counts the references of arrays at every call that it does not expand in place, which costs
+more than such a function's own work, and compiles longer. None of these functions makes
+or keeps an array, so the counting is left out. Functions that only other compiled code calls also
+need no entry from Python, which saves compilation.
 """
 
 from __future__ import annotations

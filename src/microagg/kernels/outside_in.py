@@ -1,0 +1,150 @@
+"""Groups from the outside in: the rounds of mdav, centroid and diameter.
+
+In a round a record far out gathers k−1 others around it, and in some methods one on the other side
+does so too. The methods differ in three things only, each of which is an argument:
+
+``reach``    None: the first record is the one farthest from the centroid of what is left, the second
+             the one farthest from the first. Else the two are those farthest apart.
+``moving``   None: a group takes the records nearest to its first one. Else, one at a time, the one
+             nearest to its centroid, which moves with it (Laszlo & Mukherjee 2005, section 4.2,
+             procedure ``gather``); sums of a group are taken in the order of joining.
+``both``     How many records must be left for a second group in a round; None: there is never one.
+
+What is None is left out of the machine code. Ties go to the lower row index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microagg.groups import Floats, Labels
+from microagg.kernels.farthest_pair import Reach, farthest_pair
+from microagg.kernels.jit import kernel
+from microagg.kernels.kd_tree import NO_ROW, farthest, nearest, nearest_one
+from microagg.kernels.lean import lean_kernel, lean_subkernel
+from microagg.kernels.left import Left, all_left, in_rounds, outermost, take
+from microagg.progress import DONE, STOP, State
+
+__all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
+
+
+@lean_subkernel
+def _form(left, moving, seed, k, group, distances, rows):
+    """Give a record and the k−1 that join it a label, and take them away."""
+    take(left, seed, group)
+    if moving is None:
+        for a in range(nearest(left.tree, left.X[seed], k - 1, distances, rows)):
+            take(left, rows[a], group)
+    else:
+        total, centre = moving[0], moving[1]
+        for j in range(total.size):
+            total[j] = centre[j] = left.X[seed, j]
+        for size in range(2, k + 1):
+            _, row = nearest_one(left.tree, centre, NO_ROW, np.inf, NO_ROW, -1.0)
+            take(left, row, group)
+            for j in range(total.size):
+                total[j] += left.X[row, j]
+                centre[j] = total[j] / size
+
+
+@lean_subkernel
+def _first_seed(left, reach, m):
+    """The record that begins a round, its partner if that is known, and whether shells are worn."""
+    if reach is None:
+        row, worn = outermost(left, m)
+        return row, NO_ROW, worn
+    row, partner = farthest_pair(left.X, left.labels, left.tree, reach)
+    return row, partner, False
+
+
+@lean_subkernel
+def _second_seed(left, reach, both, m, first, partner):
+    """The record for a second group; none with too few records, or if it is in the first group."""
+    if both is None:
+        return NO_ROW
+    if m < both:
+        return NO_ROW
+    if reach is None:
+        return farthest(left.tree, left.X[first])
+    return partner if left.labels[partner] < 0 else NO_ROW
+
+
+@lean_kernel
+def rounds(left, reach, moving, both, m, k, least, group, distances, rows, state):
+    """Form groups until fewer than ``least`` of the m records are left, or tree or shells are worn."""
+    worn = False
+    while m >= least and m > left.enough and not worn and not state[STOP]:
+        before = m
+        first, partner, worn = _first_seed(left, reach, m)
+        _form(left, moving, first, k, group, distances, rows)
+        m -= k
+        group += 1
+        second = _second_seed(left, reach, both, before, first, partner)
+        if second >= 0:
+            _form(left, moving, second, k, group, distances, rows)
+            m -= k
+            group += 1
+        state[DONE] = left.labels.size - m
+    return m, group
+
+
+def scratch(k: int) -> tuple[Any, Any]:
+    """Room for the nearest of a record: their distances, and their rows."""
+    return np.empty(k), np.empty(k, np.intp)
+
+
+def outside_in(
+    X: Floats,
+    k: int,
+    state: State,
+    *,
+    least: int,
+    both: int | None = None,
+    reach: Reach | None = None,
+    moving: bool = False,
+    weights: Floats | None = None,
+) -> tuple[Labels, int, int]:
+    """Form groups 0, 1, … until fewer than ``least`` records are left, which have the label −1.
+
+    With weights the centroid of what is left is the weighted one. Returns the labels, how many
+    records are left, and the number of groups.
+    """
+    centres = np.empty((2, X.shape[1])) if moving else None
+    room = scratch(k)
+
+    def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
+        found: tuple[int, int] = rounds(
+            left, reach, centres, both, m, k, least, group, *room, state
+        )
+        return found
+
+    return in_rounds(all_left(X, weights), least, go_on, state)
+
+
+@kernel
+def join_nearest(X, labels, n_groups):
+    """Give each record without a label that of the group with the nearest centroid.
+
+    Centroids are those before any of them joined, so that the order of rows does not matter; ties
+    go to the older group.
+    """
+    n, d = X.shape
+    total, size = np.zeros((n_groups, d)), np.zeros(n_groups)
+    for i in range(n):
+        if labels[i] >= 0:
+            size[labels[i]] += 1.0
+            for j in range(d):
+                total[labels[i], j] += X[i, j]
+    for i in range(n):
+        if labels[i] >= 0:
+            continue
+        least = np.inf
+        for group in range(n_groups):
+            distance = 0.0
+            for j in range(d):
+                gap = X[i, j] - total[group, j] / size[group]
+                distance += gap * gap
+            if distance < least:
+                labels[i], least = group, distance

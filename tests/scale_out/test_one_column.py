@@ -1,0 +1,48 @@
+"""One column in stretches: the optimum of the whole column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from microagg.methods.univariate.sorted_cut import cut_sorted
+from microagg.scale_out.one_column import cut_stretches
+
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "ties": lambda rng, n: rng.integers(0, 50, n).astype(float),
+    "even": lambda rng, n: np.arange(n) * 1.0,  # partitions of which never meet
+    "skewed": lambda rng, n: rng.exponential(size=n) ** 3,
+    "equal": lambda rng, n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cost", ["sse", "sae", "max", "round-up"])
+def test_stretches_give_the_groups_of_the_whole(kind, cost):
+    rng = np.random.default_rng(sum(map(ord, kind + cost)))
+    for _ in range(8):
+        n, k = int(rng.integers(6, 2500)), int(rng.integers(1, 6))
+        x = np.sort(KINDS[kind](rng, n))
+        parts = np.split(x, np.sort(rng.integers(0, n, int(rng.integers(0, 7)))))
+        found = cut_stretches([len(part) for part in parts], parts.__getitem__, k, cost)
+        assert np.array_equal(np.concatenate(found), cut_sorted(x, k, cost=cost))
+
+
+def test_stretches_that_meet_are_not_put_together(monkeypatch):
+    from microagg.scale_out import one_column
+
+    lengths = []
+    solve = one_column.stretch_back
+
+    def watched(x, k, cost):
+        lengths.append(len(x))
+        return solve(x, k, cost)
+
+    monkeypatch.setattr(one_column, "stretch_back", watched)
+    x = np.sort(np.random.default_rng(1).normal(size=40_000))
+    parts = np.split(x, 4)
+    found = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
+    assert np.array_equal(found, cut_sorted(x, 3))
+    assert len(lengths) == 4
+    assert max(lengths) < 11_000
