@@ -18,6 +18,7 @@ from microagg.scale_out.blocks import (
     sample_share,
     work_on_block,
 )
+from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import recipe_of, summarise
 
 
@@ -31,6 +32,7 @@ class Alone(NamedTuple):
 def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     """Protect a table; released rows are in the order of the original ones."""
     recipe = recipe_of(plan, summarise(table, plan))
+    recipe = with_rare_joined(recipe, [recipe.words(table)])
     kept = recipe.kept(recipe.variables(table))
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
     words = np.column_stack([recipe.words(table), np.arange(len(rows), dtype=np.uint64)])

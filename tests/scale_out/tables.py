@@ -24,7 +24,7 @@ def mixed_table(n: int = 1200, seed: int = 5) -> pa.Table:
     table = pa.table(
         {
             "age": pa.array(age, mask=missing),
-            "in.come": income,
+            "in.come": pa.array(income, mask=np.arange(n) == 7),  # a pattern that no other record has
             "town": pa.array(chance.choice(["A", "B", "C", "D"], n, p=[0.6, 0.2, 0.15, 0.05])),
             "wealth": chance.normal(size=n),
             "region": pa.array(stratum),

@@ -25,18 +25,22 @@ import pyarrow as pa
 from microagg import errors
 from microagg.errors import InputError, MicroaggError, listed
 from microagg.plan import Plan, Roles
+from microagg.require.requirement import Requirement
 from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
+from microagg.scale_out.rare import Rare
 from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, recipe_of
 from microagg.scale_out.workers import (
-    BEFORE,
+    TOLD,
     Assign,
     Encode,
     Feasible,
     Finish,
+    JoinRare,
     Keyed,
     Layout,
     PlanBlocks,
+    RareRecords,
     Rows,
     Sampled,
     Seen,
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Grouped", "group_in_spark", "on_spark", "positional"]
+__all__ = ["Grouped", "group_in_spark", "on_spark", "positional", "rules_of"]
 
 SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
@@ -189,7 +193,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     roles = plan.roles(layout.names)
     with on_spark():
         summary = _summary(rows, plan, layout, roles)
-        recipe = recipe_of(plan, summary)
+        recipe = _with_rare_joined(rows, recipe_of(plan, summary), layout)
         recipe.check_cells()
         width = recipe.width + bool(roles.known)
         words = ", ".join(f"w{j} long" for j in range(width))
@@ -199,7 +203,11 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
             blocks = _blocks(records, recipe, words, leaf)
             released = _released(records, recipe, blocks, words, bool(roles.known))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
-            told = _told(released)
+            try:
+                told = _told(released)
+            except BaseException:
+                released.unpersist()
+                raise
         finally:
             records.unpersist()
     return Grouped(
@@ -207,10 +215,14 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     )
 
 
+def rules_of(recipe: Recipe) -> list[Requirement]:
+    """What groups must satisfy beside k, of no records in particular."""
+    return requirements(recipe, recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64)))
+
+
 def _added(told: list[Told], recipe: Recipe) -> Sums:
     """Add up what blocks tell."""
-    none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
-    rules = requirements(recipe, none)
+    rules = rules_of(recipe)
     return reduce(lambda one, other: one.merge(other, rules), (block.sums for block in told))
 
 
@@ -228,6 +240,18 @@ def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> Table
         )
     parts: list[TableSummary] = [unpack(bytes(row.packed)) for row in found]
     return reduce(TableSummary.merge, parts)
+
+
+def _with_rare_joined(rows: DataFrame, recipe: Recipe, layout: Layout) -> Recipe:
+    """Join patterns of missing values that too few units have; if there are any, that is another pass."""
+    if not Rare(recipe).any:
+        return recipe
+    words = ", ".join(f"w{j} long" for j in range(recipe.width))
+    records = rows.mapInArrow(Encode(recipe, layout, ()), words)
+    few = records.mapInArrow(RareRecords(recipe), words).repartition(1)
+    (row,) = few.mapInArrow(JoinRare(recipe), "packed binary").collect()
+    found: Recipe = unpack(bytes(row.packed))
+    return found
 
 
 def _blocks(records: DataFrame, recipe: Recipe, words: str, leaf: int) -> BlockPlan:
@@ -276,7 +300,7 @@ def _released(
     names = ["h1", "h2", "values", "class", *(f"s{j}" for j in range(shared))]
     names += [] if recipe.unit is None else ["unit"]
     names += ["known"] if known else []
-    schema = f"{', '.join(f'`{name}` long' for name in names)}, {BEFORE} binary"
+    schema = f"{', '.join(f'`{name}` long' for name in names)}, {TOLD} binary"
     finish = Finish(recipe, blocks, blocks.rounds, min(1.0, 0.9 * SAMPLE / recipe.records))
     last: DataFrame = _by_block(moved, blocks.n_places(blocks.rounds)).applyInArrow(
         _of_two(finish), schema
@@ -307,7 +331,7 @@ def _of_two(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _told(released: DataFrame) -> list[Told]:
     """What the blocks tell, by their numbers; this works all out."""
-    rows = released.select(BEFORE).where(released[BEFORE].isNotNull()).collect()
+    rows = released.select(TOLD).where(released[TOLD].isNotNull()).collect()
     found: list[Told] = [unpack(bytes(row[0])) for row in rows]
     return sorted(found, key=lambda told: told.number)
 

@@ -75,6 +75,11 @@ def protect_files(
             (part,) = parts
             release.data.write.mode("append").parquet(str(part.absolute()))
             counted = release.verify(session.read.parquet(str(part.absolute())))
+            if counted[0].records != release.records:
+                raise VerificationError(
+                    f"What was written has {counted[0].records:,} of {release.records:,} records. Nothing "
+                    "was released; please report this."
+                )
             if not all(one.holds for one in counted):
                 raise VerificationError(
                     f"k = {counted[0].k:,} does not hold in what was written: the rarest combination is "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from microagg.cautions import about_plan, found_by_known
 from microagg.evidence import Verdict
-from microagg.findings import Caution
+from microagg.findings import Caution, Required, Threshold, thresholds_of
 from microagg.groups import Floats
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
 from microagg.scale_out.aggregates import Sums, inertia
-from microagg.scale_out.spark import Grouped, on_spark
+from microagg.scale_out.sampled import required
+from microagg.scale_out.spark import Grouped, on_spark, rules_of
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
 from microagg.scale_out.workers import Rivals
 from microagg.verify import Verification
@@ -45,16 +46,20 @@ class SparkEvidence:
     with_known: KnownRisk
     """For one who knows the columns left as they are as well."""
     cautions: tuple[Caution, ...]
+    required: tuple[Required, ...]
+    """What groups satisfy beside k, with the figure of the worst."""
+    thresholds: tuple[Threshold, ...]
+    """What the plan accepts, and whether the release keeps to it."""
 
     @property
     def holds(self) -> bool:
         """Whether every promise holds."""
-        return all(one.holds for one in self.verification)
+        return all(one.holds for one in self.verification) and all(r.passed for r in self.required)
 
     @property
     def verdict(self) -> Verdict:
         """Green only if k holds for the protected columns alone and with all that is known."""
-        if not self.holds:
+        if not self.holds or not all(one.passed for one in self.thresholds):
             return "red"
         amber = any(caution.severity == "amber" for caution in self.cautions)
         return "amber" if amber or self.alone.below_k or self.with_known.below_k else "green"
@@ -70,6 +75,8 @@ class SparkEvidence:
             "information_loss": self.information_loss,
             "release_loss": self.release_loss,
             "risk": {"alone": self.alone.as_dict(), "with_known": self.with_known.as_dict()},
+            "required": [asdict(one) for one in self.required],
+            "thresholds": [asdict(one) for one in self.thresholds],
             "cautions": [caution.as_dict() for caution in self.cautions],
         }
 
@@ -181,6 +188,10 @@ class SparkRelease:
             alone=risks[0],
             with_known=risks[1],
             cautions=self.cautions,
+            required=required(rules_of(self._grouped.recipe), self.sums),
+            thresholds=tuple(
+                thresholds_of(self.plan.accept, self.information_loss, risks[1].linkage)
+            ),
         )
 
     def _link(self, with_known: bool) -> Linkage:

@@ -30,17 +30,20 @@ from microagg.plan import Plan
 from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
 from microagg.scale_out.blocks import BlockPlan, in_sample, plan_blocks, requirements, work_on_block
 from microagg.scale_out.counting import row_keys
+from microagg.scale_out.rare import Rare, with_rare_joined
 from microagg.scale_out.recipe import Recipe, TableSummary, Words, summarise
 
 __all__ = [
-    "BEFORE",
+    "TOLD",
     "Assign",
     "Encode",
     "Feasible",
     "Finish",
+    "JoinRare",
     "Keyed",
     "Layout",
     "PlanBlocks",
+    "RareRecords",
     "Rivals",
     "Rows",
     "Sampled",
@@ -55,7 +58,7 @@ __all__ = [
 ]
 
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of an engine are gathered
-BEFORE = "before"  # column of what a block told, at one of its records
+TOLD = "told"  # column of what a block tells of itself, at one of its records
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -190,6 +193,35 @@ class Encode:
                 kept = self.recipe.kept(self.recipe.variables(table))
                 words = np.hstack([words, beside if kept is None else beside[kept]])
             yield pa.table(word_columns(words))
+
+
+@dataclass(frozen=True, eq=False)
+class RareRecords:
+    """Records → those that are needed to join rare patterns of missing values."""
+
+    recipe: Recipe
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
+        rare = Rare(self.recipe)
+        for rows in gathered(batches):
+            rare.add(words_of(rows))
+        if rare.found:
+            yield pa.table(word_columns(rare.words()))
+
+
+@dataclass(frozen=True, eq=False)
+class JoinRare:
+    """All of these → the recipe in which they are joined."""
+
+    recipe: Recipe
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
+        words = (words_of(rows) for rows in gathered(batches))
+        yield pa.table({"packed": [pack(with_rare_joined(self.recipe, words))]})
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +368,7 @@ class Finish(Work):
         if records.beside.shape[1]:
             found["known"] = np.ascontiguousarray(records.beside[:, 0]).view(np.int64)
         first = pa.array([pack(told)], pa.binary())
-        found[BEFORE] = pa.concat_arrays([first, pa.nulls(len(records) - 1, pa.binary())])
+        found[TOLD] = pa.concat_arrays([first, pa.nulls(len(records) - 1, pa.binary())])
         return pa.table(found)
 
 
