@@ -24,6 +24,7 @@ BENCHMARKS = (
     "requirements",
     "fingerprints",
     "gower",
+    "scale",
     "spark",
 )
 

@@ -60,6 +60,8 @@ STAGES = [
     ["trials"],
     ["compare"],
     ["release"],
+    ["scale_out.sampled"],
+    ["scale_out.disk_job"],
     ["protect"],
     ["job"],
     ["scale_out.spark"],

@@ -237,14 +237,42 @@ def front() -> Figure:
     return figure
 
 
+def blocks() -> Figure:
+    """A table in blocks: those of the first turn, and the same records in the blocks of the next."""
+    from microagg.scale_out.blocks import plan_blocks
+    from microagg.scale_out.recipe import recipe_of, summarise
+
+    rng = np.random.default_rng(3)
+    X = np.vstack([rng.normal([0, 0], 1, (200, 2)), rng.normal([2.5, 1.5], 0.7, (200, 2))])
+    table = pa.table({"x": X[:, 0], "y": X[:, 1]})
+    plan = microagg.Plan().override(k=5, columns=["x", "y"])
+    recipe = recipe_of(plan, summarise(table, plan))
+    words = recipe.words(table)
+    records = recipe.records_of(words)
+    points, found = recipe.coordinates(records), plan_blocks(recipe, words, leaf=100)
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    titles = "first turn: each block by itself", "next turn: other borders"
+    for turn, title in enumerate(titles):
+        axes = _axes(figure, (1, 2, turn + 1), title)
+        places = found.assign(points, None, records.keys, turn)
+        for number, place in enumerate(np.unique(places)):
+            own = points[places == place]
+            colour = _COLOURS[number % len(_COLOURS)]
+            axes.scatter(own[:, 0], own[:, 1], s=6, color=colour)
+            hull = own[ConvexHull(own).vertices]
+            axes.fill(hull[:, 0], hull[:, 1], color=colour, alpha=0.15)
+    return figure
+
+
 def main() -> None:
-    """Draw all methods, and the picture of the first page."""
+    """Draw all methods, blocks, and the picture of the first page."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(_STYLE):
         for method in METHODS.values():
             draw(method).savefig(FOLDER / f"{method.name}.svg", metadata={"Date": None})
         front().savefig(FOLDER.parents[1] / "images" / "before-after.svg", metadata={"Date": None})
-    print(f"wrote {len(METHODS)} drawings and the picture of the first page")
+        blocks().savefig(FOLDER.parents[1] / "images" / "blocks.svg", metadata={"Date": None})
+    print(f"wrote {len(METHODS)} drawings, blocks and the picture of the first page")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from microagg.evidence import Evidence
     from microagg.findings import Caution
     from microagg.improve import lower_bound, refine
+    from microagg.job import protect_file
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.methods.ordering.cut import cut
@@ -73,6 +74,7 @@ __all__ = [
     "order",
     "partition",
     "protect",
+    "protect_file",
     "refine",
     "risk",
     "simulate_clusters",
@@ -106,6 +108,7 @@ _HOMES = {
     "order": "methods.ordering.orders",
     "partition": "partition",
     "protect": "protect",
+    "protect_file": "job",
     "refine": "improve",
     "risk": "measure.risk",
     "simulate_clusters": "datasets",

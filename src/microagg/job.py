@@ -7,17 +7,18 @@ that jobs in several threads do not mix.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from microagg.draft import Guess, guess
-from microagg.errors import InputError, StopSearch, listed, shown
+from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
-from microagg.plan import Plan
+from microagg.plan import UNSET, Plan
 from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
@@ -35,7 +36,15 @@ from microagg.tables.frames import Frame
 from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES
 
-__all__ = ["Job", "Observer", "Outcome", "numbers_of", "protect_source", "run"]
+__all__ = [
+    "Job",
+    "Observer",
+    "Outcome",
+    "numbers_of",
+    "protect_file",
+    "protect_source",
+    "run",
+]
 
 
 ENGINES = ("memory", "disk", "spark")
@@ -176,13 +185,77 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
 
 
+def protect_file(
+    source: str | Path,
+    target: str | Path,
+    k: int = UNSET,
+    *,
+    plan: Plan | None = None,
+    engine: str | None = None,
+    memory: int | None = None,
+    master: str | None = None,
+    report: str | Path | None = None,
+    public_report: str | Path | None = None,
+    csv: CsvFormat | None = None,
+    observer: Observer | None = None,
+    **settings: Any,
+) -> Evidence:
+    r"""Protect a file of any size, as the command does: it is read back and counted before it gets its name.
+
+    Parameters
+    ----------
+    source, target : files whose endings tell their formats; folders or patterns of Parquet files
+    k, plan, **settings
+        As for :func:`microagg.protect`.
+    engine : {"memory", "disk", "spark"}, optional
+        "disk" works on Parquet and CSV files in parts, "spark" on a cluster. By default memory where the
+        table fits, else disk.
+    memory : int, optional
+        Bytes that the table may take in memory; by default a share of what is free.
+    master : str, optional
+        Where Spark runs, such as "local[2]".
+    report, public_report : where to write the evidence for the board, and for readers of the target
+    csv : delimiter, encoding and decimal sign of a CSV file
+    observer : hears of stages, progress and cautions
+
+    Returns
+    -------
+    Evidence
+        With ``counted``: what was found in the file that was written.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "in.csv").write_text("age\n30\n31\n34\n61\n65\n66\n")
+    >>> found = protect_file(folder / "in.csv", folder / "out.csv", k=3, columns=["age"], engine="disk")
+    >>> found.verdict, (folder / "out.csv").read_text().split()
+    ('green', ['age', '31.66667', '31.66667', '31.66667', '64', '64', '64'])
+    """
+    whole = (Plan() if plan is None else plan).override(k=k, **settings)
+    job = Job(
+        Path(source),
+        Path(target),
+        whole,
+        csv=csv,
+        report=None if report is None else Path(report),
+        public_report=None if public_report is None else Path(public_report),
+        engine=engine,
+        memory=memory,
+        master=master,
+    )
+    found = run(job, observer).evidence
+    for caution in found.cautions:
+        if caution.severity != "note":
+            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    return found
+
+
 def _from_disk(job: Job) -> bool:
     """Whether a table is worked on in parts: as asked, or since it does not fit into memory."""
     if job.engine is not None:
         return job.engine == "disk"
     if kind_of(job.source) not in ("parquet", "csv"):
         return False
-    from microagg.scale_out.disk_job import fits
+    from microagg.scale_out.room import fits
     from microagg.tables.batches import open_batches
 
     return not fits(open_batches(job.source, job.csv), job.memory)
@@ -191,6 +264,7 @@ def _from_disk(job: Job) -> bool:
 def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     """Do a job with a table that is never in memory as a whole."""
     from microagg.scale_out import disk_job
+    from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
     from microagg.tables.batches import open_batches
 
@@ -217,9 +291,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
 
         hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
         with clock.time("partition"):
-            table = disk_job.DiskTable.grouped(
-                source, plan, scratch, disk_job.memory_for(job.memory), told
-            )
+            table = disk_job.DiskTable.grouped(source, plan, scratch, memory_for(job.memory), told)
         try:
             with replacing_all([*reports, job.target], folder) as parts:
                 hears.stage("writing")

@@ -22,13 +22,13 @@ from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.pairs import Pair, align, pair
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
-from microagg.plan import Accept, Column, Plan
+from microagg.plan import Accept, Column, Plan, Promise
 from microagg.protect import Clock
-from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.files import CsvFormat, kind_of, read_file
 from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES
-from microagg.verify import Verification, verify, verify_all
+from microagg.verify import Verification, verify_all
 from microagg.words import names, number, percent, plural, share, unit_words
 
 __all__ = ["measure_files", "verify_file"]
@@ -231,7 +231,7 @@ def verify_file(
                 "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
                 "plan."
             )
-        found = [verify(file, k, columns, unit, csv)]
+        found = _counted(file, [Promise(k, columns, unit)], csv)
     else:
         if k is not None or columns is not None or unit is not None:
             raise InputError(
@@ -288,6 +288,22 @@ def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
         )
         for one in plan.promises()
     ]
+    return _counted(file, promises, csv)
+
+
+def _counted(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+    """Count in a file, in parts where it does not fit into memory."""
+    if kind_of(file) in ("parquet", "csv"):
+        from tempfile import TemporaryDirectory
+
+        from microagg.scale_out.counting import verify_batches
+        from microagg.scale_out.room import fits, memory_for
+        from microagg.tables.batches import open_batches
+
+        source = open_batches(file, csv)
+        if not fits(source, None):
+            with TemporaryDirectory(prefix="microagg-") as folder:
+                return verify_batches(source, promises, Path(folder), memory_for(None))
     return verify_all(file, promises, csv)
 
 

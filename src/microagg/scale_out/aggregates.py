@@ -221,7 +221,8 @@ def sums_of(
             means = np.bincount(labels, own * one, minlength=len(sizes)) / weight
             within[j] += float(own @ np.square(one - means[labels]))
             released[j] += float(own @ np.square(one - other))
-        state, old = shared.states[:, j], given[:, j]
+        # What the join of rare patterns blanks is there before.
+        state, old = shared.states[:, j], np.where(there, 0, given[:, j])
         cells[j] = (
             np.count_nonzero(old),
             np.count_nonzero((old == 0) & (state != 0)),

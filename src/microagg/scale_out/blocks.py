@@ -323,7 +323,16 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
 
 def in_order(records: Records) -> Records:
     """Return records in the order of their keys, in which blocks are solved wherever they come from."""
-    return records.taken(np.lexsort((records.keys[:, 1], records.keys[:, 0])))
+    return records.taken(by_key(records.keys))
+
+
+def by_key(keys: Words, groups: Labels | None = None) -> Labels:
+    """Order of records by their keys, equal ones by their groups."""
+    order = np.argsort(keys[:, 0], kind="stable")
+    first = keys[order, 0]
+    if (first[1:] == first[:-1]).any():  # equal rows, mostly
+        return np.lexsort((keys[:, 1], keys[:, 0]) if groups is None else (groups, *keys.T[::-1]))
+    return order
 
 
 def requirements(recipe: Recipe, records: Records) -> list[Requirement]:
@@ -450,9 +459,7 @@ def work_on_block(
     turn : 0, 1, … up to ``plan.rounds``
     """
     keys = recipe.records_of(words).keys
-    order = np.lexsort(
-        (keys[:, 1], keys[:, 0]) if groups is None else (groups, keys[:, 1], keys[:, 0])
-    )
+    order = by_key(keys, groups)
     words = words[order]
     records = recipe.records_of(words)
     if groups is None:

@@ -49,6 +49,7 @@ __all__ = ["DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
+_STRETCHES = 4  # of a column that are in memory at a time
 _COPIES = 8  # of the words of a block that work on it takes, about
 _SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
@@ -222,12 +223,14 @@ def _cut_column(
     in_order = scratch.shelf("in order")
     if not scratch.kept("ends"):
         _shelve(source, recipe, splits, shelf, told)
-        for place in range(splits.first[-1]):
+
+        def sort(place: int) -> None:
             words = shelf.take([place])
             if len(words) and not in_order.has(place):
                 words = sorted_words(recipe.records_of(words), words)
                 in_order.put(place, words, np.full(len(words), place))
-            told("grouping", place, 3 * splits.first[-1])
+
+        _each(sort, splits.first[-1], told, 0)
         counts = in_order.counts(splits.first[-1])
         ends = {}
         for low, high in pairwise(splits.first):
@@ -251,22 +254,38 @@ def _cut_column(
         shelf.remove()
     ends = scratch.kept("ends")
     released = scratch.shelf("released")
-    rest = np.zeros((0, 0), dtype=np.uint64)
-    for place in range(splits.first[-1]):
-        own = in_order.take([place])
-        words = own if not len(rest) else np.concatenate([rest, own])
-        if not len(words):
-            continue
-        cuts = ends[place] + len(rest)
-        last = int(cuts[-1]) if len(cuts) else 0
-        # A group that goes on in the next stretch waits for the rest of it.
-        rest = words[last:]
-        if last and not released.has(place):
-            sizes = np.diff(np.append(0, cuts))
-            labels = np.repeat(np.arange(len(sizes)), sizes)
-            _release(recipe, place, words[:last], labels, labels + (place << 32), released, scratch)
-        told("grouping", 2 * splits.first[-1] + place, 3 * splits.first[-1])
+    sizes = in_order.counts(splits.first[-1])
+
+    def release(place: int) -> None:
+        if not len(ends[place]) or released.has(place):
+            return
+        last = int(ends[place][-1])
+        parts = [in_order.take([place])[:last]]
+        # A group that begins in a stretch before ends here.
+        before = place
+        while before not in splits.first and not len(ends[before - 1]):
+            before -= 1
+            parts.insert(0, in_order.take([before]))
+        if before not in splits.first and int(ends[before - 1][-1]) < sizes[before - 1]:
+            parts.insert(0, in_order.take([before - 1])[int(ends[before - 1][-1]) :])
+        words = np.concatenate([part for part in parts if len(part)])
+        cuts = ends[place] + len(words) - last
+        labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
+        _release(recipe, place, words, labels, labels + (place << 32), released, scratch)
+
+    _each(release, splits.first[-1], told, splits.first[-1])
     return list(range(splits.first[-1]))
+
+
+def _each(work: Callable[[int], None], places: int, told: Told, done: int) -> None:
+    """Do something for each stretch, some at a time; it is one of two rounds."""
+    with ThreadPoolExecutor(min(thread_count(), _STRETCHES)) as pool:
+        try:
+            for at, _ in enumerate(pool.map(work, range(places))):
+                told("grouping", done + at + 1, 2 * places)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _fit(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-import microagg
 from microagg.draft import Guess, guess, quantities
 from microagg.errors import InputError, VerificationError, shown
 from microagg.evidence import Evidence
@@ -39,43 +39,17 @@ from microagg.tables.folders import parquet_files
 from microagg.tables.frames import Frame
 from microagg.verify import Verification
 
-__all__ = ["DiskTable", "completed_from_head", "fits", "memory_for", "owner_of", "write_release"]
+__all__ = ["DiskTable", "completed_from_head", "owner_of", "write_release"]
 
 _DRAFTED = 1 << 16  # records by which columns are told apart where nobody named them
 _WORD = 8
-# What a table takes in memory while it is protected there, for each byte of its Arrow table.
-_TIMES = 6.0
-_SHARE_OF_FREE = 0.6
-
-
-def free_memory() -> int:
-    """Bytes of memory that are free, as far as the machine tells."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except (OSError, ValueError, IndexError):
-        pass
-    return 1 << 62
-
-
-def fits(source: BatchSource, memory: int | None) -> bool:
-    """Whether a table can be protected in memory."""
-    room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
-    return source.bytes_in_memory * _TIMES <= room
-
-
-def memory_for(memory: int | None) -> int:
-    """Bytes that tables of counts may take."""
-    whole = min(free_memory(), 1 << 31) if memory is None else memory
-    return max(whole // 4, 1 << 26)
 
 
 def owner_of(source: Path, plan: Plan) -> dict[str, Any]:
     """What a scratch folder belongs to: a plan, a version, and the files as they are."""
     files = parquet_files(source) if source.is_dir() else [source]
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-    return {"plan": plan.to_toml(), "version": microagg.__version__, "files": state}
+    return {"plan": plan.to_toml(), "version": version("microagg"), "files": state}
 
 
 def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, dict[Any, Guess] | None]:

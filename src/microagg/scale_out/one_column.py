@@ -102,8 +102,16 @@ def split_column(recipe: Recipe, sample: Words, stretch: int = STRETCH) -> Split
 
 def sorted_words(records: Records, words: Words) -> Words:
     """Words of records in the order of their values, equal ones by key."""
-    keys = records.keys
-    return words[np.lexsort((keys[:, 1], keys[:, 0], records.values[:, 0]))]
+    values = np.ascontiguousarray(records.values[:, 0])
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    tied = np.append(False, values[1:] == values[:-1])
+    tied[:-1] |= tied[1:]
+    rows = np.flatnonzero(tied)
+    if len(rows):  # among equal values, which most columns have few of
+        own, keys = order[rows], records.keys[order[rows]]
+        order[rows] = own[np.lexsort((keys[:, 1], keys[:, 0], values[rows]))]
+    return words[order]
 
 
 def cut_stretches(

@@ -18,6 +18,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ class Scratch:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._shelves: dict[str, Shelf] = {}
+        self._lock = Lock()
 
     def kept(self, name: str) -> Any:
         """Return an object that was kept under this name; None: there is none."""
@@ -55,10 +58,13 @@ class Scratch:
         part.replace(self.folder / name)
 
     def shelf(self, name: str) -> Shelf:
-        """Return the shelf of this name."""
+        """Return the shelf of this name, the same in all threads."""
         folder = self.folder / name
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return Shelf(folder)
+        with self._lock:
+            if name not in self._shelves or not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
+                self._shelves[name] = Shelf(folder)
+            return self._shelves[name]
 
 
 class Shelf:

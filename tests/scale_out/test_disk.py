@@ -1,0 +1,402 @@
+"""From disk: files that keep the promise, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from command import here, said
+from microagg import InputError, TableError
+from microagg.job import Job, Observer, run
+from microagg.plan import Plan
+from microagg.scale_out import disk
+from microagg.scale_out.scratch import opened_scratch
+
+LEAF = 600
+PROTECTED = ["number", "whole", "kind", "spiked"]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Blocks, and batches, so small that little tables have many."""
+    monkeypatch.setattr(disk, "LEAF", LEAF)
+    monkeypatch.setattr(disk, "AT_ONCE", 512)
+
+
+def survey(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(n) < 0.1
+    return pd.DataFrame(
+        {
+            "household": np.repeat(np.arange(n // 2), 2),
+            "number": rng.normal(10, 3, n).round(3),
+            "whole": np.where(gaps, np.nan, rng.integers(0, 40, n)),
+            "kind": rng.choice(["x", "y", "z"], n, p=[0.5, 0.3, 0.2]),
+            "spiked": np.where(rng.random(n) < 0.4, 0.0, rng.exponential(100, n).round(2)),
+            "weight": rng.uniform(1, 9, n).round(3),
+            "region": rng.choice(["north", "south"], n),
+            "note": rng.choice(["0.50", "1e3", "a,b", ""], n),
+        }
+    )
+
+
+def plan_for(columns=PROTECTED, k=4, **settings):
+    settings.setdefault("kinds", {"spiked": "spiked"} if "spiked" in columns else {})
+    return Plan().override(k=k, columns=columns, effort="fast", **settings)
+
+
+def written(table, folder, name):
+    path = folder / name
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        arrow = pa.Table.from_pandas(table, preserve_index=False)
+        pq.write_table(arrow, path, row_group_size=700)
+    return path
+
+
+def shared_by(frame, columns, unit=None):
+    groups = frame.groupby(columns, dropna=False)
+    return (groups.size() if unit is None else groups[unit].nunique()).min()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"strata": ["region"], "weight": "weight"},
+        {"unit": "household", "drop": ["note"]},
+        {"missing": "majority"},
+        {"missing": "drop"},
+        {"require": {"distinct": {"region": 2}}},
+    ],
+    ids=lambda s: "-".join(s) or "plain",
+)
+def test_the_written_file_keeps_its_promise(tmp_path, ending, settings):
+    table = survey()
+    source = written(table, tmp_path, f"in.{ending}")
+    target = tmp_path / f"out.{ending}"
+    outcome = run(Job(source, target, plan_for(**settings), engine="disk"))
+    read = pd.read_csv if ending == "csv" else pd.read_parquet
+    before, after = read(source), read(target)
+    if settings.get("missing") == "drop":
+        before = before.dropna(subset=["whole"]).reset_index(drop=True)
+    assert len(after) == len(before)
+    columns = [
+        *PROTECTED,
+        *settings.get("strata", []),
+        *(["weight"] if "weight" in settings else []),
+    ]
+    assert shared_by(after, columns, settings.get("unit")) >= 4
+    if "require" in settings:
+        assert shared_by(after, columns, "region") >= 2
+    untouched = [c for c in before if c not in columns and c not in settings.get("drop", [])]
+    pd.testing.assert_frame_equal(after[untouched], before[untouched])
+    assert list(after) == [c for c in before if c not in settings.get("drop", [])]
+    evidence = outcome.evidence
+    assert evidence.counted.holds
+    assert evidence.records == len(after)
+    assert not list(tmp_path.glob(".*"))
+    if "weight" in settings:  # weighted totals stay, also by stratum
+        for _, rows in before.groupby("region"):
+            own = after.loc[rows.index]
+            total = (rows.weight * rows.number).sum()
+            assert (own.weight * own.number).sum() == pytest.approx(total, rel=1e-9)
+    elif "missing" not in settings:
+        assert after.number.mean() == pytest.approx(before.number.mean(), rel=1e-6)
+
+
+def test_evidence_is_that_of_the_job_in_memory(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    plan = plan_for(confidential=["household", "note", "weight"])
+    found = {}
+    for engine in ("disk", "memory"):
+        target = tmp_path / f"{engine}.parquet"
+        job = Job(source, target, plan, engine=engine, report=target.with_suffix(".html"))
+        found[engine] = run(job).evidence
+    disk_says, memory_says = found["disk"], found["memory"]
+    assert disk_says.verdict == memory_says.verdict
+    assert disk_says.utility.information_loss == pytest.approx(
+        memory_says.utility.information_loss, rel=0.1
+    )
+    assert disk_says.alone.unique_before == memory_says.alone.unique_before
+    assert disk_says.alone.smallest_class >= 4
+    assert disk_says.alone.record_linkage == pytest.approx(
+        memory_says.alone.record_linkage, abs=0.05
+    )
+    assert disk_says.with_known.below_k == pytest.approx(memory_says.with_known.below_k, abs=0.05)
+    assert disk_says.with_known.record_linkage == pytest.approx(
+        memory_says.with_known.record_linkage, abs=0.05
+    )
+    for one, other in zip(disk_says.summaries, memory_says.summaries, strict=True):
+        if one.total is not None:
+            assert one.total[0] == pytest.approx(other.total[0], rel=1e-12)
+            assert one.sd[0] == pytest.approx(other.sd[0], rel=1e-12)
+            assert one.sd[1] == pytest.approx(other.sd[1], rel=0.05)
+        assert one.missing == other.missing
+    model = json.loads((tmp_path / "disk.json").read_text())
+    assert model["records"] == 4000
+    assert model["verified"]["holds"]
+
+
+def test_the_loss_told_is_that_of_the_written_file(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    evidence = run(
+        Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
+    ).evidence
+    x, y = (pd.read_parquet(tmp_path / name).number for name in ("in.parquet", "out.parquet"))
+    lost = ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
+    assert evidence.utility.release_loss == pytest.approx(100 * lost, rel=1e-9)
+
+
+def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
+    from microagg.scale_out import one_column
+
+    monkeypatch.setattr(one_column, "STRETCH", 900)
+    monkeypatch.setattr(one_column, "overlap_for", lambda k: 100)
+    source = written(survey(), tmp_path, "in.parquet")
+    plan = plan_for(["number"], strata=["region"])
+    for engine in ("disk", "memory"):
+        run(Job(source, tmp_path / f"{engine}.parquet", plan, engine=engine))
+    found, expected = (pd.read_parquet(tmp_path / f"{e}.parquet") for e in ("disk", "memory"))
+    for region in ("north", "south"):
+        ours, theirs = (f[f.region == region].number.sort_values() for f in (found, expected))
+        assert np.array_equal(ours, theirs)
+
+
+def test_order_and_cut_of_the_files_make_no_difference(tmp_path):
+    table = survey().assign(id=np.arange(4000))
+    plan = plan_for(confidential=["id"])
+    found = []
+    for number, order in enumerate(([0, 1, 2], [2, 0, 1])):
+        folder = tmp_path / f"in{number}"
+        folder.mkdir()
+        parts = [table[:700], table[700:3000], table[3000:]]
+        for at, part in enumerate(order):
+            written(parts[part], folder, f"{at}.parquet")
+        run(Job(folder, tmp_path / f"out{number}", plan, engine="disk"))
+        names = sorted(path.name for path in (tmp_path / f"out{number}").iterdir())
+        assert names == ["0.parquet", "1.parquet", "2.parquet"]
+        found.append(
+            pd.read_parquet(tmp_path / f"out{number}").sort_values("id", ignore_index=True)
+        )
+    pd.testing.assert_frame_equal(*found)
+
+
+def test_rare_patterns_are_joined(tmp_path):
+    table = survey()
+    table.loc[[5, 900], ["number", "spiked"]] = np.nan  # a pattern of two records
+    source = written(table, tmp_path, "in.parquet")
+    outcome = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"))
+    after = pd.read_parquet(tmp_path / "out.parquet")
+    assert shared_by(after, PROTECTED) >= 4
+    blanked = sum(cells.blanked for cells in outcome.evidence.cells.values())
+    assert blanked == int(after[PROTECTED].isna().sum().sum() - table[PROTECTED].isna().sum().sum())
+    assert 0 < blanked <= 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shuffle": True}, "order they came"),
+        ({"renumber": ["household"]}, "dropped"),
+        ({"per_column": True}, "one partition"),
+        ({"unit": {"column": "household", "mode": "together"}}, "together"),
+        ({"require": {"closeness": {"region": 0.5}}}, "closeness"),
+        ({"round": "totals"}, "totals"),
+        ({"aggregate": "median"}, "means"),
+    ],
+)
+def test_what_cannot_be_done_in_parts_is_refused_with_the_way_out(tmp_path, settings, words):
+    source = written(survey(200), tmp_path, "in.parquet")
+    with pytest.raises(InputError, match=words) as caught:
+        run(
+            Job(
+                source,
+                tmp_path / "out.parquet",
+                plan_for(["number", "spiked"], **settings),
+                engine="disk",
+            )
+        )
+    assert "engine = memory" in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_small_strata_are_named(tmp_path):
+    table = survey(300)
+    table.loc[:1, "region"] = "isle"
+    source = written(table, tmp_path, "in.parquet")
+    with pytest.raises(InputError, match="isle"):
+        run(
+            Job(
+                source,
+                tmp_path / "o.parquet",
+                plan_for(["number"], strata=["region"]),
+                engine="disk",
+            )
+        )
+
+
+def test_an_interrupt_leaves_nothing(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+
+    class Impatient(Observer):
+        def progress(self, stage, done, total):
+            if stage == "grouping":
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"), Impatient())
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_one_run_at_a_time_writes_a_file(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    busy = pytest.raises(TableError, match="another one does now")
+    with opened_scratch(target, {"plan": "another"}), busy:
+        run(Job(source, target, plan_for(["number"]), engine="disk"))
+
+
+def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):
+    import shutil
+    from collections import namedtuple
+
+    source = written(survey(200), tmp_path, "in.parquet")
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 10, 0))
+    with pytest.raises(TableError, match="GiB"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_the_engine_is_chosen_by_the_memory(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    done = here(
+        "protect",
+        source,
+        tmp_path / "out.parquet",
+        "-k",
+        4,
+        "-c",
+        "number,spiked",
+        "--memory",
+        "100kB",
+    )
+    assert "in parts" in said(done)
+    done = here(
+        "protect",
+        source,
+        tmp_path / "out.parquet",
+        "-k",
+        4,
+        "-c",
+        "number,spiked",
+        "--memory",
+        "1GiB",
+    )
+    assert "in parts" not in said(done)
+    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--memory", "much")
+    assert "2GiB" in wrong.stderr
+    assert wrong.returncode == 2
+    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--engine", "steam")
+    assert "memory" in wrong.stderr
+    assert wrong.returncode == 2
+
+
+RUN = """
+import sys
+from pathlib import Path
+from microagg.scale_out import disk
+disk.LEAF, disk.AT_ONCE = 600, 512
+from microagg.job import Job, run
+from microagg.plan import Plan
+source, target = map(Path, sys.argv[1:])
+plan = Plan().override(k=4, columns=["number", "whole", "kind", "spiked"], effort="fast")
+print("begin", flush=True)
+run(Job(source, target, plan, engine="disk"))
+"""
+
+
+def _killed_and_resumed(tmp_path, moments):
+    source = written(survey(), tmp_path, "in.parquet")
+    original = source.read_bytes()
+    target = tmp_path / "out.parquet"
+    command = [sys.executable, "-c", RUN, str(source), str(target)]
+    started = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    length = time.monotonic() - started
+    expected = target.read_bytes()
+    target.unlink()
+    for share in moments:
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(share * length * 0.6)
+            os.kill(process.pid, signal.SIGKILL)
+        assert source.read_bytes() == original
+        if target.exists():  # it was through before the end came
+            assert target.read_bytes() == expected
+            target.unlink()
+    subprocess.run(command, check=True, capture_output=True)
+    assert target.read_bytes() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
+    _killed_and_resumed(tmp_path, (0.3, 0.5, 0.7, 0.9))
+
+
+@pytest.mark.long
+def test_a_run_killed_fifty_times_ends_with_the_same_bytes(tmp_path):
+    _killed_and_resumed(tmp_path, np.random.default_rng(0).random(50))
+
+
+def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+    source = written(survey(), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    plan = plan_for()
+    worked = []
+    work = disk.work_on_block
+
+    def some(recipe, blocks, number, *rest):
+        if len(worked) == 3:
+            os._exit(9)
+        worked.append(number)
+        return work(recipe, blocks, number, *rest)
+
+    child = os.fork()
+    if child == 0:  # dies in the middle, with its scratch folder left behind
+        disk.work_on_block = some
+        disk.thread_count = lambda: 1
+        run(Job(source, target, plan, engine="disk"))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(tmp_path.glob(".*scratch"))
+    again = []
+    monkeypatch.setattr(disk, "work_on_block", lambda *a: again.append((a[2], a[5])) or work(*a))
+    run(Job(source, target, plan, engine="disk"))
+    first_turn = [number for number, turn in again if turn == 0]
+    assert len(first_turn) > 2
+    assert len(again) == len(set(again))
+    # Another plan begins anew, and leaves nothing of the old one.
+    run(Job(source, target, replace(plan, seed=1), engine="disk"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
+    with opened_scratch(tmp_path / "out.csv", {}) as scratch:
+        assert scratch.folder.stat().st_mode & 0o77 == 0
+        assert Path(scratch.folder).parent == tmp_path
