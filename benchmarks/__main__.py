@@ -25,6 +25,7 @@ BENCHMARKS = (
     "fingerprints",
     "gower",
     "scale",
+    "spark",
 )
 
 

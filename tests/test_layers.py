@@ -64,10 +64,15 @@ STAGES = [
     ["scale_out.disk_job"],
     ["protect"],
     ["job"],
+    ["scale_out.spark"],
+    ["scale_out.spark_counts"],
+    ["scale_out.spark_release"],
     ["rehearse"],
     ["page"],
     ["estimator", "datasets"],
     ["warm"],
+    ["scale_out.spark_warm"],
+    ["scale_out.spark_job", "spark"],
     ["cli"],
 ]
 

@@ -121,6 +121,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"microagg.{_HOMES[name]}"), name)
+    if name == "spark":
+        return import_module("microagg.spark")
     raise AttributeError(f"module 'microagg' has no attribute {name!r}")
 
 

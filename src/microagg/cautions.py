@@ -35,6 +35,7 @@ __all__ = [
     "about_plan",
     "about_row_labels",
     "about_secrets",
+    "found_by_known",
 ]
 
 _NAMED = 6  # columns that a sentence names
@@ -163,6 +164,7 @@ def about_known(
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
+    harm = f"Most harm, each known alone: {told}."
     drop = enough(both, known, k, units)
     if drop is None:
         way = ""
@@ -177,15 +179,23 @@ def about_known(
     )
     if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
         way += f" Coarsening {names([coarser.name])} to ten levels would leave {share(coarser.coarsened)}."
-    return [
-        Caution(
-            "amber",
-            tuple(harm.name for harm in worst),
-            f"Whoever knows the columns left as they are finds {share(below_k)} of the records "
-            f"{among_fewer(k, unit)}. Most harm, each known alone: {told}.",
-            f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
-        )
-    ]
+    return [found_by_known(k, below_k, [one.name for one in worst], unit, harm, way)]
+
+
+def found_by_known(
+    k: int, below_k: float, columns: Sequence[Any], unit: Any = None, harm: str = "", way: str = ""
+) -> Caution:
+    """Say how many records an attacker singles out who knows columns left as they are.
+
+    ``harm`` says which of them tell most, ``way`` what would help, where that is known.
+    """
+    return Caution(
+        "amber",
+        tuple(columns),
+        f"Whoever knows the columns left as they are finds {share(below_k)} of the records "
+        f"{among_fewer(k, unit)}. {harm}".strip(),
+        f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
+    )
 
 
 def about_columns(

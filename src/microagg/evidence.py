@@ -24,6 +24,7 @@ from microagg.findings import (
     loss_words,
     percent_words,
     promise_words,
+    thresholds_of,
 )
 from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
@@ -120,30 +121,9 @@ class Evidence:
     @cached_property
     def thresholds(self) -> list[Threshold]:
         """What the plan accepts, and whether the release keeps to it."""
-        found = []
-        accept = self.plan.accept
-        if accept.loss is not None:
-            loss = self.utility.information_loss
-            found.append(
-                Threshold(
-                    "information loss",
-                    f"at most {accept.loss:g} %",
-                    percent_words(loss),
-                    loss <= accept.loss,
-                )
-            )
-        if accept.linkage is not None:
-            linkage = self.with_known.linkage
-            found.append(
-                Threshold(
-                    "record linkage with what an attacker knows",
-                    f"at most {share(accept.linkage)}",
-                    share(linkage.share)
-                    + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
-                    linkage.high <= accept.linkage,
-                )
-            )
-        return found
+        return thresholds_of(
+            self.plan.accept, self.utility.information_loss, self.with_known.linkage
+        )
 
     @cached_property
     def summaries(self) -> list[Summary]:

@@ -9,7 +9,7 @@ from microagg.groups import Labels
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan import Block, Plan, Require
+from microagg.plan import Accept, Block, Plan, Require
 from microagg.results import Partition
 from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, share, unit_words
@@ -27,6 +27,7 @@ __all__ = [
     "percent_words",
     "promise_words",
     "required_words",
+    "thresholds_of",
 ]
 
 Severity = Literal["note", "warning", "amber"]
@@ -117,6 +118,25 @@ class Counted:
         """Plain data for JSON."""
         rarest = self.least.as_dict()
         return {**rarest, "holds": self.holds, "sha256": self.sha256}
+
+
+def thresholds_of(accept: Accept, loss: float, linkage: Linkage) -> list[Threshold]:
+    """What a plan accepts, and whether a release keeps to it; linkage is with what an attacker knows."""
+    found = []
+    if accept.loss is not None:
+        limit = f"at most {accept.loss:g} %"
+        found.append(Threshold("information loss", limit, percent_words(loss), loss <= accept.loss))
+    if accept.linkage is not None:
+        found.append(
+            Threshold(
+                "record linkage with what an attacker knows",
+                f"at most {share(accept.linkage)}",
+                share(linkage.share)
+                + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
+                linkage.high <= accept.linkage,
+            )
+        )
+    return found
 
 
 def percent_words(value: float) -> str:

@@ -6,7 +6,6 @@ time; their SSE, and the bounds on it, add up. A table of one cell is given to t
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from microagg.encode.space import Space
 from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.improve import lower_bound
+from microagg.kernels.threads import thread_count
 from microagg.methods.nominal import nominal_exact
 from microagg.partition import partition
 from microagg.plan import Block
@@ -200,7 +200,7 @@ def _over_cells(
     parts = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
     done = np.zeros(len(parts), dtype=np.int64)
     stop, abort = Event(), Event()
-    workers = min(os.cpu_count() or 1, len(parts))
+    workers = min(thread_count(), len(parts))
 
     def work(number: int) -> Partition | None:
         rows = parts[number]

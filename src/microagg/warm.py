@@ -32,7 +32,7 @@ from microagg.settings import LARGE_K
 if TYPE_CHECKING:
     from microagg.plan import Plan
 
-__all__ = ["Warming", "all_parts", "lacking", "needed"]
+__all__ = ["Warming", "all_parts", "kept_in", "lacking", "needed"]
 
 _N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
 _LARGE_FILE = (
@@ -312,7 +312,7 @@ def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> 
 # --- what is compiled already --------------------------------------------------------------------
 
 
-def _folder() -> Path | None:
+def kept_in() -> Path | None:
     """Where it is noted what is compiled: beside numba's cache; None where nothing can be kept."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     own = Path(__file__).parent / "kernels" / "__pycache__"
@@ -334,7 +334,7 @@ def _note(part: str) -> str:
 
 def lacking(parts: Iterable[str]) -> list[str]:
     """Those of the parts that were never compiled here; none where nothing can be kept."""
-    folder = _folder()
+    folder = kept_in()
     return [] if folder is None else [p for p in parts if not (folder / _note(p)).exists()]
 
 
@@ -420,7 +420,7 @@ def _serve() -> None:
         part, failed = line.strip(), None
         try:
             _PARTS[part]()
-            folder = _folder()
+            folder = kept_in()
             if folder is not None:
                 (folder / _note(part)).touch()
         except Exception as error:

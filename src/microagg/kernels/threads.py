@@ -11,6 +11,13 @@ from microagg.progress import DONE, STOP, State
 
 # More threads would only add to the memory that each of them needs.
 _MOST = 16
+_limit = _MOST
+
+
+def limit_threads(most: int) -> None:
+    """Use no more threads in this process, one of several that share the processors."""
+    global _limit
+    _limit = max(1, min(most, _MOST))
 
 
 def thread_count() -> int:
@@ -19,7 +26,7 @@ def thread_count() -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on this system
         cores = os.cpu_count() or 1
-    return min(cores, _MOST)
+    return min(cores, _limit)
 
 
 def share_out(

@@ -59,6 +59,11 @@ class Rare:
                 own = own[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
             self._held[cell] = own
 
+    @property
+    def found(self) -> bool:
+        """Whether any record was kept."""
+        return bool(self._held)
+
     def words(self) -> Words:
         """All records that were kept."""
         return np.concatenate([self._held[cell] for cell in sorted(self._held)])

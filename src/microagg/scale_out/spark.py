@@ -1,0 +1,350 @@
+"""On Spark: a table in blocks, spread over the workers of a cluster.
+
+The driver sees summaries, the plan of the blocks, counts and what each block tells of itself, never the
+records of a table. What moves between workers are records of a few words (see
+:mod:`microagg.scale_out.recipe`): once to the blocks, once in each round of re-blocking, and once, with the
+full rows, to where both meet again. All that runs in Python works on Arrow tables.
+
+Nothing depends on how rows are spread or in which order they come, and a task that is done twice gives the
+same: a block is solved in the order of the keys of its records, and values find their rows by these keys.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg import errors
+from microagg.errors import InputError, MicroaggError, listed
+from microagg.plan import Plan, Roles
+from microagg.require.requirement import Requirement
+from microagg.scale_out.aggregates import Shared, Sums, put_back
+from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
+from microagg.scale_out.rare import Rare
+from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, recipe_of
+from microagg.scale_out.workers import (
+    TOLD,
+    Assign,
+    Encode,
+    Feasible,
+    Finish,
+    JoinRare,
+    Keyed,
+    Layout,
+    PlanBlocks,
+    RareRecords,
+    Rows,
+    Sampled,
+    Seen,
+    Summaries,
+    Told,
+    Work,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["Grouped", "group_in_spark", "on_spark", "positional", "rules_of"]
+
+SAMPLE = 2000  # records that are looked for as an attacker would, at most
+_BUCKET = 1 << 16  # rows that meet their values at a time, about
+_TASKS_A_BLOCK = 4  # so that few blocks share a task by chance
+_MOST_TASKS = 4096
+
+
+@contextmanager
+def on_spark() -> Iterator[None]:
+    """Let errors that workers raise on purpose out as what they were, and no word about pandas.
+
+    Spark's functions for Arrow warn of each pandas that is newer than they are, and we hand them none.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            yield
+    except PySparkException as error:
+        found = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
+        if not found:
+            raise
+        name, words = found[-1]
+        kind = getattr(errors, name, MicroaggError)
+    else:
+        return
+    raise kind(words) from None
+
+
+def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
+    """Columns c0, c1, …, since a name may hold anything, and the text of nested ones beside them."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import types
+
+    names = tuple(frame.columns)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"A name stands for one column; {listed(twice)} stands for several. Rename them first."
+        )
+    plain = frame.toDF(*(f"c{j}" for j in range(len(names))))
+    kinds = (types.ArrayType, types.MapType, types.StructType)
+    nested = tuple(
+        j for j, field in enumerate(frame.schema.fields) if isinstance(field.dataType, kinds)
+    )
+    texts = [F.to_json(F.struct(f"c{j}")).alias(f"t{at}") for at, j in enumerate(nested)]
+    return Layout(names, nested), plain.select("*", *texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A table whose records have been grouped."""
+
+    recipe: Recipe
+    summary: TableSummary
+    roles: Roles
+    block_plan: BlockPlan
+    sums: Sums
+    seen: Seen
+    """A sample, as an attacker would see it."""
+    released: DataFrame
+    """What each record releases, by the key of its row; persisted."""
+    _layout: Layout
+    _rows: DataFrame
+
+    def rows(self) -> tuple[DataFrame, DataFrame]:
+        """Released rows, and the same with the unit beside them if it is dropped."""
+        recipe, layout = self.recipe, self._layout
+        buckets = -(-recipe.records // _BUCKET)
+        names, schema, arrow, unit = self._schema()
+        keyed = self._rows.mapInArrow(
+            Keyed(recipe, layout, buckets), _keyed_schema(self._rows, len(layout.names))
+        )
+        values = self._values(buckets)
+        tasks = min(buckets, _MOST_TASKS)
+        found = (
+            keyed.repartition(tasks, "bucket")
+            .groupBy("bucket")
+            .cogroup(values.repartition(tasks, "bucket").groupBy("bucket"))
+            .applyInArrow(_of_two(Rows(recipe, layout, arrow, unit)), schema)
+        )
+        if unit is None:
+            data = found.toDF(*names)
+            return data, data
+        whole = found.toDF(*names, layout.names[unit])
+        return found.drop(found.columns[-1]).toDF(*names), whole
+
+    def _values(self, buckets: int) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        words = [name for name in self.released.columns if re.fullmatch(r"s\d+", name)]
+        bucket = F.pmod(F.col("h1"), F.lit(buckets)).alias("bucket")
+        return self.released.select("h1", "h2", *words, bucket)
+
+    def _schema(self) -> tuple[list[str], StructType, pa.Schema, int | None]:
+        """Names of the released columns, their types for Spark and for Arrow, and where a dropped unit is."""
+        session, recipe, layout = self._rows.sparkSession, self.recipe, self._layout
+        empty = self._rows.limit(0).toArrow()
+        table = layout.table(empty)
+        out = put_back(recipe, table, _of_no_record(recipe))
+        names, fields = list(out.column_names), list(out.schema)
+        unit = None
+        if recipe.unit is not None and recipe.unit not in names:
+            unit = layout.names.index(recipe.unit)
+            fields.append(table.schema.field(recipe.unit))
+        arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
+        found = session.createDataFrame(arrow.empty_table()).schema
+        # What is untouched has the very type that it had, which Arrow may not tell.
+        given = dict(zip(layout.names, self._rows.schema.fields, strict=False))
+        for at, name in enumerate([*names, *([] if unit is None else [layout.names[unit]])]):
+            if arrow.field(at).type == table.schema.field(name).type:
+                found.fields[at].dataType = given[name].dataType
+        return names, found, arrow, unit
+
+
+def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
+    """Group the records of a Spark DataFrame; what they release is worked out and persisted.
+
+    Parameters
+    ----------
+    frame : the table
+    plan : with the columns to protect named
+    leaf : records in a block, about
+    """
+    from pyspark import StorageLevel
+
+    plan.check_complete()
+    if plan.blocks[0].columns is None:
+        raise InputError(
+            "A table on Spark is protected in columns that are named; the plan names none. Name them, or "
+            "draft a plan from some rows: microagg.draft(df.limit(10000).toPandas())."
+        )
+    check_supported(plan)
+    layout, rows = positional(frame)
+    roles = plan.roles(layout.names)
+    with on_spark():
+        summary = _summary(rows, plan, layout, roles)
+        recipe = _with_rare_joined(rows, recipe_of(plan, summary), layout)
+        recipe.check_cells()
+        width = recipe.width + bool(roles.known)
+        words = ", ".join(f"w{j} long" for j in range(width))
+        encode = Encode(recipe, layout, tuple(roles.known))
+        records = rows.mapInArrow(encode, words).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            blocks = _blocks(records, recipe, words, leaf)
+            released = _released(records, recipe, blocks, words, bool(roles.known))
+            released = released.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                told = _told(released)
+            except BaseException:
+                released.unpersist()
+                raise
+        finally:
+            records.unpersist()
+    return Grouped(
+        recipe, summary, roles, blocks, _added(told, recipe), _sample(told), released, layout, rows
+    )
+
+
+def rules_of(recipe: Recipe) -> list[Requirement]:
+    """What groups must satisfy beside k, of no records in particular."""
+    return requirements(recipe, recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64)))
+
+
+def _added(told: list[Told], recipe: Recipe) -> Sums:
+    """Add up what blocks tell."""
+    rules = rules_of(recipe)
+    return reduce(lambda one, other: one.merge(other, rules), (block.sums for block in told))
+
+
+def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> TableSummary:
+    """Summarise the columns that matter."""
+    wanted = {*roles.protected, *roles.strata, *plan.related}
+    wanted |= set() if plan.weight is None else {plan.weight.column}
+    places = [j for j, name in enumerate(layout.names) if name in wanted]
+    narrow = rows.select(*(rows[f"c{j}"].alias(f"c{at}") for at, j in enumerate(places)))
+    names = Layout(tuple(layout.names[j] for j in places))
+    found = narrow.mapInArrow(Summaries(plan, names), "packed binary").collect()
+    if not found:
+        raise InputError(
+            "A table to protect has at least one record; this one has none. Check that it was read whole."
+        )
+    parts: list[TableSummary] = [unpack(bytes(row.packed)) for row in found]
+    return reduce(TableSummary.merge, parts)
+
+
+def _with_rare_joined(rows: DataFrame, recipe: Recipe, layout: Layout) -> Recipe:
+    """Join patterns of missing values that too few units have; if there are any, that is another pass."""
+    if not Rare(recipe).any:
+        return recipe
+    words = ", ".join(f"w{j} long" for j in range(recipe.width))
+    records = rows.mapInArrow(Encode(recipe, layout, ()), words)
+    few = records.mapInArrow(RareRecords(recipe), words).repartition(1)
+    (row,) = few.mapInArrow(JoinRare(recipe), "packed binary").collect()
+    found: Recipe = unpack(bytes(row.packed))
+    return found
+
+
+def _blocks(records: DataFrame, recipe: Recipe, words: str, leaf: int) -> BlockPlan:
+    """Plan the blocks from a sample, and join those that cannot be groups by themselves."""
+    share = sample_share(recipe.records)
+    sample = records.mapInArrow(Sampled(recipe, share), words).repartition(1)
+    (row,) = sample.mapInArrow(PlanBlocks(recipe, leaf), "plan string").collect()
+    plan = BlockPlan.from_json(row.plan)
+    if not plan.rounds:
+        return plan  # every cell is in one block, and large enough
+    placed = records.mapInArrow(Assign(recipe, plan), f"{words}, block long")
+    asked = recipe.unit is not None or bool(recipe.block.require)
+    feasible, told = Feasible(recipe), "block long, records long, sound boolean"
+    counts, alone = np.zeros(plan.n_places(), np.int64), np.ones(plan.n_places(), bool)
+    if asked:
+        each = _by_block(placed, plan.n_places()).applyInArrow(_of_two(feasible), told).collect()
+    else:
+        each = placed.groupBy("block").count().toDF("block", "records").collect()
+    for found in each:
+        counts[found.block] = found.records
+        alone[found.block] = found.sound if asked else True
+
+    def sound(places: list[int]) -> bool:
+        if int(counts[places].sum()) < recipe.k:
+            return False
+        if alone[places].all():  # all that can be required holds for unions, too
+            return True
+        union = placed.where(placed.block.isin(places))
+        together = union.withColumn("block", union.block * 0)
+        (found,) = together.groupBy("block").applyInArrow(_of_two(feasible), told).collect()
+        return bool(found.sound)
+
+    return plan.with_sound(sound)
+
+
+def _released(
+    records: DataFrame, recipe: Recipe, blocks: BlockPlan, words: str, known: bool
+) -> DataFrame:
+    """Work on the blocks turn after turn."""
+    moved = records.mapInArrow(Assign(recipe, blocks), f"{words}, block long")
+    for turn in range(blocks.rounds):
+        moved = _by_block(moved, blocks.n_places(turn)).applyInArrow(
+            _of_two(Work(recipe, blocks, turn)), f"{words}, group long, block long"
+        )
+    shared = _of_no_record(recipe).words().shape[1]
+    names = ["h1", "h2", "values", "class", *(f"s{j}" for j in range(shared))]
+    names += [] if recipe.unit is None else ["unit"]
+    names += ["known"] if known else []
+    schema = f"{', '.join(f'`{name}` long' for name in names)}, {TOLD} binary"
+    finish = Finish(recipe, blocks, blocks.rounds, min(1.0, 0.9 * SAMPLE / recipe.records))
+    last: DataFrame = _by_block(moved, blocks.n_places(blocks.rounds)).applyInArrow(
+        _of_two(finish), schema
+    )
+    return last
+
+
+def _of_no_record(recipe: Recipe) -> Shared:
+    """What no record at all releases, which has the shape of what others do."""
+    d, weight = len(recipe.coders), recipe.plan.weight
+    means = weight is not None and weight.release == "mean"
+    return Shared(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
+
+
+def _by_block(frame: DataFrame, blocks: int) -> Any:
+    """Records by block; the number of tasks is said, lest Spark join them by their few bytes."""
+    return frame.repartition(min(_TASKS_A_BLOCK * blocks, _MOST_TASKS), "block").groupBy("block")
+
+
+def _of_two(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """As a plain function of two arguments, which Spark counts."""
+
+    def apply(one: Any, other: Any) -> Any:
+        return work(one, other)
+
+    return apply
+
+
+def _told(released: DataFrame) -> list[Told]:
+    """What the blocks tell, by their numbers; this works all out."""
+    rows = released.select(TOLD).where(released[TOLD].isNotNull()).collect()
+    found: list[Told] = [unpack(bytes(row[0])) for row in rows]
+    return sorted(found, key=lambda told: told.number)
+
+
+def _sample(told: list[Told]) -> Seen:
+    """The sampled records of all blocks, in the order of their keys, no more than wanted."""
+    whole = Seen(*(np.concatenate(parts) for parts in zip(*(t.seen for t in told), strict=True)))
+    order = np.lexsort((whole.keys[:, 1], whole.keys[:, 0]))
+    return whole.taken(order[:SAMPLE])
+
+
+def _keyed_schema(rows: DataFrame, columns: int) -> StructType:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    more = [StructField(name, LongType()) for name in ("h1", "h2", "bucket")]
+    return StructType([*rows.schema.fields[:columns], *more])

@@ -1,0 +1,205 @@
+"""Counting and measuring on Spark: what is told of a table comes from aggregations over it.
+
+Values are counted as :mod:`microagg.verify` counts them: missing is a value like any other, −0 is 0, every
+NaN is the same. Sums are exact, so that figures do not depend on how a table is spread.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.encode.summary import Moments
+from microagg.errors import InputError, listed, shown
+from microagg.plan import Promise
+from microagg.scale_out.spark import on_spark, positional
+from microagg.scale_out.workers import gathered, pack, streaming, unpack
+from microagg.settings import check_k
+from microagg.tables.frames import Frame
+from microagg.verify import Verification
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["ClassCounts", "ColumnChange", "count_classes", "count_shared", "measure_columns"]
+
+
+class ClassCounts(NamedTuple):
+    """Classes of equal records."""
+
+    records: int
+    classes: int
+    smallest: int
+    """Records of the smallest class."""
+    fewest: int
+    """Units of the class that has fewest; records where no units are counted."""
+    below_k: int
+    """Records in classes of fewer than k records, or units."""
+    unique: int
+    """Records that are alone in their class."""
+
+
+def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int) -> ClassCounts:
+    """Count the classes of records that agree in some columns; missing units together are one."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    records = F.count(F.lit(1)).alias("records")
+    if unit is None:
+        classes = frame.groupBy(*by).agg(records).withColumn("units", F.col("records"))
+    else:
+        some_missing = F.max(F.col(unit).isNull().cast("int"))
+        units = (F.countDistinct(unit) + some_missing).alias("units")
+        classes = frame.groupBy(*by).agg(records, units)
+    own = F.col("records")
+    nothing = F.lit(0)
+    row = classes.agg(
+        F.sum(own).alias("records"),
+        F.count(F.lit(1)).alias("classes"),
+        F.min("records").alias("smallest"),
+        F.min("units").alias("fewest"),
+        F.sum(F.when(F.col("units") < k, own).otherwise(nothing)).alias("below"),
+        F.sum(F.when(own == 1, 1).otherwise(nothing)).alias("alone"),
+    ).first()
+    assert row is not None
+    if not row.classes:
+        raise InputError(
+            "Counting needs at least one record; the table has none. Check that it was copied whole."
+        )
+    return ClassCounts(*row)
+
+
+def count_shared(frame: DataFrame, promise: Promise) -> Verification:
+    """Count in a Spark DataFrame how many units share each combination of values."""
+    check_k(promise.k, sys.maxsize)
+    layout, rows = positional(frame)
+    columns = list(_numeric(frame) if promise.columns is None else promise.columns)
+    columns = [name for name in columns if promise.columns is not None or name != promise.unit]
+    missing = [name for name in (*columns, promise.unit) if name not in (*layout.names, None)]
+    if missing:
+        raise InputError(
+            f"Columns to count are columns of the table; {listed(missing)} is none. It has "
+            f"{listed(layout.names, 40)}."
+        )
+    if promise.unit is not None and (promise.unit in columns or not columns):
+        raise InputError(
+            f"The unit {shown(promise.unit)} is what is counted; name other columns, whose values units "
+            "share."
+        )
+
+    def place(name: str) -> str:
+        """Where a column is; nested values are compared by their text."""
+        at = layout.names.index(name)
+        return f"t{layout.nested.index(at)}" if at in layout.nested else f"c{at}"
+
+    unit = None if promise.unit is None else place(promise.unit)
+    with on_spark():
+        found = count_classes(rows, [place(name) for name in columns], unit, promise.k)
+    left = {} if promise.columns is not None else _left_out(frame, {*columns, promise.unit})
+    return Verification(
+        holds=not found.below_k,
+        k=promise.k,
+        columns=columns,
+        records=found.records,
+        combinations=found.classes,
+        smallest=found.fewest,
+        records_below_k=found.below_k,
+        unit=promise.unit,
+        left_out=left,
+    )
+
+
+def _numeric(frame: DataFrame) -> list[str]:
+    from pyspark.sql.types import NumericType
+
+    return [field.name for field in frame.schema.fields if isinstance(field.dataType, NumericType)]
+
+
+def _left_out(frame: DataFrame, counted: set[Any]) -> dict[Any, str]:
+    fields = [field for field in frame.schema.fields if field.name not in counted]
+    return {field.name: field.dataType.simpleString() for field in fields}
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """A column of numbers before and after."""
+
+    name: str
+    mean_before: float
+    mean_after: float
+    deviation_before: float
+    deviation_after: float
+
+    @property
+    def loss(self) -> float:
+        """Share of the variance that is gone, in percent: 100·SSE/SST where groups release their means.
+
+        The squares about the mean are those within groups and those between; the second are what is left.
+        """
+        if not self.deviation_before:
+            return 0.0
+        return 100 * (1 - (self.deviation_after / self.deviation_before) ** 2)
+
+
+def measure_columns(
+    original: DataFrame, protected: DataFrame, columns: Iterable[str] | None = None
+) -> dict[str, ColumnChange]:
+    """Compare columns of numbers of two tables, whose rows may be in any order.
+
+    By default all columns that are numbers in both.
+    """
+    both = [name for name in _numeric(original) if name in set(_numeric(protected))]
+    chosen = both if columns is None else list(columns)
+    odd = [name for name in chosen if name not in both]
+    if odd or not chosen:
+        raise InputError(
+            f"Columns to compare are numbers in both tables; {listed(odd) or 'no column'} is not in both. "
+            f"There are {listed(both, 40) or 'none'}."
+        )
+    before, after = _moments(original, chosen), _moments(protected, chosen)
+    if before[0].count != after[0].count:
+        raise InputError(
+            "Tables to compare have values for as many records; the original has "
+            f"{before[0].count:,} in {shown(chosen[0])} and the protected one {after[0].count:,}."
+        )
+    return {
+        name: ColumnChange(name, x.mean, y.mean, x.deviation, y.deviation)
+        for name, x, y in zip(chosen, before, after, strict=True)
+    }
+
+
+def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
+    layout, rows = positional(frame)
+    narrow = rows.select(
+        *(rows[f"c{layout.names.index(name)}"].alias(f"c{j}") for j, name in enumerate(columns))
+    )
+    with on_spark():
+        found = narrow.mapInArrow(_Moments(), "packed binary").collect()
+    if not found:
+        raise InputError(
+            "Measuring needs at least one record; a table has none. Check that it was copied whole."
+        )
+    parts = [unpack(bytes(row.packed)) for row in found]
+    return [reduce(Moments.merge, own) for own in zip(*parts, strict=True)]
+
+
+class _Moments:
+    """Rows of numbers → the moments of each column."""
+
+    @streaming
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
+        total: list[Moments] | None = None
+        for rows in gathered(batches):
+            frame = Frame(rows)
+            total = total or [Moments() for _ in frame.names]
+            for own, name in zip(total, frame.names, strict=True):
+                values = frame.doubles(name)
+                own.add(values[~np.isnan(values)])
+        if total is not None:
+            yield pa.table({"packed": [pack(total)]})

@@ -1,0 +1,143 @@
+"""Spark DataFrames in, protected ones out: ``microagg.spark.protect``, ``verify`` and ``measure``.
+
+Apache Spark and Java are needed: ``pip install "microagg[spark]"``. See the page on Spark for what moves
+through a cluster and how large its workers should be.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from microagg.errors import DisclosureRiskWarning, MicroaggError
+from microagg.plan import UNSET, Plan, Promise
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from microagg.scale_out.spark_counts import ColumnChange
+    from microagg.scale_out.spark_release import SparkRelease
+    from microagg.verify import Verification
+
+__all__ = ["measure", "protect", "verify", "warm_up"]
+
+
+def _check_spark() -> None:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MicroaggError(
+            "Spark DataFrames need Apache Spark for Python, which is not installed. Install it with: "
+            'pip install "microagg[spark]"'
+        ) from None
+
+
+def protect(
+    df: DataFrame,
+    k: int = UNSET,
+    *,
+    plan: Plan | None = None,
+    block_records: int | None = None,
+    **settings: Any,
+) -> SparkRelease:
+    """Protect a Spark DataFrame: replace values by those of groups of at least k similar records.
+
+    Records never come to the driver. Groups are made when this is called; the released rows are worked out
+    whenever ``data`` is asked for, and are the same each time.
+
+    Parameters
+    ----------
+    df : Spark DataFrame
+        The same rows whenever it is read; write it to a file first if something in it is random.
+    k : int
+        Least number of records (or units) that share their protected values.
+    plan : Plan, optional
+        The settings written down; those given override it.
+    block_records : int, optional
+        Records that one task works on, about. Fewer keep more processors busy and need less memory each, at a
+        little more loss.
+    **settings
+        As for :func:`microagg.protect`. The columns to protect have to be named.
+
+    Returns
+    -------
+    SparkRelease
+        ``data``, a DataFrame with the columns in their order; ``information_loss``, ``n_groups``,
+        ``verify()``, ``evidence`` and ``cautions``.
+
+    Warns
+    -----
+    DisclosureRiskWarning
+        For every caution that a disclosure board should weigh.
+    """
+    _check_spark()
+    from microagg.scale_out.blocks import LEAF
+    from microagg.scale_out.spark import group_in_spark
+    from microagg.scale_out.spark_release import SparkRelease
+
+    whole = (Plan() if plan is None else plan).override(k=k, **settings)
+    leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
+    release = SparkRelease.of(group_in_spark(df, whole, leaf))
+    for caution in release.cautions:
+        if caution.severity != "note":
+            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    return release
+
+
+def verify(
+    df: DataFrame, k: int, columns: Iterable[str] | None = None, unit: str | None = None
+) -> Verification:
+    """Count in a Spark DataFrame how many units share each combination of values.
+
+    Parameters
+    ----------
+    df : Spark DataFrame
+    k : least number of units that must share a combination
+    columns : names; by default all columns of numbers
+    unit : column whose distinct values are the units; by default every record is one. All records in
+        which it is missing count as one unit.
+    """
+    _check_spark()
+    from microagg.scale_out.spark_counts import count_shared
+
+    return count_shared(df, Promise(k, columns, unit))
+
+
+def measure(
+    original: DataFrame, protected: DataFrame, columns: Iterable[str] | None = None
+) -> dict[str, ColumnChange]:
+    """Compare columns of numbers before and after: means, standard deviations, loss.
+
+    The rows may be in any order, so that the loss is told by the variance that is gone, which is 100·SSE/SST
+    where groups release their means.
+
+    Parameters
+    ----------
+    original, protected : Spark DataFrames
+    columns : names; by default all columns that are numbers in both
+    """
+    _check_spark()
+    from microagg.scale_out.spark_counts import measure_columns
+
+    return measure_columns(original, protected, columns)
+
+
+def warm_up(
+    session: SparkSession, k: int = UNSET, *, plan: Plan | None = None, **settings: Any
+) -> int:
+    """Compile on the machines of a cluster what :func:`protect` will need with the same settings.
+
+    The first call on a new machine otherwise begins with compiling, a minute or two in every Python worker.
+    Where workers cannot write to the folder of the package, set ``NUMBA_CACHE_DIR`` for them:
+    ``spark.executorEnv.NUMBA_CACHE_DIR``.
+
+    Returns
+    -------
+    int
+        How many parts were compiled; 0: all was there.
+    """
+    _check_spark()
+    from microagg.scale_out.spark_warm import warm_executors
+
+    return warm_executors(session, (Plan() if plan is None else plan).override(k=k, **settings))

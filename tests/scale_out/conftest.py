@@ -1,0 +1,73 @@
+"""Spark as tests use it: this machine alone, small, quiet, and started once for the tests of a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # tests that kill workers would fill the screen
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def _required() -> None:
+    """Skip with the reason where there is no Java; a failure on the machines that decide about a change."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        reason = "no Java on this machine; Debian's package is called openjdk-17-jre-headless"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def _session(master: str, folder: Path, **settings: str) -> Iterator[Any]:
+    _required()
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # not the python3 that comes first
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("SPARK_HOME", str(_home(folder)))
+        builder = SparkSession.builder.master(master).appName("microagg tests")
+        beside = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
+        for name, value in {**_SETTINGS, **beside, **settings}.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+def _home(folder: Path) -> Path:
+    """The installed Spark seen from a folder of its own, since a cluster writes into its home."""
+    import pyspark
+
+    home = folder / "home"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    return home
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """Two tasks at a time in one process; a task that fails is tried again."""
+    yield from _session("local[2,4]", tmp_path_factory.mktemp("spark"))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two executors that are processes of their own."""
+    folder = tmp_path_factory.mktemp("cluster")
+    yield from _session("local-cluster[2,1,1024]", folder, **{"spark.executor.memory": "1g"})

@@ -1,0 +1,284 @@
+"""The Spark engine: what one process gives, however rows are spread and whatever dies on the way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from website.execute import Runner, blocks_of
+
+import microagg
+from microagg.errors import DisclosureRiskWarning, InputError
+from microagg.scale_out import spark as engine
+from microagg.scale_out.spark import group_in_spark
+from microagg.scale_out.spark_release import SparkRelease
+from scale_out.one_process import protect_alone
+from scale_out.tables import LEAF, in_order, mixed_plan, mixed_table
+
+pytest.importorskip("pyspark")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return mixed_table()
+
+
+@pytest.fixture(scope="module")
+def alone(mixed):
+    found = protect_alone(mixed, mixed_plan(), LEAF)
+    assert found.rounds == 2
+    assert found.places >= 5
+    return found
+
+
+def same_as(alone, release) -> None:
+    assert in_order(release.data.toArrow()).equals(in_order(alone.data))
+    assert release.sums.groups == alone.sums.groups
+    assert (release.sums.within == alone.sums.within).all()
+
+
+def test_the_same_as_in_one_process(spark, mixed, alone):
+    release = SparkRelease.of(
+        group_in_spark(spark.createDataFrame(mixed).coalesce(2), mixed_plan(), LEAF)
+    )
+    same_as(alone, release)
+    assert release.data.columns == [name for name in mixed.column_names if name != "note"]
+    assert all(one.holds for one in release.verify())
+    release.unpersist()
+
+
+def test_rows_in_another_order_and_workers_that_die_change_nothing(
+    spark, mixed, alone, tmp_path, monkeypatch
+):
+    """Every kind of task over blocks is killed once, after its work and before anybody has it."""
+
+    def deadly(work):
+        kind = type(work).__name__
+
+        def apply(one, other):
+            found = work(one, other)
+            if not (tmp_path / kind).exists():
+                (tmp_path / kind).touch()
+                os.kill(os.getpid(), 9)
+            return found
+
+        return apply
+
+    monkeypatch.setattr(engine, "_of_two", deadly)
+    rows = np.random.default_rng(1).permutation(mixed.num_rows)
+    frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
+    release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
+    same_as(alone, release)
+    assert {"Work", "Finish", "Rows"} <= {path.name for path in tmp_path.iterdir()}
+    release.unpersist()
+
+
+def by_id(frame_or_table) -> pa.Table:
+    table = frame_or_table if isinstance(frame_or_table, pa.Table) else frame_or_table.toArrow()
+    return table.sort_by("id").combine_chunks()
+
+
+@pytest.fixture(scope="module")
+def persons():
+    """Records of persons, with an id by which rows can be found again."""
+    chance = np.random.default_rng(8)
+    n = 1500
+    return pa.table(
+        {
+            "id": np.arange(n),
+            "height": chance.normal(170, 10, n).round(1),
+            "weight": pa.array(chance.normal(70, 12, n).round(1), mask=chance.random(n) < 0.05),
+            "sex": chance.choice(["f", "m"], n),
+            "person": chance.integers(0, 600, n),
+        }
+    )
+
+
+def test_evidence_is_what_memory_has(spark, persons):
+    """Class sizes, uniqueness, linkage and loss, against the measures of tables in memory."""
+    with pytest.warns(DisclosureRiskWarning, match="Whoever knows the columns left as they are"):
+        release = microagg.spark.protect(
+            spark.createDataFrame(persons).repartition(3),
+            k=3,
+            columns=["height", "weight"],
+            confidential=["id"],
+            drop=["person"],
+            unit="person",
+            block_records=400,
+        )
+    found = release.evidence
+    data = by_id(release.data)
+    assert data.column_names == ["id", "height", "weight", "sex"]
+    assert data["sex"].equals(persons["sex"])
+    # Nobody but this test can count the dropped unit, which the id leads back to.
+    units = data.append_column("person", persons["person"])
+    counted = microagg.verify(units, 3, ["height", "weight"], "person")
+    assert found.verification[0] == counted
+    assert counted.holds
+    assert (found.verdict, found.records, found.groups) == ("amber", 1500, release.n_groups)
+    in_memory = microagg.risk(persons, data, ["height", "weight"], k=3)
+    assert found.alone.smallest_class == in_memory.smallest_class
+    assert found.alone.unique == 0
+    assert found.alone.linkage.sampled is False
+    assert found.alone.record_linkage == pytest.approx(in_memory.record_linkage, abs=0.01)
+    with_sex = microagg.verify(data, 3, ["height", "weight", "sex"])
+    assert found.with_known.smallest_class == with_sex.smallest
+    assert found.with_known.record_linkage > found.alone.record_linkage
+    lost = microagg.utility(persons, data, ["height", "weight"])
+    assert found.release_loss == pytest.approx(lost.release_loss, rel=1e-3)
+    assert found.information_loss <= found.release_loss * 1.0001
+    release.unpersist()
+
+
+def test_no_record_comes_to_the_driver(spark, tmp_path, monkeypatch):
+    """All that is collected has a few hundred rows: summaries, blocks, counts, a bounded sample."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    n, most = 6000, 2000
+    chance = np.random.default_rng(1)
+    table = pa.table({"x": chance.normal(size=n), "y": chance.normal(size=n), "z": np.arange(n)})
+    frame = spark.createDataFrame(table)
+    rows = []
+    for name in ("collect", "toPandas", "toArrow", "toLocalIterator", "take", "head"):
+        real = getattr(DataFrame, name)
+
+        def counted(self, *given, real=real, **named):
+            found = real(self, *given, **named)
+            rows.append(len(found) if hasattr(found, "__len__") else n)
+            return found
+
+        monkeypatch.setattr(DataFrame, name, counted)
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.spark.protect(
+            frame, k=5, columns=["x", "y"], method="pca", block_records=1500
+        )
+    assert release.evidence.holds
+    assert 0 < release.evidence.alone.linkage.records <= most
+    release.data.write.parquet(str(tmp_path / "out"))
+    assert 0 < max(rows) <= most
+    release.unpersist()
+
+
+def written_in_shuffles(spark) -> int:
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.size()))
+
+
+def test_what_moves_is_the_records_once_a_turn(spark, record_property):
+    n, d = 40_000, 8
+    X = np.random.default_rng(2).normal(size=(n, d))
+    frame = spark.createDataFrame(pa.table({f"x{j}": X[:, j] for j in range(d)})).cache()
+    frame.count()
+    plan = microagg.Plan().override(k=5, columns=[f"x{j}" for j in range(d)], method="pca")
+    before = written_in_shuffles(spark)
+    found = group_in_spark(frame, plan, leaf=10_000)
+    moved, turns = written_in_shuffles(spark) - before, found.block_plan.rounds + 1
+    record_property("bytes shuffled a turn over those of the data", moved / turns / X.nbytes)
+    # The sample is all of so small a table, and moves too. Two words of key, group and block go with
+    # the eight values, and what Spark needs for a row.
+    assert turns == 3
+    assert moved <= (turns + 1) * X.nbytes * (d + 6) / d
+    found.released.unpersist()
+    frame.unpersist()
+
+
+def test_types_and_names_stay(spark):
+    """Columns of any type and name that are left as they are."""
+    n = 40
+    fields = {
+        "a.b": pa.array(np.arange(n, dtype=np.int32)),
+        "back`tick": pa.array([decimal.Decimal(i) / 4 for i in range(n)], pa.decimal128(12, 2)),
+        "day": pa.array([dt.date(2024, 1, 1 + i % 28) for i in range(n)]),
+        "at": pa.array([dt.datetime(2024, 1, 1, i % 24) for i in range(n)], pa.timestamp("us")),
+        "zoned": pa.array([dt.datetime(2024, 1, 1, i % 24) for i in range(n)], pa.timestamp("us", "UTC")),
+        "bytes": pa.array([bytes([i]) for i in range(n)]),
+        "list": pa.array([[i, None] for i in range(n)]),
+        "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+        "pair": pa.array([{"u": i, "v": str(i)} for i in range(n)]),
+        "flag": pa.array([i % 2 == 0 for i in range(n)]),
+        "id": pa.array(np.arange(n)),
+    }  # fmt: skip
+    table = pa.table(fields)
+    frame = spark.createDataFrame(table)
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.spark.protect(
+            frame, k=4, columns=["a.b", "day", "at", "back`tick"], confidential=["id"], round=True
+        )
+    assert [(f.name, f.dataType) for f in release.data.schema.fields if f.name != "a.b"] == [
+        (f.name, f.dataType) for f in frame.schema.fields if f.name != "a.b"
+    ]
+    data = by_id(release.data)
+    before = by_id(frame)
+    for name in ("zoned", "bytes", "list", "map", "pair", "flag"):
+        assert data[name].equals(before[name]), name
+    assert microagg.spark.verify(release.data, 4, ["a.b", "day", "at", "back`tick"]).holds
+    assert microagg.spark.verify(release.data, 2, ["list", "map"]).smallest == 1
+    release.unpersist()
+
+
+def test_counting_and_measuring(spark, persons):
+    frame = spark.createDataFrame(persons).repartition(4)
+    coarse = persons.set_column(1, "height", pc.round(persons["height"], -1))
+    other = spark.createDataFrame(coarse)
+    for columns, unit in ((["height"], None), (["height", "weight"], "person"), (None, "person")):
+        expected = microagg.verify(coarse, 3, columns, unit)
+        found = microagg.spark.verify(other, 3, columns, unit)
+        for what in ("holds", "columns", "records", "combinations", "smallest", "records_below_k"):
+            assert getattr(found, what) == getattr(expected, what), what
+    change = microagg.spark.measure(frame, other)["height"]
+    x, y = persons["height"].to_numpy(), coarse["height"].to_numpy()
+    assert change.mean_before == pytest.approx(x.mean(), rel=1e-14)
+    assert change.deviation_after == pytest.approx(y.std(ddof=1), rel=1e-14)
+    assert change.loss == pytest.approx(100 * (1 - y.var() / x.var()), rel=1e-9)
+
+
+def test_the_page_of_the_docs(spark, tmp_path):
+    """Its code runs, and nothing that it shows of a small survey contradicts its words."""
+    chance = np.random.default_rng(4)
+    n = 600
+    survey = {
+        "age": chance.integers(18, 90, n),
+        "income": np.exp(chance.normal(8, 1, n)).round(),
+        "region": chance.choice(["north", "south"], n),
+        "household": np.arange(n) // 2,
+    }
+    pq.write_table(pa.table(survey), tmp_path / "survey.parquet")
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    where = page.replace('parquet("', f'parquet("{tmp_path}/')
+    runner = Runner(tmp_path, "spark.md", microagg=microagg, spark=spark)
+    shown = [runner.run(b).text for b in blocks_of(where) if b.language in ("python", "sh")]
+    assert "'green', " in "".join(shown)
+    assert "True, " in "".join(shown)
+
+
+def test_what_is_refused(spark, persons):
+    frame = spark.createDataFrame(persons)
+    with pytest.raises(InputError, match="columns that are named"):
+        microagg.spark.protect(frame, k=3)
+    with pytest.raises(InputError, match="'heihgt'"):
+        microagg.spark.protect(frame, k=3, columns=["heihgt"])
+    with pytest.raises(InputError, match="stands for several"):
+        microagg.spark.protect(frame.select("*", "sex"), k=3, columns=["height"])
+    with pytest.raises(InputError, match="each needs at least k = 800 records"):
+        microagg.spark.protect(frame, k=800, columns=["height"], strata=["sex"])
+    with pytest.raises(InputError, match="must have no missing values by the policy error"):
+        microagg.spark.protect(frame, k=3, columns=["weight"], missing="error")
+    with pytest.raises(InputError, match="shuffle is true"):
+        microagg.spark.protect(frame, k=3, columns=["height"], shuffle=True)
+
+    # Values that are others whenever they are read.
+    def draw(batches):
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"x": np.random.default_rng().normal(size=len(batch))})
+
+    moving = spark.range(50).mapInArrow(draw, "x double")
+    with pytest.raises(Exception, match="must be the same each time"):
+        microagg.spark.protect(moving, k=3, columns=["x"], method="pca").data.toArrow()
