@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-ENGINES = ("memory", "disk", "spark")
+ENGINES = ("memory", "disk")
 
 
 class Observer:
@@ -93,11 +93,9 @@ class Job:
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
     engine: str | None = None
-    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
+    """"memory" or "disk"; None: memory where the table fits, else disk. Spark has jobs of its own."""
     memory: int | None = None
     """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
-    master: str | None = None
-    """Of Spark: where it runs."""
 
     def check(self) -> None:
         """Refuse what cannot work before anything is read: a mistake costs no waiting."""
@@ -112,7 +110,10 @@ class Job:
             )
         self.plan.check_complete()
         if self.engine not in (None, *ENGINES):
-            raise InputError(f"The engine is one of {listed(ENGINES)}; got {shown(self.engine)}.")
+            raise InputError(
+                f"The engine of a job is one of {listed(ENGINES)}, or, by the command and microagg.spark, "
+                f"spark; got {shown(self.engine)}."
+            )
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
         taken = [self.source, self.target]
@@ -193,7 +194,6 @@ def protect_file(
     plan: Plan | None = None,
     engine: str | None = None,
     memory: int | None = None,
-    master: str | None = None,
     report: str | Path | None = None,
     public_report: str | Path | None = None,
     csv: CsvFormat | None = None,
@@ -207,13 +207,11 @@ def protect_file(
     source, target : files whose endings tell their formats; folders or patterns of Parquet files
     k, plan, **settings
         As for :func:`microagg.protect`.
-    engine : {"memory", "disk", "spark"}, optional
-        "disk" works on Parquet and CSV files in parts, "spark" on a cluster. By default memory where the
-        table fits, else disk.
+    engine : {"memory", "disk"}, optional
+        "disk" works on Parquet and CSV files in parts. By default memory where the table fits, else disk.
+        For a cluster see :mod:`microagg.spark`.
     memory : int, optional
         Bytes that the table may take in memory; by default a share of what is free.
-    master : str, optional
-        Where Spark runs, such as "local[2]".
     report, public_report : where to write the evidence for the board, and for readers of the target
     csv : delimiter, encoding and decimal sign of a CSV file
     observer : hears of stages, progress and cautions
@@ -240,7 +238,6 @@ def protect_file(
         public_report=None if public_report is None else Path(public_report),
         engine=engine,
         memory=memory,
-        master=master,
     )
     found = run(job, observer).evidence
     for caution in found.cautions:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from microagg.scale_out.spark_release import SparkRelease
     from microagg.verify import Verification
 
-__all__ = ["measure", "protect", "verify", "warm_up"]
+__all__ = ["check_spark", "measure", "protect", "verify", "warm_up"]
 
 
-def _check_spark() -> None:
+def check_spark() -> None:
+    """Say what to install where there is no Spark."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
@@ -71,7 +72,7 @@ def protect(
     DisclosureRiskWarning
         For every caution that a disclosure board should weigh.
     """
-    _check_spark()
+    check_spark()
     from microagg.scale_out.blocks import LEAF
     from microagg.scale_out.spark import group_in_spark
     from microagg.scale_out.spark_release import SparkRelease
@@ -98,7 +99,7 @@ def verify(
     unit : column whose distinct values are the units; by default every record is one. All records in
         which it is missing count as one unit.
     """
-    _check_spark()
+    check_spark()
     from microagg.scale_out.spark_counts import count_shared
 
     return count_shared(df, Promise(k, columns, unit))
@@ -117,7 +118,7 @@ def measure(
     original, protected : Spark DataFrames
     columns : names; by default all columns that are numbers in both
     """
-    _check_spark()
+    check_spark()
     from microagg.scale_out.spark_counts import measure_columns
 
     return measure_columns(original, protected, columns)
@@ -137,7 +138,7 @@ def warm_up(
     int
         How many parts were compiled; 0: all was there.
     """
-    _check_spark()
+    check_spark()
     from microagg.scale_out.spark_warm import warm_executors
 
     return warm_executors(session, (Plan() if plan is None else plan).override(k=k, **settings))

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
+from command import here, said
 from microagg.errors import TableError
 from microagg.job import Observer
 from microagg.scale_out.spark_job import protect_files
@@ -64,6 +65,26 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
         protect_files(ROOT / "README.md", tmp_path / "other", plan)
 
 
+def test_the_command_says_what_spark_found(tmp_path, spark):
+    chance = np.random.default_rng(4)
+    table = pa.table({"x": chance.normal(size=300), "y": chance.normal(size=300)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    asked = ["protect", tmp_path / "in.parquet", tmp_path / "out", "-k", 3, "--engine", "spark"]
+    done = here(*asked, "-c", "x,y", "--method", "pca")
+    assert done.returncode == 0, said(done)
+    assert "300 records" in said(done)
+    assert "green" in said(done)
+    assert len(pq.read_table(tmp_path / "out")) == 300
+    wrong = here(*asked, "--report", tmp_path / "r.html")
+    assert wrong.returncode == 2
+    assert "--json" in wrong.stderr
+    wrong = here(
+        "protect", tmp_path / "in.parquet", tmp_path / "o", "-k", 3, "--master", "local[2]"
+    )
+    assert "--engine spark" in wrong.stderr
+
+
+@pytest.mark.long
 def test_the_script_for_spark_submit(tmp_path):
     import pyspark
 

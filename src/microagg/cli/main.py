@@ -179,6 +179,15 @@ def protect(
         from microagg.warm import needed
 
         plan = plan_of(flags)
+        if engine == "spark":
+            from microagg.cli.spark import protect_on_spark
+
+            given = report or public or analyses or dominance
+            if not protect_on_spark(speaker, source, target, plan, master, strict, bool(given)):
+                raise typer.Exit(1)
+            return
+        if master is not None:
+            raise InputError("--master is where Spark runs; say --engine spark too.")
         parts = needed(plan, source, bound=report is not None and not public, engine=engine)
         with compiling(speaker, parts) as compiled:  # while all else is loaded and IN is read
             from microagg.cli.protect import protect_file
@@ -197,7 +206,6 @@ def protect(
                 dominance_percent=dominance_percent,
                 engine=engine,
                 memory=None if memory is None else bytes_of("memory", memory),
-                master=master,
             )
             holds = protect_file(speaker, job, strict, compiled)
     if not holds:

@@ -20,9 +20,16 @@ from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
 from microagg.words import names, plural
 
-__all__ = ["draft_plan", "protect_file", "say_analyses", "say_caution", "say_secrets"]
+__all__ = [
+    "STYLES",
+    "draft_plan",
+    "protect_file",
+    "say_analyses",
+    "say_caution",
+    "say_secrets",
+]
 
-_STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
+STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 _REASONS = 12  # columns of which a draft's reason is printed
 _SECRETS = 2  # confidential columns that are told of
 
@@ -168,7 +175,7 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         twin = job.report.with_suffix(".json").name
         speaker.say("report", f"{job.report}, and every number in {twin}")
     verdict = evidence.verdict
-    speaker.say(verdict, evidence.verdict_words, style=_STYLES[verdict])
+    speaker.say(verdict, evidence.verdict_words, style=STYLES[verdict])
 
 
 def say_analyses(speaker: Speaker, utility: Utility) -> None:

@@ -28,8 +28,15 @@ def session_on(master: str | None = None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("microagg")
-    return (builder if master is None else builder.master(master)).getOrCreate()
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    builder = SparkSession.builder.appName("microagg").config(
+        "spark.ui.showConsoleProgress", "false"
+    )
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")  # what goes wrong is said in our own words
+    return session
 
 
 def protect_files(

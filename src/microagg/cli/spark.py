@@ -1,0 +1,101 @@
+"""What the command protect says and shows on Spark."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from microagg.cli.protect import STYLES, say_caution
+from microagg.cli.show import Speaker
+from microagg.errors import InputError
+from microagg.findings import linked_words, percent_words
+from microagg.job import Observer
+from microagg.plan import Plan
+from microagg.scale_out.spark_job import protect_files
+from microagg.scale_out.spark_release import SparkEvidence
+from microagg.spark import check_spark
+from microagg.words import among_fewer, names, share, unit_words
+
+__all__ = ["protect_on_spark"]
+
+
+class _Listener(Observer):
+    def __init__(self, speaker: Speaker, source: Path) -> None:
+        self._speaker, self._source = speaker, source
+
+    def stage(self, name: str, words: str = "") -> None:
+        self._speaker.say(
+            "" if not words else "read", f"{self._source}: {words}" if words else name
+        )
+
+
+def protect_on_spark(
+    speaker: Speaker,
+    source: Path,
+    target: Path,
+    plan: Plan,
+    master: str | None,
+    strict: bool,
+    more: bool,
+) -> bool:
+    """Protect Parquet files on Spark and say so; return whether the result holds."""
+    check_spark()
+    if more:
+        raise InputError(
+            "On Spark the evidence is given by --json; reports and analyses need records side by side. Leave "
+            "--report, --public, --analysis and --dominance out, or say --engine disk."
+        )
+    if plan.blocks[0].columns is None:
+        raise InputError(
+            "On Spark the columns to protect are named; microagg plan IN > plan.toml drafts them from a file."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
+        found = protect_files(source, target, plan, master, _Listener(speaker, source))
+    _say(speaker, plan, target, found)
+    speaker.give(
+        {"input": str(source), "output": str(target), "plan": plan.as_dict(), **found.as_dict()}
+    )
+    return found.verdict == "green" or (found.verdict == "amber" and not strict)
+
+
+def _say(speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence) -> None:
+    unit = plan.unit_of(plan.blocks[0]).column
+    k = found.verification[0].k
+    speaker.say("protected", names(plan.blocks[0].columns or (), 40))
+    speaker.say("grouped", f"{found.groups:,} groups")
+    speaker.say("lost", f"{percent_words(found.information_loss)} of the information (100·SSE/SST)")
+    speaker.say(
+        "attacker",
+        "who knows a person's true values in the protected columns finds the right record for "
+        f"{linked_words(found.alone.linkage)} of the people",
+    )
+    speaker.say(
+        "",
+        f"who also knows the columns left as they are, for {linked_words(found.with_known.linkage)}; "
+        f"{share(found.with_known.below_k)} of the records are {among_fewer(k, unit)}",
+    )
+    for rule in found.required:
+        speaker.say(
+            "required",
+            f"{rule.words}: {'pass' if rule.passed else 'fail'}, {rule.found} in the worst group",
+        )
+    for one in found.thresholds:
+        speaker.say(
+            "accepted",
+            f"{one.what}: {one.limit}, found {one.found}: {'pass' if one.passed else 'fail'}",
+        )
+    for counted in found.verification:
+        speaker.say(
+            "verified",
+            f"{target}: {counted.records:,} records, {counted.combinations:,} combinations, the rarest "
+            f"shared by {counted.smallest:,} {unit_words(counted.unit)}; k = {counted.k:,} holds",
+        )
+    for caution in found.cautions:
+        say_caution(speaker, caution)
+    words = {
+        "green": f"k = {k:,} holds in the written files, also for who knows every column left as it is.",
+        "amber": f"k = {k:,} holds in the written files for the protected columns alone, with cautions.",
+        "red": "The result does not keep to what the plan accepts.",
+    }
+    speaker.say(found.verdict, words[found.verdict], style=STYLES[found.verdict])
