@@ -19,7 +19,7 @@ test: lint types compiled
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: lint types compiled
-	$(PY) -m pytest --numprocesses auto --dist loadfile -m ""
+	$(PY) -m pytest --numprocesses auto --dist loadfile -m "" --hypothesis-profile long
 
 # Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
 compiled: $(VENV)/installed

@@ -13,14 +13,21 @@ import pytest
 
 from browser import Browser, find_browser
 
-hypothesis.settings.register_profile(
-    "microagg",
-    deadline=None,  # the first example compiles kernels
-    max_examples=60,
-    print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("microagg")
+# `make test` takes a sample of what hypothesis can think of, `make test-all` more of it.
+for _profile, _examples in (("microagg", 25), ("long", 100)):
+    hypothesis.settings.register_profile(
+        _profile,
+        deadline=None,  # the first example compiles kernels
+        max_examples=_examples,
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--hypothesis-profile"):
+        hypothesis.settings.load_profile("microagg")
+
 
 _FOLDER = Path(
     os.environ.get("MICROAGG_DATA", Path(__file__).parents[1].parent / "shared" / "data")
