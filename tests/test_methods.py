@@ -159,8 +159,9 @@ def test_memory_layout_and_type_do_not_matter(method):
         "list": X.tolist(),
     }
     expected = microagg.partition(X, 4, method=method).labels.tolist()
-    for layout, given in layouts.items():
-        assert microagg.partition(given, 4, method=method).labels.tolist() == expected, layout
+    for layout, laid_out in layouts.items():
+        again = microagg.partition(laid_out, 4, method=method)
+        assert again.labels.tolist() == expected, layout
 
 
 def _read_only(X):

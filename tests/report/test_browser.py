@@ -41,12 +41,16 @@ def pages(tmp_path_factory):
     hostile = table(90, HOSTILE).append_column("home", pa.array(rng.integers(0, 9, 90).astype(str)))
     wide = table(60, [f"measure_of_something_{i}" for i in range(60)])
     plan = folder / "plan.toml"
-    plan.write_text('microagg = 1\n[accept]\nloss = 0.01\n[[block]]\ncolumns = ["a", "b"]\nk = 3\n')
+    plan.write_text(
+        'microagg = 1\n[accept]\nloss = 0.01\n[[block]]\ncolumns = ["a", "b"]\nk = 3\nmethod = "mdav"\n'
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", microagg.DisclosureRiskWarning)
         releases = {
-            "hostile": microagg.protect(hostile, k=4, columns=HOSTILE, method="mdav"),
-            "wide": microagg.protect(wide, k=4, columns=wide.column_names, method="mdav"),
+            "hostile": microagg.protect(hostile, k=4, columns=HOSTILE, method="mdav", bound=False),
+            "wide": microagg.protect(
+                wide, k=4, columns=wide.column_names, method="mdav", bound=False
+            ),
             "by itself": microagg.protect(table(60, ["a", "b"]), k=3, per_column=True),
             "missed": microagg.protect(table(60, ["a", "b"]), plan=microagg.Plan.from_toml(plan)),
         }
