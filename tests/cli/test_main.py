@@ -230,8 +230,9 @@ def test_methods_lists_the_registry():
     assert "mdav" in [row["name"] for row in rows]
 
 
-def test_demo_writes_and_verifies_a_file(tmp_path):
-    done = run("demo", "--json", cwd=tmp_path)
+def test_demo_writes_and_verifies_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = here("demo", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["verified"]["holds"] is True
