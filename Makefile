@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# Where the environment forbids it, each of the many processes of the tests would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-lowest compiled lint types bench papers pictures figures docs package clean
 
