@@ -29,6 +29,27 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("microagg")
 
 
+# Files that take half a minute or so begin: whoever met one at the end would work alone.
+_FIRST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "test_site",
+        "test_methods",
+        "test_examples",
+        "test_threads",
+        "cli/test_main",
+        "page/test_way",
+        "page/test_work",
+        "report/test_report",
+        "methods/refine/test_refine",
+    )
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
+
+
 _FOLDER = Path(
     os.environ.get("MICROAGG_DATA", Path(__file__).parents[1].parent / "shared" / "data")
 )
