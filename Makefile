@@ -3,6 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# Where the environment forbids it, each of the many processes of the tests would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
+# Files of tests are dealt to processes in the order of tests/conftest.py: the longest first.
+SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all test-lowest compiled lint types bench papers pictures figures docs package clean
 
@@ -15,11 +20,11 @@ demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
 test: lint types compiled
-	$(PY) -m pytest --numprocesses auto --dist loadfile
+	$(PY) -m pytest $(SIDE_BY_SIDE)
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: lint types compiled
-	$(PY) -m pytest --numprocesses auto --dist loadfile -m ""
+	$(PY) -m pytest $(SIDE_BY_SIDE) -m "" --hypothesis-profile long
 
 # Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
 compiled: $(VENV)/installed

@@ -13,14 +13,42 @@ import pytest
 
 from browser import Browser, find_browser
 
-hypothesis.settings.register_profile(
-    "microagg",
-    deadline=None,  # the first example compiles kernels
-    max_examples=60,
-    print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+# `make test` takes a sample of what hypothesis can think of, `make test-all` more of it.
+for _profile, _examples in (("microagg", 25), ("long", 100)):
+    hypothesis.settings.register_profile(
+        _profile,
+        deadline=None,  # the first example compiles kernels
+        max_examples=_examples,
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--hypothesis-profile"):
+        hypothesis.settings.load_profile("microagg")
+
+
+# Files that take half a minute or so begin: whoever met one at the end would work alone.
+_FIRST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "test_site",
+        "test_methods",
+        "test_examples",
+        "test_threads",
+        "cli/test_main",
+        "page/test_way",
+        "page/test_work",
+        "report/test_report",
+        "methods/refine/test_refine",
+    )
 )
-hypothesis.settings.load_profile("microagg")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
+
 
 _FOLDER = Path(
     os.environ.get("MICROAGG_DATA", Path(__file__).parents[1].parent / "shared" / "data")

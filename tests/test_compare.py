@@ -399,7 +399,7 @@ def bands(found):
     return [(band(c.information_loss), band(100 * c.linkage.share)) for c in found.cells]
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(
     n=st.integers(6, 14),
     seed=st.integers(0, 2**32 - 1),

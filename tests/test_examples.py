@@ -266,7 +266,7 @@ MORE = {
 
 
 def test_the_script_runs_the_real_command(tmp_path):
-    assert script("penguins").main("penguins", tmp_path / "new", "--quiet") == 0
+    assert script("penguins").main("penguins", tmp_path / "new", "--quiet", "--no-bound") == 0
     made = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert made == ["penguins-protected.csv", "penguins.csv", "report.html", "report.json"]
     told = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))

@@ -30,7 +30,7 @@ ROWS = [
     for i in range(N)
 ]
 HEADER = ["id", "household", "income", "age", "paid"]
-PLAN = Plan.of(k=3, columns=["income", "age"], method="mdav")
+PLAN = Plan.of(k=3, columns=["income", "age"], method="mdav", bound=False)
 
 
 @pytest.fixture
@@ -105,7 +105,8 @@ def test_without_named_columns_the_draft_is_told(source, tmp_path):
 
 def test_an_observer_hears_stages_progress_and_cautions(source, tmp_path):
     diary = Diary()
-    job = Job(source, tmp_path / "safe.csv", PLAN, report=tmp_path / "r.html")
+    plan = PLAN.override(bound=True)
+    job = Job(source, tmp_path / "safe.csv", plan, report=tmp_path / "r.html")
     outcome = run(job, diary)
     assert diary.stages == ["reading", "grouping", "bounding", "measuring", "writing", "reporting"]
     assert diary.words[1] == "60 records, 5 columns"
@@ -125,7 +126,8 @@ def test_who_does_not_wait_for_the_proof_has_the_groups(source, tmp_path):
             if stage == "bounding":
                 raise StopSearch
 
-    outcome = run(Job(source, tmp_path / "safe.csv", PLAN, report=tmp_path / "r.html"), Impatient())
+    plan = PLAN.override(bound=True)
+    outcome = run(Job(source, tmp_path / "safe.csv", plan, report=tmp_path / "r.html"), Impatient())
     assert outcome.evidence.counted.holds
     assert names(tmp_path) == ["in.csv", "r.html", "r.json", "safe.csv"]
 
@@ -310,14 +312,13 @@ def test_a_confidential_number_of_a_csv_file_is_a_number(tmp_path):
 
 def test_both_reports_of_one_run(source, tmp_path):
     board, public = tmp_path / "board.html", tmp_path / "public.html"
-    plan = PLAN.override(bound=False)
     told = []
 
     class Hears(Observer):
         def reported(self, model, pictures):
             told.append((model, pictures))
 
-    job = Job(source, tmp_path / "safe.csv", plan, report=board, public_report=public)
+    job = Job(source, tmp_path / "safe.csv", PLAN, report=board, public_report=public)
     outcome = run(job, Hears())
     assert [path.name for path in outcome.files] == [
         "safe.csv", "board.html", "board.json", "public.html", "public.json",
@@ -325,7 +326,7 @@ def test_both_reports_of_one_run(source, tmp_path):
     ((model, pictures),) = told
     assert json.loads(board.with_suffix(".json").read_text()) == json.loads(json.dumps(model))
     assert pictures["linkage"] in board.read_text()
-    alone = Job(source, tmp_path / "again.csv", plan, report=tmp_path / "p.html", public=True)
+    alone = Job(source, tmp_path / "again.csv", PLAN, report=tmp_path / "p.html", public=True)
     run(alone)
     ours, theirs = (
         json.loads(path.with_suffix(".json").read_text()) for path in (public, alone.report)

@@ -211,7 +211,7 @@ def test_an_attribute_that_does_not_exist():
 
 
 def test_bound_takes_an_effort():
-    X = np.random.default_rng(0).normal(size=(80, 3))
+    X = np.random.default_rng(0).normal(size=(50, 3))
     fast, good = (microagg.partition(X, 8, bound=effort) for effort in ("fast", True))
     assert 0 < fast.lower_bound < good.lower_bound <= good.sse
     assert fast.lower_bound == microagg.lower_bound(X, 8)
@@ -234,7 +234,7 @@ def test_who_stops_the_bound_keeps_the_groups(monkeypatch):
 
 @pytest.mark.parametrize("method", ["auto", "optimal"])
 def test_values_whose_squares_underflow(method):
-    X = np.random.default_rng(0).normal(size=(40, 2))
+    X = np.random.default_rng(0).normal(size=(24, 2))
     p = microagg.partition(X * 1e-160, 3, method=method, scale="none", bound=True)
     assert p.sizes.min() >= 3
     assert 0 <= p.lower_bound <= p.sse < 1e-300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import subprocess
 import sys
@@ -25,11 +26,11 @@ def test_python_examples():
     assert result.failed == 0
 
 
-def test_demo_prints_what_its_page_shows(tmp_path):
+def test_demo_prints_what_its_page_shows_and_leaves_a_verified_file(tmp_path):
     promised = re.search(r"leaves it in `microagg-demo/`:\n\n```\n(.*?)```", DEMO.read_text(), re.S)
     assert promised
     done = subprocess.run(
-        [sys.executable, "-m", "microagg", "demo"],
+        [sys.executable, "-m", "microagg", "demo", "--json"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -40,6 +41,17 @@ def test_demo_prints_what_its_page_shows(tmp_path):
     # How far the proof comes in ten seconds depends on the machine.
     proof = re.compile(r" +could do better by at most .*\n")
     assert proof.sub("", printed) == proof.sub("", shown)
+    result = json.loads(done.stdout)
+    assert result["verified"]["holds"] is True
+    assert result["verdict"] == "green"
+    assert result["verified"]["records"] == 1411
+    assert sorted(path.name for path in (tmp_path / "microagg-demo").iterdir()) == [
+        "plan.toml",
+        "report.html",
+        "report.json",
+        "survey-protected.csv",
+        "survey.csv",
+    ]
 
 
 def test_the_plan_of_the_demo_is_the_one_shown():

@@ -28,13 +28,13 @@ print(json.dumps(answers))
 
 def task(method):
     k = 5 if method in ORDERS else 1200  # the cut of an order takes O(kn), and is done often
-    n, k = (60, 3) if method in SMALL else (12_000, k)
+    n, k = (40, 3) if method in SMALL else (12_000, k)
     return method, n, 1 if method in ONE_COLUMN else 3, k, few_attempts(method)
 
 
 def test_result_does_not_depend_on_the_number_of_threads():
     tasks = json.dumps([task(method) for method in METHODS])
-    one, two, three = (
+    one, three = (
         json.loads(
             subprocess.run(
                 [sys.executable, "-c", _CODE],
@@ -45,7 +45,7 @@ def test_result_does_not_depend_on_the_number_of_threads():
                 check=True,
             ).stdout
         )
-        for threads in ("1", "2", "3")
+        for threads in ("1", "3")
     )
     assert set(one) == set(METHODS) <= {method.name for method in microagg.methods()}
-    assert [name for name in METHODS if not one[name] == two[name] == three[name]] == []
+    assert [name for name in METHODS if one[name] != three[name]] == []

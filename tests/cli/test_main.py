@@ -230,22 +230,6 @@ def test_methods_lists_the_registry():
     assert "mdav" in [row["name"] for row in rows]
 
 
-def test_demo_writes_and_verifies_a_file(tmp_path):
-    done = run("demo", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["verified"]["holds"] is True
-    assert result["verdict"] == "green"
-    assert result["verified"]["records"] == 1411
-    assert sorted(path.name for path in (tmp_path / "microagg-demo").iterdir()) == [
-        "plan.toml",
-        "report.html",
-        "report.json",
-        "survey-protected.csv",
-        "survey.csv",
-    ]
-
-
 def test_demo_without_its_extra_takes_a_simpler_table_and_says_so(tmp_path, monkeypatch):
     from microagg.cli import example
 

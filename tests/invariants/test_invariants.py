@@ -22,7 +22,7 @@ from microagg.tables.variable import Variable, variable_of
 FAST = {"method": "mdav"}
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     table=mixed.tables(),
     k=st.integers(2, 4),

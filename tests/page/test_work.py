@@ -168,20 +168,20 @@ def with_releases(server):
 
 def test_the_file_is_what_the_command_writes(released, tmp_path):
     desk = released.server.desk
-    for number, k in ((1, 3), (2, 5)):
-        plan = released.get(f"take/{number}/plan")
-        (tmp_path / "plan.toml").write_bytes(plan.body)
-        out, report = tmp_path / "safe.csv", tmp_path / "report.html"
-        done = here("protect", desk.table.opened.path, out, "--plan", tmp_path / "plan.toml",
-                    "--report", report)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        answer = released.get(f"take/{number}/file")
-        assert answer.body == out.read_bytes()
-        assert 'filename="survey-safe.csv"' in answer.headers["content-disposition"]
-        assert microagg.verify(out, k, ["income", "rent", "age"]).holds
-        ours = released.get(f"take/{number}/numbers").text
-        same = re.compile(r'"information_loss": [\d.e-]+')
-        assert same.search(ours)[0] == same.search(report.with_suffix(".json").read_text())[0]
+    bodies = {k: released.get(f"take/{number}/file").body for number, k in ((1, 3), (2, 5))}
+    assert bodies[3] != bodies[5]
+    (tmp_path / "plan.toml").write_bytes(released.get("take/2/plan").body)
+    out, report = tmp_path / "safe.csv", tmp_path / "report.html"
+    done = here("protect", desk.table.opened.path, out, "--plan", tmp_path / "plan.toml",
+                "--report", report)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = released.get("take/2/file")
+    assert answer.body == bodies[5] == out.read_bytes()
+    assert 'filename="survey-safe.csv"' in answer.headers["content-disposition"]
+    assert microagg.verify(out, 5, ["income", "rent", "age"]).holds
+    ours = released.get("take/2/numbers").text
+    same = re.compile(r'"information_loss": [\d.e-]+')
+    assert same.search(ours)[0] == same.search(report.with_suffix(".json").read_text())[0]
 
 
 def test_both_reports_can_be_taken_away(released):
@@ -227,26 +227,23 @@ def test_two_columns(released):
     assert len(released.server.desk.entries) == before
 
 
-def test_another_table_takes_the_place_of_the_first(folder, tmp_path):
-    with served(folder / "survey.csv", temporary=tmp_path) as server:
-        visitor, desk = Visitor(server), server.desk
-        visitor.wait()
-        visitor.plan(k=3)
-        visitor.post("protect", ending=".parquet")
-        visitor.wait()
-        (release,) = desk.releases
-        assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
-        visitor.put("second.csv", (folder / "survey.csv").read_bytes())
-        visitor.wait()
-        assert desk.table.opened.path.name == "second.csv"
-        assert desk.releases == []
-        assert not release.folder.exists()
-        # A release of an upload names it as the user does.
-        visitor.plan(k=3)
-        visitor.post("protect", ending=".csv")
-        visitor.wait()
-        assert desk.releases[0].model["files"]["input"]["path"] == "second.csv"
-        assert "protect second.csv second-safe.csv" in visitor.get("take").text
+def test_another_table_takes_the_place_of_the_first(visitor, folder):
+    desk = visitor.server.desk
+    visitor.post("protect", ending=".parquet")
+    visitor.wait()
+    (release,) = desk.releases
+    assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
+    visitor.put("second.csv", (folder / "survey.csv").read_bytes())
+    visitor.wait()
+    assert desk.table.opened.path.name == "second.csv"
+    assert desk.releases == []
+    assert not release.folder.exists()
+    # A release of an upload names it as the user does.
+    visitor.plan(k=3)
+    visitor.post("protect", ending=".csv")
+    visitor.wait()
+    assert desk.releases[0].model["files"]["input"]["path"] == "second.csv"
+    assert "protect second.csv second-safe.csv" in visitor.get("take").text
 
 
 def test_what_the_table_cannot_do_is_told_in_its_words(visitor):

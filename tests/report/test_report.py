@@ -21,8 +21,23 @@ from microagg.tables.atomic import sha256
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
 
+# For tests in which the groups do not matter: the default searches, and proves a bound.
+QUICK = {"method": "mdav", "bound": False}
+
+
 @pytest.fixture
 def frame():
+    return table()
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """A release by the defaults, with its report."""
+    release = microagg.protect(table(), k=5, columns=["income", "age"])
+    return release, *written(release, tmp_path_factory.mktemp("usual") / "r.html")
+
+
+def table():
     rng = np.random.default_rng(0)
     n = 120
     return pd.DataFrame(
@@ -117,7 +132,9 @@ def test_first_screen_and_twin(frame, tmp_path):
 
 
 def test_the_plan_in_the_report_is_the_plan(frame, tmp_path):
-    release = microagg.protect(frame, k=5, columns=["income", "age"], drop=["region", "illness"])
+    release = microagg.protect(
+        frame, k=5, columns=["income", "age"], drop=["region", "illness"], **QUICK
+    )
     page, twin = written(release, tmp_path / "r.html")
     assert Plan.from_dict(twin["plan"]) == release.plan
     assert Plan.from_toml_text(twin["plan_text"]) == release.plan
@@ -126,9 +143,8 @@ def test_the_plan_in_the_report_is_the_plan(frame, tmp_path):
     pd.testing.assert_frame_equal(again.data, release.data)
 
 
-def test_totals_means_medians_and_deviations(frame, tmp_path):
-    release = microagg.protect(frame, k=5, columns=["income", "age"])
-    page, twin = written(release, tmp_path / "r.html")
+def test_totals_means_medians_and_deviations(frame, usual):
+    release, page, twin = usual
     income, age = twin["summaries"]
     assert (income["column"], age["column"]) == ("income", "age")
     for row, name in ((income, "income"), (age, "age")):
@@ -142,10 +158,9 @@ def test_totals_means_medians_and_deviations(frame, tmp_path):
     assert "nobody's own" in Texts(page).text
 
 
-def test_every_number_of_the_page_is_in_the_twin(frame, tmp_path):
+def test_every_number_of_the_page_is_in_the_twin(usual):
     """Numbers of the tables, as far as they have a decimal point, come from the model."""
-    release = microagg.protect(frame, k=5, columns=["income", "age"])
-    page, twin = written(release, tmp_path / "report.html")
+    _, page, twin = usual
     known = set()
 
     def gather(value):
@@ -177,8 +192,8 @@ def test_every_number_of_the_page_is_in_the_twin(frame, tmp_path):
     assert [n for n in numbers if n not in known] == []
 
 
-def test_no_script_no_net_and_nothing_but_the_file(frame, tmp_path):
-    page, _ = written(microagg.protect(frame, k=5, columns=["age"]), tmp_path / "report.html")
+def test_no_script_no_net_and_nothing_but_the_file(usual):
+    _, page, _ = usual
     found = Texts(page)
     assert "script" not in found.tags
     assert [link for link in found.links if not link.startswith(("#", "data:"))] == []
@@ -200,7 +215,8 @@ def test_names_and_values_are_text(tmp_path):
             "group": ["<img src=x>"] * 30 + ["{{ 7 * 7 }}"] * 30,
         }
     )
-    release = microagg.protect(frame, k=5, columns=[HOSTILE, "<b>二</b>"], confidential=["group"])
+    hostile = [HOSTILE, "<b>二</b>"]
+    release = microagg.protect(frame, k=5, columns=hostile, confidential=["group"], method="mdav")
     page, twin = written(release, tmp_path / "r.html", analyses=[[HOSTILE, "by", "group"]])
     found = Texts(page)
     assert not {"script", "img"} & set(found.tags)
@@ -275,6 +291,7 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         k=5,
         columns=["income", "age"],
         confidential=["illness"],
+        method="mdav",
         random_state=4711,
         max_loss=17,
     )
@@ -341,15 +358,15 @@ def test_bins_hold_at_least_k_and_are_cut_by_protected_values(seed):
     assert set(shifted["cuts"]) <= set(bin_cuts(y))
 
 
-def test_a_table_not_written_is_not_called_verified(frame, tmp_path):
-    page, twin = written(microagg.protect(frame, k=5, columns=["age"]), tmp_path / "r.html")
+def test_a_table_not_written_is_not_called_verified(usual):
+    _, page, twin = usual
     assert "No file was written yet" in page
     assert twin["verified"] is None
     assert twin["files"] == {"input": None, "output": None}
 
 
-def test_a_bound_is_shown_when_known(frame, tmp_path):
-    release = microagg.protect(frame, k=5, columns=["income", "age"])
+def test_a_bound_is_shown_when_known(frame, usual, tmp_path):
+    release = usual[0]
     part = release.parts[0]
     found = replace(part.partition, lower_bound=part.partition.sse * 0.75)
     known = replace(release, parts=[part._replace(partition=found)])
@@ -377,9 +394,9 @@ def test_constant_and_tiny_tables(tmp_path, columns):
     assert "<svg" in page
 
 
-def test_the_same_release_gives_the_same_page(frame, tmp_path):
-    release = microagg.protect(frame, k=5, columns=["income", "age"])
-    pages = [written(release, tmp_path / f"{i}.html")[0] for i in range(2)]
+def test_the_same_release_gives_the_same_page(usual, tmp_path):
+    release, page, _ = usual
+    pages = [page, written(release, tmp_path / "again.html")[0]]
     plain = [re.sub(r"on \d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page) for page in pages]
     assert plain[0] == plain[1]
 
@@ -423,10 +440,8 @@ def test_a_report_that_cannot_be_written(frame, tmp_path):
         release.report(tmp_path / "none" / "report.html")
 
 
-def test_auto_names_what_it_ran(frame, tmp_path):
-    page, twin = written(
-        microagg.protect(frame, k=5, columns=["income", "age"]), tmp_path / "r.html"
-    )
+def test_auto_names_what_it_ran(frame, usual, tmp_path):
+    _, page, twin = usual
     assert "By auto, k = 5: " in Texts(page).text
     assert "auto is a heuristic" in Texts(page).text
     assert (twin["parts"][0]["method"], twin["parts"][0]["guarantee"]) == ("auto", "heuristic")
@@ -450,7 +465,7 @@ def test_the_best_groups_for_something_else_are_not_called_the_least_loss(
 def test_no_group_of_two_is_shown_even_for_k_of_two(frame, tmp_path):
     """A mean and its interval of two records can be solved for both values."""
     frame["pair"] = [i // 2 if i < 20 else 99 for i in range(len(frame))]
-    release = microagg.protect(frame, k=2, columns=["income", "age"])
+    release = microagg.protect(frame, k=2, columns=["income", "age"], **QUICK)
     page, twin = written(release, tmp_path / "r.html", analyses=["income by pair"])
     shown = twin["utility"]["analyses"][0]
     assert [estimate["name"] for estimate in shown["estimates"]] == ["99"]
@@ -463,7 +478,7 @@ def test_no_group_of_two_is_shown_even_for_k_of_two(frame, tmp_path):
 def test_a_single_group_left_out_takes_another_with_it(frame, tmp_path):
     """From the mean of all and of all others the one left out would follow."""
     frame["part"] = [0] * 2 + [1] * 20 + [2] * 98
-    release = microagg.protect(frame, k=5, columns=["income", "age"])
+    release = microagg.protect(frame, k=5, columns=["income", "age"], **QUICK)
     page, twin = written(release, tmp_path / "r.html", analyses=["income by part"])
     shown = twin["utility"]["analyses"][0]
     assert [estimate["name"] for estimate in shown["estimates"]] == ["2"]
@@ -474,7 +489,7 @@ def test_a_single_group_left_out_takes_another_with_it(frame, tmp_path):
 def test_other_k_are_tried_with_the_same_settings(frame, tmp_path):
     for gamma in (0.0, 3.0):
         release = microagg.protect(
-            frame, k=5, columns=["income", "age"], method="v-mdav", gamma=gamma
+            frame, k=5, columns=["income", "age"], method="v-mdav", gamma=gamma, bound=False
         )
         _, twin = written(release, tmp_path / "r.html")
         (own,) = (cell for cell in twin["alternatives"]["cells"] if cell["k"] == 5)

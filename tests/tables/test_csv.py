@@ -480,7 +480,7 @@ def test_every_codec_of_python_reads_back_what_it_wrote_or_is_refused(path, enco
 
 
 def test_a_header_of_megabytes(path):
-    names = [f"column number {j:07d}" for j in range(100_000)]
+    names = [f"column number {j:060d}" for j in range(30_000)]
     table, _ = read(path, ",".join(names) + "\n" + ",".join("1" * len(names)) + "\n")
     assert table.column_names == names
 

@@ -110,7 +110,6 @@ def test_variants_stop_when_there_is_no_room():
     assert {0, 1, 2} & set(found.members[0].tolist())
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4), ties=st.booleans(), weighted=st.booleans()
 )
@@ -129,7 +128,6 @@ def test_recombination_is_never_worse(seed, k, ties, weighted):
     assert sum_of_squares(X, labels, weights) <= sum_of_squares(X, pool[0], weights)
 
 
-@settings(max_examples=60)
 @example(seed=303, k=3, n=10)  # a group of the optimum has records that pay next to nothing
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 3), n=st.integers(6, 10))
 def test_recombination_finds_the_optimum_among_all_groups(seed, k, n):

@@ -92,7 +92,7 @@ def test_one_group_while_k_is_more_than_half(method):
 @pytest.mark.parametrize("cost", COSTS)
 def test_many_windows(data, cost):
     rng = np.random.default_rng(5)
-    for k, n in [(1, 700), (2, 3000), (70, 5000)]:
+    for k, n in [(1, 500), (2, 1500), (70, 3000)]:
         x = np.sort(DATA[data](rng, n))
         best = best_ends(x, k, cost)
         for method in FAST:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import microagg
+from command import here
 from methods.univariate.rational import COSTS, Groups
 from methods.univariate.test_exact import DATA
 from microagg import DisclosureRiskWarning, InputError
@@ -66,7 +65,7 @@ def prices(x, cost):
 @pytest.mark.parametrize("data", DATA)
 def test_the_optimum_with_the_larger_last_groups(data, cost):
     rng = np.random.default_rng(len(data) * 5 + len(cost))
-    for k, n in [(1, 9), (2, 5), (2, 60), (3, 9), (3, 40), (17, 60)]:
+    for k, n in [(1, 9), (2, 5), (3, 9), (3, 40), (17, 50)]:
         x = np.sort(DATA[data](rng, n))
         for price in prices(x, cost):
             best = best_ends(x, k, cost, price)
@@ -96,7 +95,7 @@ def test_the_soft_minimum_is_the_optimum(data, cost):
 @pytest.mark.parametrize("data", ["ties", "lognormal", "even spacing", "integers + 1e15"])
 def test_many_windows_and_groups_that_grow(data, cost):
     rng = np.random.default_rng(5)
-    x = np.sort(DATA[data](rng, 500))
+    x = np.sort(DATA[data](rng, 350))
     for k, part in [(1, 1e-7), (2, 1e-4), (30, 1e-2)]:
         price = prices(x, cost)[3] * part
         best = best_ends(x, k, cost, price)
@@ -156,11 +155,10 @@ def test_the_others_refuse_and_say_why(method):
 def test_as_an_option_of_the_command(tmp_path):
     table = tmp_path / "in.csv"
     table.write_text("v\n1\n2\n2\n7\n8\n9\n20\n21\n")
-    command = [sys.executable, "-m", "microagg", "protect", table, tmp_path / "out.csv", "--k", "2"]
-    option = ["--option", "group_cost=100"]
-    done = subprocess.run([*command, "--method", "wilber", *option, "--json"], capture_output=True)
+    command = ["protect", table, tmp_path / "out.csv", "--k", "2", "--option", "group_cost=100"]
+    done = here(*command, "--method", "wilber", "--json")
     assert done.returncode == 0, done.stderr
     assert len(set((tmp_path / "out.csv").read_text().split()[1:])) == 2
-    done = subprocess.run([*command, "--method", "simple", *option], capture_output=True, text=True)
+    done = here(*command, "--method", "simple")
     assert done.returncode == 2
     assert "2k−1" in done.stderr

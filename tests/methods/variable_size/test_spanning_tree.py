@@ -24,15 +24,15 @@ def test_equals_the_naive_twin(table):
     assert length.tolist() == [e[0] for e in expected]
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
+@pytest.mark.parametrize("d", [1, 3, 20])
 @pytest.mark.parametrize("kind", ["normal", "clusters", "grid", "two scales"])
 def test_weight_equals_that_of_scipy(d, kind):
     rng = np.random.default_rng(d)
-    X = rng.normal(size=(1500, d))
+    X = rng.normal(size=(1000, d))
     if kind == "clusters":
         X, _ = microagg.simulate_clusters(n_clusters=30, n_features=d, random_state=d)
     elif kind == "grid":
-        X = rng.integers(0, 12, size=(1500, d)).astype(float)
+        X = rng.integers(0, 12, size=(1000, d)).astype(float)
     elif kind == "two scales":
         X[::2] *= 1e5
     tree = microagg.minimum_spanning_tree(X, scale="none")
