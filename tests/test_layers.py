@@ -64,6 +64,7 @@ STAGES = [
     ["scale_out.disk_job"],
     ["protect"],
     ["job"],
+    ["scale_out.spark_column"],
     ["scale_out.spark"],
     ["scale_out.spark_counts"],
     ["scale_out.spark_release"],

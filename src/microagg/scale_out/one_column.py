@@ -30,7 +30,16 @@ from microagg.registry import find
 from microagg.scale_out.recipe import Recipe, Records, Words
 from microagg.tables.variable import QUANTITIES
 
-__all__ = ["Splits", "cut_stretches", "is_one_column", "split_column"]
+__all__ = [
+    "Crossing",
+    "Splits",
+    "crossing",
+    "crossings_meet",
+    "cut_stretches",
+    "is_one_column",
+    "sorted_words",
+    "split_column",
+]
 
 STRETCH = 1 << 21  # records, about
 
@@ -144,6 +153,52 @@ def cut_stretches(
         for at in range(line.low, line.high):
             found[full[at]] = ends[(ends > starts[at]) & (ends <= starts[at + 1])]
     return found
+
+
+class Crossing(NamedTuple):
+    """What a stretch tells so that the stretches of a column can be put together: columns, no values.
+
+    Columns are counted over all values of the cell.
+    """
+
+    place: int
+    start: int
+    """Where the values were taken to begin."""
+    first: int
+    """From where the starts hold: the end of the stretch before."""
+    head: Back
+    """Best starts of the columns from ``start`` to ``first``, counted from ``start``."""
+    tail: Back
+    """Best starts of the last columns, counted from ``start``; the last is that of the end."""
+    end: int
+    exits: dict[int, tuple[int, int]]
+    """For each column at which the groups after this stretch may begin: where those that end in it begin,
+    and the end of the first of them; itself twice where none ends in it."""
+
+
+def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Crossing, Back]:
+    """Cut a stretch, given with the values before it; return also the starts themselves."""
+    back = stretch_back(x, k)
+    end = start + len(x)
+    exits = {}
+    for column in range(max(first, end - 2 * k + 2), end + 1):
+        ends, last = trace(back, start, column, first)
+        exits[column] = (last, int(ends[0]) if len(ends) else column)
+    reach = min(overlap_for(k), end - start)
+    head, tail = back[: first - start + 1].copy(), back[len(x) - reach :].copy()
+    return Crossing(place, start, first, head, tail, end, exits), back
+
+
+def crossings_meet(left: Crossing, right: Crossing, k: int) -> bool:
+    """Whether the starts of a stretch are those that the stretch before it would go on to find."""
+    if right.start <= left.start or right.first - right.start < 2 * k:
+        return right.start == 0
+    if right.first - right.start > len(left.tail) - 1:
+        return False
+    begin = len(left.tail) - 1 - (right.first - right.start)
+    # Counted from where the right one starts, as if the left one started there too.
+    own = left.tail[begin:].astype(np.int64) - (right.start - left.start)
+    return meet(own, right.head.astype(np.int64), 0, right.first - right.start, k)
 
 
 class _Line(NamedTuple):

@@ -28,14 +28,17 @@ from microagg.plan import Plan, Roles
 from microagg.require.requirement import Requirement
 from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
+from microagg.scale_out.one_column import is_one_column
 from microagg.scale_out.rare import Rare
 from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, recipe_of
+from microagg.scale_out.spark_column import cut_column
 from microagg.scale_out.workers import (
     TOLD,
     Assign,
     Encode,
     Feasible,
     Finish,
+    FinishColumn,
     JoinRare,
     Keyed,
     Layout,
@@ -60,6 +63,7 @@ SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
 _TASKS_A_BLOCK = 4  # so that few blocks share a task by chance
 _MOST_TASKS = 4096
+NO_BLOCKS = BlockPlan((), ({},), ())
 
 
 @contextmanager
@@ -112,7 +116,8 @@ class Grouped:
     recipe: Recipe
     summary: TableSummary
     roles: Roles
-    block_plan: BlockPlan
+    rounds: int
+    """Of re-blocking."""
     sums: Sums
     seen: Seen
     """A sample, as an attacker would see it."""
@@ -200,8 +205,14 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
         encode = Encode(recipe, layout, tuple(roles.known))
         records = rows.mapInArrow(encode, words).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            blocks = _blocks(records, recipe, words, leaf)
-            released = _released(records, recipe, blocks, words, bool(roles.known))
+            if is_one_column(recipe):
+                moved, places = cut_column(records, recipe, words, _by_block)
+                finish: Finish = FinishColumn(recipe, NO_BLOCKS, 0, _share(recipe))
+            else:
+                blocks = _blocks(records, recipe, words, leaf)
+                moved, places = _moved(records, recipe, blocks, words)
+                finish = Finish(recipe, blocks, blocks.rounds, _share(recipe))
+            released = _released(moved, places, recipe, finish, bool(roles.known))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 told = _told(released)
@@ -211,7 +222,15 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
         finally:
             records.unpersist()
     return Grouped(
-        recipe, summary, roles, blocks, _added(told, recipe), _sample(told), released, layout, rows
+        recipe,
+        summary,
+        roles,
+        finish.turn,
+        _added(told, recipe),
+        _sample(told),
+        released,
+        layout,
+        rows,
     )
 
 
@@ -287,24 +306,32 @@ def _blocks(records: DataFrame, recipe: Recipe, words: str, leaf: int) -> BlockP
     return plan.with_sound(sound)
 
 
-def _released(
-    records: DataFrame, recipe: Recipe, blocks: BlockPlan, words: str, known: bool
-) -> DataFrame:
-    """Work on the blocks turn after turn."""
+def _moved(
+    records: DataFrame, recipe: Recipe, blocks: BlockPlan, words: str
+) -> tuple[DataFrame, int]:
+    """Work on the blocks turn after turn, but for the last; records by block, and the number of blocks."""
     moved = records.mapInArrow(Assign(recipe, blocks), f"{words}, block long")
     for turn in range(blocks.rounds):
         moved = _by_block(moved, blocks.n_places(turn)).applyInArrow(
             _of_two(Work(recipe, blocks, turn)), f"{words}, group long, block long"
         )
+    return moved, blocks.n_places(blocks.rounds)
+
+
+def _share(recipe: Recipe) -> float:
+    return min(1.0, 0.9 * SAMPLE / recipe.records)
+
+
+def _released(
+    moved: DataFrame, places: int, recipe: Recipe, finish: Finish, known: bool
+) -> DataFrame:
+    """What each record releases, after the last turn."""
     shared = _of_no_record(recipe).words().shape[1]
     names = ["h1", "h2", "values", "class", *(f"s{j}" for j in range(shared))]
     names += [] if recipe.unit is None else ["unit"]
     names += ["known"] if known else []
     schema = f"{', '.join(f'`{name}` long' for name in names)}, {TOLD} binary"
-    finish = Finish(recipe, blocks, blocks.rounds, min(1.0, 0.9 * SAMPLE / recipe.records))
-    last: DataFrame = _by_block(moved, blocks.n_places(blocks.rounds)).applyInArrow(
-        _of_two(finish), schema
-    )
+    last: DataFrame = _by_block(moved, places).applyInArrow(_of_two(finish), schema)
     return last
 
 
