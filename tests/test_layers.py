@@ -67,6 +67,7 @@ STAGES = [
     ["scale_out.spark_column"],
     ["scale_out.spark"],
     ["scale_out.spark_counts"],
+    ["scale_out.spark_report"],
     ["scale_out.spark_release"],
     ["rehearse"],
     ["page"],

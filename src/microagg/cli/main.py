@@ -182,8 +182,8 @@ def protect(
         if engine == "spark":
             from microagg.cli.spark import protect_on_spark
 
-            given = report or public or analyses or dominance
-            if not protect_on_spark(speaker, source, target, plan, master, strict, bool(given)):
+            more = bool(public or analyses or dominance)
+            if not protect_on_spark(speaker, source, target, plan, master, strict, report, more):
                 raise typer.Exit(1)
             return
         if master is not None:

@@ -36,14 +36,15 @@ def protect_on_spark(
     plan: Plan,
     master: str | None,
     strict: bool,
+    report: Path | None,
     more: bool,
 ) -> bool:
     """Protect Parquet files on Spark and say so; return whether the result holds."""
     check_spark()
     if more:
         raise InputError(
-            "On Spark the evidence is given by --json; reports and analyses need records side by side. Leave "
-            "--report, --public, --analysis and --dominance out, or say --engine disk."
+            "On Spark there are no analyses and no report for readers, which need all records side by side. "
+            "Leave --public, --analysis and --dominance out, or say --engine disk."
         )
     if plan.blocks[0].columns is None:
         raise InputError(
@@ -51,15 +52,18 @@ def protect_on_spark(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
-        found = protect_files(source, target, plan, master, _Listener(speaker, source))
-    _say(speaker, plan, target, found)
+        hears = _Listener(speaker, source)
+        found = protect_files(source, target, plan, master, hears, report=report)
+    _say(speaker, plan, target, found, report)
     speaker.give(
         {"input": str(source), "output": str(target), "plan": plan.as_dict(), **found.as_dict()}
     )
     return found.verdict == "green" or (found.verdict == "amber" and not strict)
 
 
-def _say(speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence) -> None:
+def _say(
+    speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence, report: Path | None
+) -> None:
     unit = plan.unit_of(plan.blocks[0]).column
     k = found.verification[0].k
     speaker.say("protected", names(plan.blocks[0].columns or (), 40))
@@ -93,6 +97,9 @@ def _say(speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence) -> No
         )
     for caution in found.cautions:
         say_caution(speaker, caution)
+    if report is not None:
+        twin = report.with_suffix(".json").name
+        speaker.say("report", f"{report}, and every number in {twin}")
     words = {
         "green": f"k = {k:,} holds in the written files, also for who knows every column left as it is.",
         "amber": f"k = {k:,} holds in the written files for the protected columns alone, with cautions.",

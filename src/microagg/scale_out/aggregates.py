@@ -26,9 +26,18 @@ from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import CATEGORIES, Variable
 
-__all__ = ["Shared", "Sums", "inertia", "put_back", "shared_values", "sums_of"]
+__all__ = [
+    "Shared",
+    "Sums",
+    "inertia",
+    "put_back",
+    "shared_values",
+    "sums_of",
+    "whole_groups",
+]
 
 _IN_A_WORD = 16  # states of values
+_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
 
 class Shared(NamedTuple):
@@ -244,6 +253,16 @@ def sums_of(
         [worst_figure(rule, labels) for rule in rules],
         [holds(rule, labels) for rule in rules],
     )
+
+
+def whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
+    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
+    first = np.unique(labels, return_index=True)[1]
+    # By the second word: the first record of a group is the one whose first word is least.
+    chosen = records.keys[first, 1] < np.uint64(
+        min(_SAMPLED / recipe.records, 1.0) * (2.0**64 - 2048)
+    )
+    return np.flatnonzero(chosen[labels])
 
 
 def inertia(recipe: Recipe, summary: TableSummary) -> Floats:

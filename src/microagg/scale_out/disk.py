@@ -22,7 +22,14 @@ from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import thread_count
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
+from microagg.scale_out.aggregates import (
+    Shared,
+    Sums,
+    put_back,
+    shared_values,
+    sums_of,
+    whole_groups,
+)
 from microagg.scale_out.blocks import (
     LEAF,
     BlockPlan,
@@ -41,7 +48,7 @@ from microagg.scale_out.one_column import (
     split_column,
 )
 from microagg.scale_out.rare import with_rare_joined
-from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, recipe_of, summarise
+from microagg.scale_out.recipe import Recipe, TableSummary, Words, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.tables.batches import Batch, BatchSource
 
@@ -51,7 +58,6 @@ AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
 _STRETCHES = 4  # of a column that are in memory at a time
 _COPIES = 8  # of the words of a block that work on it takes, about
-_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
 
 Told = Callable[[str, int, int], None]
 """Hears of a stage, records done and all of them."""
@@ -426,7 +432,7 @@ def _release(
     shared = shared_values(recipe, records, labels)
     sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
     row = records.beside[:, :1]
-    chosen = _whole_groups(recipe, records, labels)
+    chosen = whole_groups(recipe, records, labels)
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     first = np.unique(labels, return_index=True)[1]
     sizes = np.bincount(labels).astype(np.uint64)
@@ -435,14 +441,6 @@ def _release(
     scratch.keep(f"told-{number}", (sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
     released.put(number, np.hstack([row, shared.words()]), places)
-
-
-def _whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
-    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
-    first = np.unique(labels, return_index=True)[1]
-    # By the second word: the first record of a group is the one whose first word is least.
-    chosen = in_sample(records.keys[first][:, ::-1], _SAMPLED / recipe.records)
-    return np.flatnonzero(chosen[labels])
 
 
 def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:

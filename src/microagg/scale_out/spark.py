@@ -34,6 +34,7 @@ from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, rec
 from microagg.scale_out.spark_column import cut_column
 from microagg.scale_out.workers import (
     TOLD,
+    Among,
     Assign,
     Encode,
     Feasible,
@@ -118,6 +119,8 @@ class Grouped:
     roles: Roles
     rounds: int
     """Of re-blocking."""
+    unique_before: int
+    """Records whose protected values no other has."""
     sums: Sums
     seen: Seen
     """A sample, as an attacker would see it."""
@@ -147,6 +150,22 @@ class Grouped:
             return data, data
         whole = found.toDF(*names, layout.names[unit])
         return found.drop(found.columns[-1]).toDF(*names), whole
+
+    def whole_groups(self) -> tuple[DataFrame, DataFrame]:
+        """Rows of some groups, all rows of each, and what they release, both with their keys."""
+        recipe, layout = self.recipe, self._layout
+        chosen = self.released.where("whole_group >= 0")
+        # Keys tell nothing of the records, and one in many is enough of them.
+        keys = np.unique([row.h1 for row in chosen.select("h1").collect()])
+        rows = self._rows.mapInArrow(
+            Keyed(recipe, layout, 1), _keyed_schema(self._rows, len(layout.names))
+        )
+        return rows.mapInArrow(Among(keys), rows.schema), chosen
+
+    @property
+    def layout(self) -> Layout:
+        """The user's columns."""
+        return self._layout
 
     def _values(self, buckets: int) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
@@ -212,6 +231,8 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
                 blocks = _blocks(records, recipe, words, leaf)
                 moved, places = _moved(records, recipe, blocks, words)
                 finish = Finish(recipe, blocks, blocks.rounds, _share(recipe))
+            alone = [f"w{j}" for j in range(len(recipe.coders))]
+            unique = records.groupBy(*alone).count().where("count = 1").count()
             released = _released(moved, places, recipe, finish, bool(roles.known))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
@@ -327,7 +348,7 @@ def _released(
 ) -> DataFrame:
     """What each record releases, after the last turn."""
     shared = _of_no_record(recipe).words().shape[1]
-    names = ["h1", "h2", "values", "class", *(f"s{j}" for j in range(shared))]
+    names = ["h1", "h2", "values", "class", "whole_group", *(f"s{j}" for j in range(shared))]
     names += [] if recipe.unit is None else ["unit"]
     names += ["known"] if known else []
     schema = f"{', '.join(f'`{name}` long' for name in names)}, {TOLD} binary"

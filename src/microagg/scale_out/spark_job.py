@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from microagg.errors import TableError, VerificationError, shown
 from microagg.job import Observer
 from microagg.plan import Plan
+from microagg.report.html import check_report_target
 from microagg.scale_out.blocks import LEAF
 from microagg.scale_out.spark import group_in_spark, on_spark
 from microagg.scale_out.spark_release import SparkEvidence, SparkRelease
 from microagg.scale_out.spark_warm import warm_executors
-from microagg.tables.atomic import check_target, replacing_all
+from microagg.tables.atomic import check_target, replacing_all, sha256
 from microagg.tables.folders import parquet_files
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def protect_files(
     master: str | None = None,
     observer: Observer | None = None,
     leaf: int = LEAF,
+    report: Path | None = None,
 ) -> SparkEvidence:
     """Protect a Parquet file, or a folder of these, on Spark.
 
@@ -58,6 +60,7 @@ def protect_files(
     master : of the cluster, such as ``local[2]``; None: the session there is, or what is configured
     observer : hears of stages and cautions
     leaf : records in a block, about
+    report : where to write the board's report, on the machine of the driver
 
     Raises
     ------
@@ -68,6 +71,10 @@ def protect_files(
     plan.check_complete()
     check_target(target.absolute(), folder=True)
     _check_source(source)
+    reports = []
+    if report is not None:
+        check_report_target(report, source, target)
+        reports = [report, report.with_suffix(".json")]
     session = session_on(master)
     hears.stage("reading")
     frame = session.read.parquet(str(source.absolute()))
@@ -77,9 +84,9 @@ def protect_files(
     try:
         for caution in release.cautions:
             hears.caution(caution)
-        with replacing_all([target], folder=True) as parts, on_spark():
+        with replacing_all([*reports, target], folder=True) as parts, on_spark():
             hears.stage("writing")
-            (part,) = parts
+            part = parts[-1]
             release.data.write.mode("append").parquet(str(part.absolute()))
             counted = release.verify(session.read.parquet(str(part.absolute())))
             if counted[0].records != release.records:
@@ -95,7 +102,13 @@ def protect_files(
             _tidy(part)
             hears.stage("measuring")
             evidence = release.evidence_of(counted)
-        hears.written([target])
+            if report is not None:
+                hears.stage("reporting")
+                origin = {"path": str(source), "sha256": sha256(source)}
+                texts = release.report_texts(evidence, (str(target), sha256(part)), origin)
+                for page, text in zip(parts, texts, strict=False):
+                    page.write_text(text, encoding="utf-8", errors="backslashreplace")
+        hears.written([target, *reports])
     finally:
         release.unpersist()
     return evidence

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from microagg.cautions import about_plan, found_by_known
 from microagg.evidence import Verdict
-from microagg.findings import Caution, Required, Threshold, thresholds_of
+from microagg.findings import Caution, Counted, Required, Threshold, thresholds_of
 from microagg.groups import Floats
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
+from microagg.report.html import check_report_target
 from microagg.scale_out.aggregates import Sums, inertia
-from microagg.scale_out.sampled import required
+from microagg.scale_out.sampled import Counts, required
 from microagg.scale_out.spark import Grouped, on_spark, rules_of
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
+from microagg.scale_out.spark_report import report_of
 from microagg.scale_out.workers import Rivals
+from microagg.tables.atomic import replacing_all
 from microagg.verify import Verification
 
 if TYPE_CHECKING:
@@ -214,6 +218,52 @@ class SparkRelease:
         rows = rivals.groupBy("row").agg(F.sum("nearer"), F.sum("as_near")).collect()
         credit = np.array([0.0 if nearer else 1 / as_near for _, nearer, as_near in rows])
         return estimated(credit, self.records)
+
+    def report(self, path: str | Path) -> None:
+        """Write the board's report as an HTML file, and every number of it as JSON beside it."""
+        page = Path(path)
+        check_report_target(page)
+        texts = self.report_texts(self.evidence)
+        with replacing_all([page, page.with_suffix(".json")]) as parts:
+            for part, text in zip(parts, texts, strict=True):
+                part.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+    def report_texts(
+        self,
+        evidence: SparkEvidence,
+        written: tuple[str, str] | None = None,
+        source: Mapping[str, str] | None = None,
+    ) -> tuple[str, str]:
+        """Return the report as a page, and its numbers as JSON; one task makes both of a sample.
+
+        ``written`` are path and hash of what was written, where the promise was counted.
+        """
+        alone, known = self._classes
+        of_classes = [
+            replace(
+                evidence.verification[0],
+                k=2,
+                unit=None,
+                combinations=one.classes,
+                smallest=one.smallest,
+                records_below_k=one.unique,
+            )
+            for one in (alone, known)
+        ]
+        there = bool(self.roles.known)
+        counts = Counts(
+            of_classes[0],
+            alone.below_k,
+            of_classes[1] if there else None,
+            known.below_k if there else 0,
+            self._grouped.unique_before,
+        )
+        linkage = evidence.alone.linkage, evidence.with_known.linkage if there else None
+        counted = None
+        if written is not None:
+            counted = Counted(written[0], evidence.verification, written[1], evidence.required)
+        with on_spark():
+            return report_of(self._grouped, counts, linkage, counted, source)
 
     def unpersist(self) -> None:
         """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""

@@ -28,7 +28,14 @@ from microagg.kernels.threads import limit_threads
 from microagg.measure.linkage import radii
 from microagg.methods.univariate.ends import trace
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import Shared, Sums, put_back, shared_values, sums_of
+from microagg.scale_out.aggregates import (
+    Shared,
+    Sums,
+    put_back,
+    shared_values,
+    sums_of,
+    whole_groups,
+)
 from microagg.scale_out.blocks import BlockPlan, in_sample, plan_blocks, requirements, work_on_block
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.one_column import (
@@ -39,10 +46,11 @@ from microagg.scale_out.one_column import (
     split_column,
 )
 from microagg.scale_out.rare import Rare, with_rare_joined
-from microagg.scale_out.recipe import Recipe, TableSummary, Words, summarise
+from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, summarise
 
 __all__ = [
     "TOLD",
+    "Among",
     "Assign",
     "Cut",
     "Encode",
@@ -65,6 +73,7 @@ __all__ = [
     "Summaries",
     "Told",
     "Work",
+    "guarded",
     "pack",
     "unpack",
     "word_columns",
@@ -87,7 +96,7 @@ def unpack(given: bytes) -> Any:
     return pickle.loads(zlib.decompress(given))
 
 
-def _guarded(work: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(work: Callable[..., Any]) -> Callable[..., Any]:
     """Let errors out only in words that hold no value, and use the processors of one task."""
 
     @functools.wraps(work)
@@ -107,7 +116,7 @@ def _guarded(work: Callable[..., Any]) -> Callable[..., Any]:
 
 def streaming(work: Callable[..., Iterator[pa.Table]]) -> Callable[..., Iterator[pa.RecordBatch]]:
     """The same for work that goes from batch to batch."""
-    step = _guarded(lambda found: next(found, None))
+    step = guarded(lambda found: next(found, None))
 
     @functools.wraps(work)
     def run(*given: Any) -> Iterator[pa.RecordBatch]:
@@ -333,7 +342,7 @@ class InOrder:
     borrowers: dict[int, tuple[tuple[int, int], ...]]
     """For each stretch: those that borrow from it, and from which column on."""
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one stretch, whose number is the key."""
         number, words = key[0].as_py(), words_of(rows)
@@ -354,7 +363,7 @@ class Cut:
     recipe: Recipe
     begins: dict[int, int]
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one stretch, whose number is the key."""
         return pa.table({"packed": [pack(self._cut(key, rows)[0])]})
@@ -380,7 +389,7 @@ class Ends(Cut):
     following: dict[int, tuple[int, int]]
     """For each stretch: end of the first group that ends after it, and the stretch in which it does."""
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one stretch, whose number is the key."""
         number = key[0].as_py()
@@ -401,7 +410,7 @@ class Feasible:
 
     recipe: Recipe
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one block, whose number is the key."""
         records = self.recipe.records_of(words_of(rows))
@@ -419,7 +428,7 @@ class Work:
     blocks: BlockPlan
     turn: int
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one block, whose number is the key."""
         words, groups, blocks = self._moved(key, rows)
@@ -463,7 +472,7 @@ class Finish(Work):
     share: float
     """Of the records that are looked at as an attacker would."""
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one block, whose number is the key."""
         moved = self._moved(key, rows)
@@ -488,6 +497,7 @@ class Finish(Work):
             "h2": np.ascontiguousarray(records.keys[:, 1]).view(np.int64),
             "values": _one_word(shared._replace(weights=None).words()),
             "class": _one_word(out),
+            "whole_group": self._whole_groups(key, records, labels),
             **word_columns(out, "s"),
         }
         if records.units is not None:
@@ -498,12 +508,19 @@ class Finish(Work):
         found[TOLD] = pa.concat_arrays([first, pa.nulls(len(records) - 1, pa.binary())])
         return pa.table(found)
 
+    def _whole_groups(self, key: Sequence[Any], records: Records, labels: Labels) -> Labels:
+        """Number of the group of records in the sample of whole groups, −1 of all others."""
+        found = np.full(len(labels), -1, dtype=np.int64)
+        chosen = whole_groups(self.recipe, records, labels)
+        found[chosen] = (key[0].as_py() << 32) + labels[chosen]
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class FinishColumn(Finish):
     """The same for one column, whose groups are known."""
 
-    @_guarded
+    @guarded
     def __call__(self, key: Sequence[Any], rows: pa.Table) -> pa.Table:
         """Do so for one stretch, whose number is the key."""
         words, groups = words_of(rows), rows.column("group").to_numpy()
@@ -558,6 +575,19 @@ class Keyed:
 
 
 @dataclass(frozen=True, eq=False)
+class Among:
+    """Rows with keys → those whose first key is among some."""
+
+    keys: Labels
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
+            yield rows.filter(pa.array(np.isin(rows.column("h1").to_numpy(), self.keys)))
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """All rows of a bucket, and all values released for them → released rows.
 
@@ -572,7 +602,7 @@ class Rows:
     unit: int | None
     """Place of the unit in the rows, if it is dropped from what is released."""
 
-    @_guarded
+    @guarded
     def __call__(self, rows: pa.Table, values: pa.Table) -> pa.Table:
         """Do so for one bucket."""
         order, keys = _by_key(rows)
