@@ -247,6 +247,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
         summary,
         roles,
         finish.turn,
+        unique,
         _added(told, recipe),
         _sample(told),
         released,
