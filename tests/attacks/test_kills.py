@@ -123,7 +123,9 @@ def main(folder: Path, ending: str, word: str, low: int, high: int) -> None:
         faults[high] = f"{parts_in(folder)} is there after a whole run"
     if read_file(target).table.num_rows != table().num_rows:
         faults[high] = "the last run made no file"
-    print(json.dumps({"faults": faults, "ended": ended}))
+    print(json.dumps({"faults": faults, "ended": ended}), flush=True)
+    # A process that forked while libraries had threads may abort when these are torn down at its end.
+    os._exit(0)
 
 
 def attack(folder: Path, ending: str, word: str, seeds: range) -> dict[str, object]:
