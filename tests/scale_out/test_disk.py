@@ -196,6 +196,21 @@ def test_order_and_cut_of_the_files_make_no_difference(tmp_path):
     pd.testing.assert_frame_equal(*found)
 
 
+def test_groups_are_those_of_any_engine(tmp_path, monkeypatch):
+    """The loop in one process is what Spark is compared with, too."""
+    from scale_out.one_process import protect_alone
+    from scale_out.tables import LEAF as SMALLER
+    from scale_out.tables import in_order, mixed_plan, mixed_table
+
+    monkeypatch.setattr(disk, "LEAF", SMALLER)
+    table, plan = mixed_table(), mixed_plan()
+    pq.write_table(table, tmp_path / "in.parquet")
+    run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    expected = protect_alone(table, plan, SMALLER)
+    assert expected.rounds == 2
+    assert in_order(pq.read_table(tmp_path / "out.parquet")).equals(in_order(expected.data))
+
+
 def test_rare_patterns_are_joined(tmp_path):
     table = survey()
     table.loc[[5, 900], ["number", "spiked"]] = np.nan  # a pattern of two records
