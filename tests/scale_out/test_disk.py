@@ -313,6 +313,23 @@ def test_one_run_at_a_time_writes_a_file(tmp_path):
         run(Job(source, target, plan_for(["number"]), engine="disk"))
 
 
+def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    foreign = tmp_path / ".out.parquet.scratch"
+    foreign.mkdir()
+    foreign.chmod(0o777)
+    (foreign / "fitted").write_bytes(b"not ours")
+    with pytest.raises(TableError, match="owner alone"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
+    assert (foreign / "fitted").exists()
+
+
+def test_k_larger_than_the_table_is_said_as_such(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    with pytest.raises(InputError, match="the table has 200"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(k=201), engine="disk"))
+
+
 def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):
     import shutil
     from collections import namedtuple

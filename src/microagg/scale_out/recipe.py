@@ -34,6 +34,7 @@ from microagg.groups import Floats, Labels
 from microagg.intake import check_relations, weights_of
 from microagg.plan import Block, Column, Plan
 from microagg.scale_out.counting import row_keys
+from microagg.settings import check_k
 from microagg.tables.dates import dates_in_text, is_text
 from microagg.tables.exact import values_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
@@ -491,6 +492,7 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
         raise InputError(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
+    check_k(block.k or 1, summary.records)
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
     mean_weight = summary.weights.mean if summary.weights.count else 1.0
     coders = tuple(

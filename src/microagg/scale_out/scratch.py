@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,6 +151,17 @@ def check_room(folder: Path, needed: int) -> None:
         )
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that somebody else made or can write to: what is read from it is trusted."""
+    found = folder.lstat()
+    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    if not stat.S_ISDIR(found.st_mode) or not own or found.st_mode & 0o077:
+        raise TableError(
+            f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and is "
+            "none. Remove it, or write to another folder."
+        )
+
+
 @contextmanager
 def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
     """Yield the scratch folder beside a target, and remove it at the end, whatever happens.
@@ -159,6 +171,7 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
     """
     folder = target.with_name(f".{target.name[:30]}.scratch")
     folder.mkdir(mode=0o700, exist_ok=True)
+    _refuse_foreign(folder)
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if not lock(handle, wait=False):
