@@ -157,8 +157,8 @@ def _refuse_foreign(folder: Path) -> None:
     own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
     if not stat.S_ISDIR(found.st_mode) or not own or found.st_mode & 0o077:
         raise TableError(
-            f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and is "
-            "none. Remove it, or write to another folder."
+            f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and "
+            "is none. Remove it, or write to another folder."
         )
 
 
