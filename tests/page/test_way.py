@@ -67,7 +67,13 @@ class Tour:
         before = self.server.desk.at
         self.set(f"#role-{place}", role)
         self.until(lambda: self.server.desk.at > before)
-        self.browser.wait(f"document.querySelector('#role-{place}').value == {role!r}")
+        self.answered()
+        assert self.browser.evaluate(f"document.querySelector('#role-{place}').value") == role
+
+    def answered(self):
+        """Wait until the page shows the plan as it stands."""
+        step = f"step {self.server.desk.at + 1} of"
+        self.browser.wait(f"document.querySelector('.toolbar')?.innerText.includes({step!r})")
 
     def until(self, holds, seconds=60):
         told = "[...document.querySelectorAll('.problem:not([hidden]), .toolbar')].map(e => e.innerText)"
@@ -300,8 +306,7 @@ def reload_and_keys(tour):
     """A reload shows the same desk; the keyboard goes through the page from its beginning."""
     tour.go("plan")
     tour.browser.call("Page.reload")
-    step = f"step {tour.server.desk.at + 1} of"
-    tour.browser.wait(f"document.querySelector('.toolbar')?.innerText.includes({step!r})")
+    tour.answered()
     reached = []
     for _ in range(4):
         for kind in ("keyDown", "keyUp"):
@@ -309,6 +314,48 @@ def reload_and_keys(tour):
             tour.browser.call("Input.dispatchKeyEvent", type=kind, **key)
         reached.append(tour.browser.evaluate("document.activeElement.textContent"))
     assert reached == ["Skip to the content", "microagg", "Open", "Understand"]
+
+
+def test_an_answer_that_comes_late_is_not_shown(browser, tmp_path):
+    """Two quick changes of the plan, of which the first is answered last."""
+    data = tmp_path / "data"
+    data.mkdir()
+    source = survey(data)
+
+    def held():
+        browser.evaluate("0")  # takes in what the browser has told
+        return [
+            event["params"]["requestId"]
+            for event in browser.events
+            if event.get("method") == "Fetch.requestPaused"
+        ]
+
+    with served(source, temporary=tmp_path) as server:
+        tour = Tour(browser, server, WIDE, False, tmp_path)
+        browser.go(server.address, WIDE)
+        tour.until(lambda: server.desk.table is not None)
+        tour.go("plan")
+        browser.events.clear()
+        browser.call(
+            "Fetch.enable", patterns=[{"urlPattern": "*/plan", "requestStage": "Response"}]
+        )
+        try:
+            for place in (0, 2):
+                tour.set(f"#role-{place}", "drop")
+                tour.until(lambda place=place: len(held()) == 1 + place // 2)
+            first, second = held()
+            browser.call("Fetch.continueRequest", requestId=second)
+            tour.answered()
+            browser.call("Fetch.continueRequest", requestId=first)
+            arrived = (
+                "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/plan'))"
+            )
+            browser.wait(f"{arrived}.length == 2")
+        finally:
+            browser.call("Fetch.disable")
+        tour.answered()
+        roles = "[0, 2].map(i => document.querySelector('#role-' + i).value).join()"
+        assert browser.evaluate(roles) == "drop,drop"
 
 
 HOSTILE = [

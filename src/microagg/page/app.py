@@ -209,15 +209,20 @@ class Page:
         except MicroaggError as refused:
             error = {"key": _place_of(form), "words": str(refused)}
             text = form.get("text")
-        values = screens.plan_screen(self.desk, table, error, text)
-        return self._screen("part_plan.html", "plan", **values)
+        return self._plan_part(screens.plan_screen(self.desk, table, error, text))
 
     async def plan_step(self, request: Request) -> Response:
         """Undo or redo."""
         await form_of(request, self._limits)
         table = self._table
         self.desk.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
-        return self._screen("part_plan.html", "plan", **screens.plan_screen(self.desk, table))
+        return self._plan_part(screens.plan_screen(self.desk, table))
+
+    def _plan_part(self, values: dict[str, Any]) -> Response:
+        """The plan's forms; the count of changes tells the page an answer that came too late."""
+        found = self._screen("part_plan.html", "plan", **values)
+        found.headers["X-Changes"] = str(self.desk.changes)
+        return found
 
     async def plan_file(self, request: Request) -> Response:
         """The plan as a file."""

@@ -93,6 +93,7 @@ class Desk:
         self.table: Table | None = None
         self.plans: list[Plan] = []
         self.at = 0
+        self.changes = 0
         self.releases: list[Release] = []
         self.cells: dict[tuple[str, int], Cell] = {}
         self.tried: Plan | None = None
@@ -115,11 +116,13 @@ class Desk:
             if plan != self.plan:
                 self.plans = [*self.plans[: self.at + 1], plan]
                 self.at += 1
+                self.changes += 1
 
     def step(self, by: int) -> None:
         """Undo (−1) or redo (1)."""
         with self.lock:
             self.at = min(max(self.at + by, 0), len(self.plans) - 1)
+            self.changes += 1
 
     # The map of what was tried.
 

@@ -4,6 +4,14 @@
 // htmx notes the address when it is loaded; nothing of this page stays in the browser.
 sessionStorage.clear();
 
+// Two quick changes of the plan may be answered in the other order: what is older is not shown.
+let shown = 0;
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const changes = Number(event.detail.xhr.getResponseHeader("X-Changes") ?? shown);
+  if (changes < shown) event.detail.shouldSwap = false;
+  else shown = changes;
+});
+
 // Details that were open stay open when a part of the page is replaced.
 let opened = [];
 document.addEventListener("htmx:beforeSwap", () => {
