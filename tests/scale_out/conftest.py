@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+# Short jobs: a better compiler would cost more than it gives, as would several threads that collect garbage.
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS = {
+    "spark.driver.extraJavaOptions": _LIGHT,
+    "spark.executor.extraJavaOptions": _LIGHT,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # tests that kill workers would fill the screen
