@@ -18,8 +18,9 @@ from microagg.scale_out.blocks import (
     sample_share,
     work_on_block,
 )
+from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.rare import with_rare_joined
-from microagg.scale_out.recipe import recipe_of, summarise
+from microagg.scale_out.summaries import summarise
 
 
 class Alone(NamedTuple):

@@ -22,7 +22,8 @@ from microagg.scale_out.blocks import (
     sample_share,
     work_on_block,
 )
-from microagg.scale_out.recipe import recipe_of, summarise
+from microagg.scale_out.fitting import recipe_of
+from microagg.scale_out.summaries import summarise
 from microagg.tables.frames import Frame
 from microagg.tables.variable import variable_of
 

@@ -23,7 +23,7 @@ from microagg.require.units import Units
 from microagg.tables.frames import Frame
 from microagg.words import names
 
-__all__ = ["Within", "requirements_of", "whole_of", "within"]
+__all__ = ["Within", "amounts_of", "requirements_of", "whole_of", "within"]
 
 
 def requirements_of(
@@ -55,9 +55,9 @@ def requirements_of(
         ordered = _has_order(frame, column)
         found.append(Closeness(_values(frame, column), most, ordered, names([column])))
     for column, p in asked.p_percent.items():
-        found.append(PPercent(_amounts(frame, column), p, units, names([column])))
+        found.append(PPercent(amounts_of(frame, column), p, units, names([column])))
     for column, largest in asked.n_k.items():
-        amounts = _amounts(frame, column)
+        amounts = amounts_of(frame, column)
         found.append(LargestShare(amounts, largest.n, largest.k, units, names([column])))
     for wanted in ("population", "individual_risk"):
         if getattr(asked, wanted) is not None and weights is None:
@@ -85,17 +85,19 @@ def _has_order(frame: Frame, name: Any) -> bool:
     )
 
 
-def _amounts(frame: Frame, name: Any) -> Floats:
+def amounts_of(frame: Frame, name: Any, tells_row: bool = True) -> Floats:
+    """Amounts for rules of dominance; a part of a table cannot tell the row in which one is missing."""
     if not frame.is_numeric(name):
         raise InputError(
             f"Rules of dominance are about amounts; column {shown(name)} holds {frame.kind_in_words(name)}."
         )
     found = frame.doubles(name)
     if np.isnan(found).any():
+        row = int(np.argmax(np.isnan(found))) + 1
         raise InputError(
-            f"Rules of dominance need the amount of every record; column {shown(name)} is missing in row "
-            f"{int(np.argmax(np.isnan(found))) + 1} (the first record is row 1). Fill it or drop those "
-            "records."
+            f"Rules of dominance need the amount of every record; column {shown(name)} is missing in "
+            + (f"row {row} (the first record is row 1)" if tells_row else "some")
+            + ". Fill it or drop those records."
         )
     return found
 

@@ -21,7 +21,8 @@ from microagg.groups import Floats, Labels, group_means
 from microagg.released import related, to_digits, with_codes
 from microagg.require.figures import holds, worse, worst_figure
 from microagg.require.requirement import Requirement
-from microagg.scale_out.recipe import Coder, Recipe, Records, TableSummary, Words
+from microagg.scale_out.recipe import Coder, Recipe, Records, Words
+from microagg.scale_out.summaries import TableSummary
 from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import CATEGORIES, Variable

@@ -249,7 +249,8 @@ def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
     sample : words of the records that :func:`in_sample` chooses, in any order
     leaf : records in a block, about
 
-    >>> from microagg.scale_out.recipe import recipe_of, summarise
+    >>> from microagg.scale_out.fitting import recipe_of
+    >>> from microagg.scale_out.summaries import summarise
     >>> from microagg.plan import Plan
     >>> import pyarrow as pa
     >>> table, plan = pa.table({"x": range(1000)}), Plan().override(k=5, columns=["x"])

@@ -40,6 +40,7 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.counting import row_keys
+from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import (
     Splits,
     cut_stretches,
@@ -48,8 +49,9 @@ from microagg.scale_out.one_column import (
     split_column,
 )
 from microagg.scale_out.rare import with_rare_joined
-from microagg.scale_out.recipe import Recipe, TableSummary, Words, recipe_of, summarise
+from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.scratch import Scratch, Shelf
+from microagg.scale_out.summaries import TableSummary, summarise
 from microagg.tables.batches import Batch, BatchSource
 
 __all__ = ["DiskRun", "Told", "group_from_disk"]

@@ -22,7 +22,6 @@ from microagg.scale_out.aggregates import Shared
 from microagg.scale_out.blocks import requirements
 from microagg.scale_out.counting import Counter, row_keys, verify_batches
 from microagg.scale_out.disk import AT_ONCE, DiskRun, group_from_disk
-from microagg.scale_out.recipe import check_supported
 from microagg.scale_out.sampled import (
     Counts,
     Sample,
@@ -32,6 +31,7 @@ from microagg.scale_out.sampled import (
     required,
 )
 from microagg.scale_out.scratch import Scratch, check_room
+from microagg.scale_out.summaries import check_supported
 from microagg.tables.atomic import sha256
 from microagg.tables.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.tables.exact import values_as_written

@@ -17,7 +17,8 @@ import numpy as np
 from microagg.encode.missing import join_rare
 from microagg.errors import InputError
 from microagg.groups import Labels
-from microagg.scale_out.recipe import Cell, Recipe, Words
+from microagg.scale_out.recipe import Recipe, Words
+from microagg.scale_out.summaries import Cell
 from microagg.words import percent
 
 __all__ = ["Rare", "with_rare_joined"]

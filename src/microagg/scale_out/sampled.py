@@ -33,7 +33,8 @@ from microagg.require.requirement import Requirement
 from microagg.results import Partition
 from microagg.scale_out.aggregates import Shared, Sums, inertia
 from microagg.scale_out.linking import link_sample
-from microagg.scale_out.recipe import Recipe, TableSummary
+from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.summaries import TableSummary
 from microagg.settings import settings_of
 from microagg.tables.frames import Frame
 from microagg.verify import Verification

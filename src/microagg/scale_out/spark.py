@@ -28,10 +28,12 @@ from microagg.plan import Plan, Roles
 from microagg.require.requirement import Requirement
 from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
+from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import is_one_column
 from microagg.scale_out.rare import Rare
-from microagg.scale_out.recipe import Recipe, TableSummary, check_supported, recipe_of
+from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.spark_column import cut_column
+from microagg.scale_out.summaries import TableSummary, check_supported
 from microagg.scale_out.workers import (
     TOLD,
     Among,

@@ -17,8 +17,9 @@ from microagg.groups import Labels
 from microagg.measure.linkage import Linkage
 from microagg.report.html import report_texts
 from microagg.scale_out.aggregates import Shared, Sums, put_back
-from microagg.scale_out.recipe import Recipe, TableSummary
+from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.sampled import Counts, Sample, evidence_at_scale
+from microagg.scale_out.summaries import TableSummary
 from microagg.scale_out.workers import Layout, guarded, words_of
 
 if TYPE_CHECKING:

@@ -46,7 +46,8 @@ from microagg.scale_out.one_column import (
     split_column,
 )
 from microagg.scale_out.rare import Rare, with_rare_joined
-from microagg.scale_out.recipe import Recipe, Records, TableSummary, Words, summarise
+from microagg.scale_out.recipe import Recipe, Records, Words
+from microagg.scale_out.summaries import TableSummary, summarise
 
 __all__ = [
     "TOLD",
