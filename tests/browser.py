@@ -84,7 +84,8 @@ class Browser:
         message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
 
-    def _resize(self, width: int, height: int) -> None:
+    def resize(self, width: int, height: int = 900) -> None:
+        """Give the window this size."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -95,7 +96,7 @@ class Browser:
 
     def open(self, path: Path, width: int, height: int, scripts: bool = True) -> None:
         """Load a file in a window of this size and wait until all of it is there."""
-        self._resize(width, height)
+        self.resize(width, height)
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
@@ -104,7 +105,7 @@ class Browser:
 
     def go(self, address: str, width: int, height: int = 900, dark: bool = False) -> None:
         """Load an address in a window of this size; what was complained of and asked for is kept."""
-        self._resize(width, height)
+        self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         seen = len(self.events)

@@ -34,6 +34,8 @@ _FIRST = tuple(
     f"tests/{name}.py"
     for name in (
         "test_site",
+        "scale_out/test_spark",
+        "scale_out/test_spark_files",
         "test_methods",
         "test_examples",
         "test_threads",

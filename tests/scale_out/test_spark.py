@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from website.execute import Runner, blocks_of
 
 import microagg
+from command import here, said
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protect import protect_table
 from microagg.scale_out import spark as engine
@@ -311,3 +313,29 @@ def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
             for t in (found, expected)
         )
         assert np.array_equal(ours, theirs)
+
+
+def test_the_command_says_what_spark_found(tmp_path, spark):
+    chance = np.random.default_rng(4)
+    table = pa.table({"x": chance.normal(size=300), "y": chance.normal(size=300)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    asked = ["protect", tmp_path / "in.parquet", tmp_path / "out", "-k", 3, "--engine", "spark"]
+    page = tmp_path / "r.html"
+    done = here(*asked, "-c", "x,y", "--method", "pca", "--report", page)
+    assert done.returncode == 0, said(done)
+    model = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert (model["records"], model["verdict"]) == (300, "green")
+    assert model["verified"]["holds"]
+    assert "300 records" in page.read_text(encoding="utf-8")
+    summary = model["summaries"][0]
+    assert summary["mean"][0] == pytest.approx(np.asarray(table["x"]).mean(), rel=1e-2)
+    assert "300 records" in said(done)
+    assert "green" in said(done)
+    assert len(pq.read_table(tmp_path / "out")) == 300
+    wrong = here(*asked, "--analysis", "x by y")
+    assert wrong.returncode == 2
+    assert "--engine disk" in wrong.stderr
+    wrong = here(
+        "protect", tmp_path / "in.parquet", tmp_path / "o", "-k", 3, "--master", "local[2]"
+    )
+    assert "--engine spark" in wrong.stderr
