@@ -59,6 +59,7 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Network", "Log", "Runtime"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     _session: str | None = None
 
@@ -99,18 +100,28 @@ class Browser:
         self.resize(width, height)
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self.events.append(self._receive())
+        self._load(path.resolve().as_uri())
 
     def go(self, address: str, width: int, height: int = 900, dark: bool = False) -> None:
         """Load an address in a window of this size; what was complained of and asked for is kept."""
         self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        seen = len(self.events)
-        self.call("Page.navigate", url=address)
-        while not any(e.get("method") == "Page.loadEventFired" for e in self.events[seen:]):
+        self._load(address)
+
+    def _load(self, address: str) -> None:
+        """Go to an address and wait until this page, not one before it, has loaded."""
+        loader = self.call("Page.navigate", url=address)["loaderId"]
+
+        def loaded(event: dict) -> bool:
+            told = event.get("params", {})
+            return (event.get("method"), told.get("name"), told.get("loaderId")) == (
+                "Page.lifecycleEvent",
+                "load",
+                loader,
+            )
+
+        while not any(loaded(event) for event in self.events):
             self.events.append(self._receive())
 
     def wait(self, expression: str, seconds: float = 60) -> None:

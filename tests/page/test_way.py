@@ -335,7 +335,7 @@ def test_an_answer_that_comes_late_is_not_shown(browser, tmp_path):
     with served(source, temporary=tmp_path) as server:
         tour = Tour(browser, server, WIDE, False, tmp_path)
         browser.go(server.address, WIDE)
-        tour.until(lambda: server.desk.table is not None)
+        browser.wait("location.pathname.endsWith('/table')")
         tour.go("plan")
         browser.events.clear()
         browser.call(

@@ -250,6 +250,16 @@ def test_what_cannot_be_done_in_parts_is_refused_with_the_way_out(tmp_path, sett
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
+def test_an_error_tells_from_where_it_counts_rows(tmp_path):
+    """Row 700 is the 188th of the second batch."""
+    frame = survey()
+    frame.loc[699, "weight"] = -1.0
+    source = written(frame, tmp_path, "in.csv")
+    job = Job(source, tmp_path / "out.csv", plan_for(weight="weight"), engine="disk")
+    with pytest.raises(InputError, match="row 188 .* counted here from row 513 of the table"):
+        run(job)
+
+
 def test_a_public_report_is_refused(tmp_path):
     source = written(survey(200), tmp_path, "in.parquet")
     job = Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -302,7 +303,8 @@ def _fit(
     summary, sample, total = None, _Sample(), source.rows
     for batch in source.batches(at_once=AT_ONCE):
         written = batch.as_written if source.is_text else None
-        own = summarise(batch.table, plan, written)
+        with _rows_from(batch):
+            own = summarise(batch.table, plan, written)
         summary = own if summary is None else summary.merge(own)
         sample.add(batch)
         told("reading", summary.records, total)
@@ -319,9 +321,23 @@ def _fit(
     return recipe, summary, plan_blocks(recipe, words, leaf)
 
 
+@contextmanager
+def _rows_from(batch: Batch) -> Iterator[None]:
+    """Errors about a part of a table count its rows: say where they begin."""
+    try:
+        yield
+    except InputError as error:
+        if not batch.first or " row " not in str(error):
+            raise
+        told = f"Rows are counted here from row {batch.first + 1:,} of the table, which is read in parts."
+        raise InputError(f"{error} {told}") from None
+
+
 def _all_words(source: BatchSource, recipe: Recipe) -> Iterator[Words]:
     for batch in source.batches(at_once=AT_ONCE):
-        yield recipe.words(batch.table, batch.as_written if source.is_text else None)
+        with _rows_from(batch):
+            words = recipe.words(batch.table, batch.as_written if source.is_text else None)
+        yield words
 
 
 def _shelve(
@@ -346,7 +362,8 @@ def _shelve(
         number = at // _BATCHES
         if not shelf.has(number):
             written = batch.as_written if source.is_text else None
-            words = recipe.words(batch.table, written)
+            with _rows_from(batch):
+                words = recipe.words(batch.table, written)
             rows = batch.first + np.arange(batch.table.num_rows)
             kept = recipe.kept(recipe.variables(batch.table))
             rows = rows if kept is None else rows[kept]
