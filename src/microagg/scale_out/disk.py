@@ -21,6 +21,7 @@ import pyarrow as pa
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import thread_count
+from microagg.methods.univariate.stretches import cut_stretches
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
     Shared,
@@ -40,13 +41,7 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.counting import row_keys
-from microagg.scale_out.one_column import (
-    Splits,
-    cut_stretches,
-    is_one_column,
-    sorted_words,
-    split_column,
-)
+from microagg.scale_out.one_column import Splits, is_one_column, sorted_words, split_column
 from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, TableSummary, Words, recipe_of, summarise
 from microagg.scale_out.scratch import Scratch, Shelf

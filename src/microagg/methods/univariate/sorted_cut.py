@@ -16,18 +16,18 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from microagg.encode.prepare import prepare
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.kernels.lean import lean_kernel
-from microagg.methods.univariate.ends import Fill, best_ends
+from microagg.methods.univariate.chain import Fill
+from microagg.methods.univariate.ends import best_ends
 from microagg.methods.univariate.exact import MAX, SSE
-from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one, new_line
+from microagg.methods.univariate.line import COSTS, NOTHING, Extra, near_one
 from microagg.methods.univariate.order import labels_by_row, sorted_order
 from microagg.progress import DONE, State, new_state
 from microagg.results import Outcome
@@ -114,7 +114,7 @@ def cut_sorted(
         if callable(cost):
             return variants.cut_with_own_cost(values, k, cost, splitting_is_beneficial)
         most = check_count("max_groups", max_groups)
-        return variants.cut_into_at_most(values, k, _number_of(cost), most)
+        return variants.cut_into_at_most(values, k, cost_number(cost), most)
     ends = _cut(values, k, method, cost, new_state(), group_cost, size_penalty)
     if size_penalty is not None:
         warnings.warn(
@@ -125,7 +125,8 @@ def cut_sorted(
     return ends
 
 
-def _number_of(cost: str) -> int:
+def cost_number(cost: str) -> int:
+    """Number of a cost in the kernels; refuses what is none."""
     if not isinstance(cost, str) or cost not in COSTS:
         raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
     return COSTS[cost]
@@ -269,7 +270,7 @@ def _partition(
 
 def _check_weighable(cost: str, group_cost: object) -> None:
     """Refuse what has no weighted version."""
-    _number_of(cost)
+    cost_number(cost)
     extra = _fraction("group_cost", group_cost)
     if cost != "sse" or extra:
         fact = f"cost={shown(cost)}" if cost != "sse" else "a group_cost"
@@ -309,7 +310,7 @@ def _cut(
     size_penalty: object = None,
 ) -> Labels:
     """Ends of the groups of sorted values, by the algorithm named or the fastest one."""
-    number, n = _number_of(cost), len(x)
+    number, n = cost_number(cost), len(x)
     if method not in ALGORITHMS and method != "auto":
         names = listed(["auto", *ALGORITHMS], limit=99)
         raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
@@ -328,6 +329,11 @@ def _cut(
     return best_ends(_fill(method), x, k, number, state, extra)
 
 
+def plain_fill(k: int, n: int) -> Fill:
+    """The algorithm that is fastest where groups cost nothing beside."""
+    return _fill(_fastest_plain(k, n))
+
+
 def _fill(method: str) -> Fill:
     module, name = ALGORITHMS[method]
     found: Fill = getattr(import_module(f"microagg.methods.univariate.{module}"), name)
@@ -338,13 +344,3 @@ def _fastest_plain(k: int, n: int) -> str:
     """Name of the algorithm that is fastest where groups cost nothing beside."""
     small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * n
     return "simple-plus" if small else "halving"
-
-
-def stretch_back(x: Floats, k: int, cost: str = "sse") -> NDArray[np.signedinteger[Any]]:
-    """Where the last group of the best partition of the first 0, 1, 2, … values begins, (n + 1,).
-
-    For stretches of a long column, which are put together from these; from k values on.
-    """
-    line = new_line(x, k, _number_of(cost))
-    _fill(_fastest_plain(k, len(x)))(line, new_state())
-    return line.back
