@@ -21,8 +21,10 @@ def best_ends(
 ) -> Labels:
     """Ends of the groups of sorted values by the algorithm ``fill``."""
     n, overlap = len(x), overlap_for(k)
-    stretches = min(thread_count(), n // max(_STRETCH, _OVERLAPS * overlap))
-    if stretches > 1 and extra == NOTHING:
+    stretches = n // max(_STRETCH, _OVERLAPS * overlap) if extra == NOTHING else 1
+    if stretches > 1:
+        stretches = min(stretches, thread_count())
+    if stretches > 1:
         # All stretches but the first begin a little before.
         inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]
         found = chain([0, *inner, n], lambda start, end: x[start:end], k, cost, fill, state)

@@ -303,7 +303,7 @@ def share_lost(x: Floats, ends: Labels) -> float:
 
         each(find, -(-sums.shape[1] // _GROUPS_A_PIECE))
         sums[:, 0] += within, sum_all, squares_all
-        within, sum_all, squares_all = (float(np.add.accumulate(row)[-1]) for row in sums)
+        within, sum_all, squares_all = np.add.accumulate(sums, axis=1)[:, -1].tolist()
     total = squares_all - sum_all * sum_all / len(x)
     return within / total if total > 0.0 else 0.0
 
