@@ -191,8 +191,9 @@ def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):
         np.append(rng.random(n // 2) - 1, np.arange(n // 2)),  # that meet, then need not
         np.append(np.arange(n // 2), n + n * rng.random(n // 2)),  # that meet later
         np.zeros(n),
-        # Of which the last stretches are brought near 1, and the first are not.
+        # Of which the last stretch is brought near 1, and the others are not.
         np.append(rng.random(n - 9), 2.0 ** np.arange(300, 309)),
+        np.append(np.arange(n - 9), 2.0 ** np.arange(300, 309)),
     ):
         x.sort()
         found = []
