@@ -89,6 +89,9 @@ def test_order_and_labels_do_not_depend_on_the_number_of_threads(threads, monkey
     monkeypatch.setattr(order, "_PART", 500)  # many parts and chunks, of which some are empty
     monkeypatch.setattr(order, "_CHUNK", 1024)
     _use(threads, monkeypatch)
+    if threads == 3:  # as for more values than have ever been tried
+        monkeypatch.setattr(order, "_MOST_SPLITS", 8)
+        monkeypatch.setattr(order, "_MOST_CHUNKS", 5)
     for x in _hostile(30_000, np.random.default_rng(threads)):
         rows, values = sorted_order(x)
         expected = np.argsort(x, kind="stable")

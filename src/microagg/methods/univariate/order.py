@@ -30,7 +30,8 @@ __all__ = ["labels_by_row", "sorted_order"]
 Rows = NDArray[np.signedinteger]
 
 _PART = 1 << 17  # values in a part of the order, at most about
-_CHUNK = 1 << 19  # rows that are dealt out at a time
+_CHUNK = 1 << 19  # rows that are dealt out at a time, or more where there would be too many chunks
+_MOST_CHUNKS = 256
 _MOST_SPLITS = 1 << 15  # so that the number of a part fits into 16 bits
 _SAMPLED = 32  # values of the sample for each split
 _FEW_MOVES = 2  # a value, while inserting
@@ -70,15 +71,16 @@ def _deal_out(x: Floats, rows: Rows, values: Floats) -> list[int]:
     splits = _splits(x)
     tree = _tree(splits)
     parts = np.empty(n, dtype=np.uint16)
-    chunks = -(-n // _CHUNK)
+    size = max(_CHUNK, -(-n // _MOST_CHUNKS))
+    chunks = -(-n // size)
     counts = np.zeros((chunks, 2 * len(splits)), dtype=np.int64)
 
     def count(chunk: int) -> None:
-        own = slice(chunk * _CHUNK, (chunk + 1) * _CHUNK)
+        own = slice(chunk * size, (chunk + 1) * size)
         _find_parts(x[own], splits, tree, parts[own], counts[chunk])
 
     def deal(chunk: int) -> None:
-        _deal(x, parts, chunk * _CHUNK, min((chunk + 1) * _CHUNK, n), at[chunk], rows, values)
+        _deal(x, parts, chunk * size, min((chunk + 1) * size, n), at[chunk], rows, values)
 
     each(count, chunks)
     sizes = counts.sum(axis=0)
@@ -91,7 +93,7 @@ def _deal_out(x: Floats, rows: Rows, values: Floats) -> list[int]:
 def _splits(x: Floats) -> Floats:
     """Values that cut the order into parts of similar size: 2^m, of which the last may be beyond all."""
     n = len(x)
-    wanted = 1 << min(-(-n // _PART) - 1, _MOST_SPLITS).bit_length()
+    wanted = min(1 << (-(-n // _PART) - 1).bit_length(), _MOST_SPLITS)
     at = np.random.default_rng(0).integers(0, n, wanted * _SAMPLED)
     sample = np.sort(x[at])
     splits = np.full(wanted, np.inf)
