@@ -20,6 +20,7 @@ BENCHMARKS = (
     "nearest",
     "ordering",
     "univariate",
+    "one_column",
     "measures",
     "requirements",
     "fingerprints",

@@ -19,12 +19,11 @@ from microagg.errors import StopSearch
 T = TypeVar("T")
 State = NDArray[np.int64]
 
-# Places in the shared array: records done so far; not 0 when the kernel shall return; of the
-# records done, those by a second thread (which only the first adds to DONE, so that it never falls);
+# Places in the shared array: records done so far; not 0 when the kernel shall return;
 # not 0 as soon as what is returned when stopped is a valid result; and as the bits of doubles: the SSE of
 # the best partition, a proved bound, when time is over on the monotonic clock, the records done
 # before the part that is at work, and what one of its records counts.
-DONE, STOP, BESIDE, VALID, SSE, BOUND, ENDS, BEFORE, SHARE = range(9)
+DONE, STOP, VALID, SSE, BOUND, ENDS, BEFORE, SHARE = range(8)
 _ASKED, _LATE = 1, 2  # why to stop
 
 _SECONDS_BETWEEN_CALLS = 0.1
@@ -57,7 +56,7 @@ Listener = Callable[[Progress], object]  # what callers pass as ``progress=``
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""
-    state = np.zeros(9, dtype=np.int64)
+    state = np.zeros(8, dtype=np.int64)
     state.view(np.float64)[[SSE, SHARE]] = np.inf, 1.0
     return state
 

@@ -209,9 +209,12 @@ def _best() -> None:
 
 
 def _one_column() -> None:
+    import numpy as np
+
     from microagg.partition import partition
 
     partition(_sample()[:, :1], _K)
+    partition(np.random.default_rng(0).random(300_000), _K)  # in several threads
 
 
 def _method(name: str) -> Callable[[], None]:

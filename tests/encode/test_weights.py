@@ -130,6 +130,9 @@ def test_constant_columns_become_0():
     data = np.column_stack([X[:, 0], np.full(50, 0.1)])
     assert np.all(fit_scale(data, "zscore", MEAN_ONE).apply(data)[:, 1] == 0)
     assert total_squares(data, "zscore", MEAN_ONE) == 49
+    late = np.zeros((200_000, 2))
+    late[-1, 1] = 1.0  # differs from all before it
+    assert total_squares(late) == 199_999
 
 
 def test_prepared_records_have_their_weights():

@@ -165,12 +165,21 @@ def test_the_loss_told_is_that_of_the_written_file(tmp_path):
 def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
     from microagg.scale_out import one_column
 
-    monkeypatch.setattr(one_column, "STRETCH", 900)
+    stretches = []
+
+    def split(recipe, words, stretch):
+        found = one_column.split_column(recipe, words, stretch)
+        stretches.append(found.first[-1])
+        return found
+
+    monkeypatch.setattr(disk, "STRETCH", 900)
+    monkeypatch.setattr(disk, "split_column", split)
     monkeypatch.setattr(one_column, "overlap_for", lambda k: 100)
     source = written(survey(), tmp_path, "in.parquet")
     plan = plan_for(["number"], strata=["region"])
     for engine in ("disk", "memory"):
         run(Job(source, tmp_path / f"{engine}.parquet", plan, engine=engine))
+    assert stretches == [6]  # three in each region
     found, expected = (pd.read_parquet(tmp_path / f"{e}.parquet") for e in ("disk", "memory"))
     for region in ("north", "south"):
         ours, theirs = (f[f.region == region].number.sort_values() for f in (found, expected))

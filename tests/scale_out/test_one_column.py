@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microagg.methods.univariate.ends import overlap_for, trace
+from microagg.methods.univariate import chain
+from microagg.methods.univariate.chain import Starts, overlap_for, trace
 from microagg.methods.univariate.sorted_cut import cut_sorted
-from microagg.scale_out.one_column import crossing, cut_stretches
+from microagg.methods.univariate.stretches import crossing, cut_stretches
 from microagg.scale_out.spark_column import _do_not_meet, _put_together
 
 KINDS = {
@@ -32,16 +33,15 @@ def test_stretches_give_the_groups_of_the_whole(kind, cost):
 
 
 def test_stretches_that_meet_are_not_put_together(monkeypatch):
-    from microagg.scale_out import one_column
-
     lengths = []
-    solve = one_column.stretch_back
+    new_line = chain.new_line
 
     def watched(x, k, cost):
         lengths.append(len(x))
-        return solve(x, k, cost)
+        return new_line(x, k, cost)
 
-    monkeypatch.setattr(one_column, "stretch_back", watched)
+    monkeypatch.setattr(chain, "new_line", watched)
+    monkeypatch.setattr(chain, "longer", None)
     x = np.sort(np.random.default_rng(1).normal(size=40_000))
     parts = np.split(x, 4)
     found = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
@@ -72,7 +72,8 @@ def test_stretches_put_together_by_what_they_tell(kind):
             begins = [b for at, b in enumerate(begins) if at not in {place for place, _ in apart}]
         entries, following = _put_together([list(range(len(begins)))], found)
         cuts = [
-            trace(told[at][1], starts[at], entries[at], begins[at])[0] for at in range(len(begins))
+            trace(Starts(starts[at], begins[at], told[at][1]), entries[at])[0]
+            for at in range(len(begins))
         ]
         whole = np.concatenate(cuts)
         assert np.array_equal(whole, cut_sorted(x, k))

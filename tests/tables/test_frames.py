@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import microagg
 from microagg import InputError, TableError
+from microagg.tables import frames
 from microagg.tables.files import read_file
 from microagg.tables.frames import Frame, OddCells, is_frame
 
@@ -516,6 +517,17 @@ DAYS = [dt.date(2024, 1, day) for day in range(1, 7)]
 )
 def test_what_is_no_number_is_refused_by_column_and_row(make, values, fact):
     refused(make({"age": AGE, "odd": values}), fact)
+
+
+@pytest.mark.parametrize("row", [0, 3, 4, 9])
+@pytest.mark.parametrize(("value", "fact"), [(np.inf, "an infinite value, "), (np.nan, "has 1, ")])
+def test_long_columns_are_looked_at_in_pieces(row, value, fact, monkeypatch):
+    monkeypatch.setattr(frames, "_LOOKED_AT_AT_ONCE", 4)
+    values = np.arange(10.0)
+    frames.check_finite(values, "x")
+    values[row] = value
+    with pytest.raises(InputError, match=f"{fact}the first in row {row + 1} "):
+        frames.check_finite(values, "x")
 
 
 def refused(frame, fact):

@@ -23,6 +23,7 @@ __all__ = ["Scaling", "fit_scale", "scaling_of", "total_squares"]
 
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
+_FEW = 1 << 16  # values that are looked at at a time
 _ROUNDING = 1e-12  # of a sum of weights, at most
 # The interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.3489795003921634
@@ -123,13 +124,18 @@ def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None)
     2.0
     """
     if how == "zscore":
-        varying = sum(float(column.min()) < float(column.max()) for column in X.T)
-        return float(varying * (len(X) - 1))
+        return float(sum(_varies(column) for column in X.T) * (len(X) - 1))
     Y = fit_scale(X, how, weights).apply(X)
     if weights is None:
         return float(np.square(Y - Y.mean(axis=0)).sum())
     squares = np.square(Y - _weighted_mean(Y, weights))
     return float(np.einsum("i,ij->", weights, squares))
+
+
+def _varies(column: Floats) -> bool:
+    """Whether values differ; those of most columns do so at once."""
+    pieces = range(0, len(column), _FEW)
+    return any(bool((column[at : at + _FEW] != column[0]).any()) for at in pieces)
 
 
 def _weighted_mean(Y: Floats, weights: Floats) -> Floats:

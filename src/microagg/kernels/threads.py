@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
-from microagg.progress import DONE, STOP, State
+from microagg.progress import DONE, STOP, State, new_state
 
 # More threads would only add to the memory that each of them needs.
 _MOST = 16
@@ -67,3 +67,15 @@ def share_out(
     with ThreadPoolExecutor(threads, thread_name_prefix="microagg") as pool:
         for _ in pool.map(loop, range(threads)):
             pass
+
+
+def each(work: Callable[[int], object], items: int) -> None:
+    """Call ``work(item)`` for each of range(items), in threads if there is more than one.
+
+    For what is done at once: nobody can watch it or stop it.
+    """
+    if items == 1 or thread_count() == 1:
+        for item in range(items):
+            work(item)
+        return
+    share_out(lambda begin, end, thread: work(begin), items, new_state(), at_once=1)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import thread_count
+from microagg.methods.univariate.stretches import cut_stretches
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
     Shared,
@@ -42,13 +43,7 @@ from microagg.scale_out.blocks import (
 )
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.fitting import recipe_of
-from microagg.scale_out.one_column import (
-    Splits,
-    cut_stretches,
-    is_one_column,
-    sorted_words,
-    split_column,
-)
+from microagg.scale_out.one_column import STRETCH, Splits, is_one_column, sorted_words, split_column
 from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.scratch import Scratch, Shelf
@@ -59,7 +54,6 @@ __all__ = ["DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
-_STRETCHES = 4  # of a column that are in memory at a time
 _COPIES = 8  # of the words of a block that work on it takes, about
 
 Told = Callable[[str, int, int], None]
@@ -179,11 +173,12 @@ def group_from_disk(
         fitted = _fit(source, plan, told, leaf)
         scratch.keep("fitted", fitted)
     recipe, summary, block_plan = fitted
+    records = STRETCH if isinstance(block_plan, Splits) else leaf
+    each = _COPIES * 8 * records * (recipe.width + 4)
+    workers = int(np.clip(memory // each, 1, thread_count()))
     if isinstance(block_plan, Splits):
-        numbers = _cut_column(source, recipe, block_plan, scratch, told)
+        numbers = _cut_column(source, recipe, block_plan, scratch, told, workers)
     else:
-        each = _COPIES * 8 * leaf * (recipe.width + 4)
-        workers = int(np.clip(memory // each, 1, thread_count()))
         numbers = _work_in_turns(source, recipe, block_plan, scratch, told, workers)
     sums, sampled = _told(recipe, numbers, scratch)
     return DiskRun(
@@ -225,7 +220,7 @@ def _work_in_turns(
 
 
 def _cut_column(
-    source: BatchSource, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told
+    source: BatchSource, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told, workers: int
 ) -> list[int]:
     """Cut one column optimally; return the numbers of its stretches."""
     shelf = scratch.shelf("turn-0")
@@ -239,7 +234,7 @@ def _cut_column(
                 words = sorted_words(recipe.records_of(words), words)
                 in_order.put(place, words, np.full(len(words), place))
 
-        _each(sort, splits.first[-1], told, 0)
+        _each(sort, splits.first[-1], told, 0, workers)
         counts = in_order.counts(splits.first[-1])
         ends = {}
         for low, high in pairwise(splits.first):
@@ -282,13 +277,13 @@ def _cut_column(
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
         _release(recipe, place, words, labels, labels + (place << 32), released, scratch)
 
-    _each(release, splits.first[-1], told, splits.first[-1])
+    _each(release, splits.first[-1], told, splits.first[-1], workers)
     return list(range(splits.first[-1]))
 
 
-def _each(work: Callable[[int], None], places: int, told: Told, done: int) -> None:
+def _each(work: Callable[[int], None], places: int, told: Told, done: int, workers: int) -> None:
     """Do something for each stretch, some at a time; it is one of two rounds."""
-    with ThreadPoolExecutor(min(thread_count(), _STRETCHES)) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         try:
             for at, _ in enumerate(pool.map(work, range(places))):
                 told("grouping", done + at + 1, 2 * places)
@@ -317,7 +312,7 @@ def _fit(
     recipe.check_cells()
     words = sample.words(recipe)
     if is_one_column(recipe):
-        return recipe, summary, split_column(recipe, words)
+        return recipe, summary, split_column(recipe, words, STRETCH)
     return recipe, summary, plan_blocks(recipe, words, leaf)
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.methods.univariate.ends import overlap_for
+from microagg.methods.univariate.chain import overlap_for
+from microagg.methods.univariate.stretches import Crossing, crossings_meet
 from microagg.scale_out.blocks import sample_share
-from microagg.scale_out.one_column import STRETCH, Crossing, Splits, crossings_meet
+from microagg.scale_out.one_column import STRETCH, Splits
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.workers import Cut, Ends, InOrder, Place, PlanSplits, Sampled, unpack
 

@@ -26,7 +26,8 @@ from microagg.errors import InputError, MicroaggError, fault_words
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import limit_threads
 from microagg.measure.linkage import radii
-from microagg.methods.univariate.ends import trace
+from microagg.methods.univariate.chain import Starts, trace
+from microagg.methods.univariate.stretches import Crossing, crossing
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
     Shared,
@@ -38,13 +39,7 @@ from microagg.scale_out.aggregates import (
 )
 from microagg.scale_out.blocks import BlockPlan, in_sample, plan_blocks, requirements, work_on_block
 from microagg.scale_out.counting import row_keys
-from microagg.scale_out.one_column import (
-    Crossing,
-    Splits,
-    crossing,
-    sorted_words,
-    split_column,
-)
+from microagg.scale_out.one_column import Splits, sorted_words, split_column
 from microagg.scale_out.rare import Rare, with_rare_joined
 from microagg.scale_out.recipe import Recipe, Records, Words
 from microagg.scale_out.summaries import TableSummary, summarise
@@ -395,7 +390,8 @@ class Ends(Cut):
         """Do so for one stretch, whose number is the key."""
         number = key[0].as_py()
         found, back, words, columns = self._cut(key, rows)
-        ends, _ = trace(back, found.start, self.entries[number], found.first)
+        starts = Starts(found.start, found.first, back)
+        ends, _ = trace(starts, self.entries[number])
         own = columns >= found.first
         words, columns = words[own], columns[own]
         at = np.searchsorted(ends, columns, side="right")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import time
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 
 from methods.univariate.rational import COSTS, Groups, best_ends
 from microagg.errors import InputError
-from microagg.methods.univariate import ends, line, sorted_cut
+from microagg.groups import canonical_labels
+from microagg.methods.univariate import chain, ends, line, order, sorted_cut
 from microagg.methods.univariate.halving import halving
+from microagg.methods.univariate.line import PLACE, SETTLED
 from microagg.methods.univariate.order import labels_by_row, sorted_order
+from microagg.methods.univariate.simple import simple_plus
 from microagg.methods.univariate.sorted_cut import cut_sorted
 from microagg.progress import DONE, STOP, new_state
 
@@ -22,6 +29,11 @@ FUNCTIONS = (
     sorted_cut.galil_park,
     sorted_cut.fastest,
 )
+
+
+def _use(threads, monkeypatch):
+    """Let the package believe that there are this many processors."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(threads), raising=False)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -62,14 +74,49 @@ def _hostile(n, rng):
     yield np.where(rng.random(n) < 0.01, -1.0, 1.0 + rng.integers(0, 9, n) * 2.0**-52)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 1000, 199_999, 200_000, 200_001])
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, order._PART, order._PART + 1, 600_000])
 def test_sorted_order_is_stable(n):
     for x in _hostile(n, np.random.default_rng(n)):
         before = x.copy()
-        order, values = sorted_order(x)
-        assert np.array_equal(order, np.argsort(x, kind="stable"))
-        assert np.array_equal(values, x[order])
+        rows, values = sorted_order(x)
+        assert np.array_equal(rows, np.argsort(x, kind="stable"))
+        assert np.array_equal(values, x[rows])
         assert np.array_equal(x, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_order_and_labels_do_not_depend_on_the_number_of_threads(threads, monkeypatch):
+    monkeypatch.setattr(order, "_PART", 500)  # many parts and chunks, of which some are empty
+    monkeypatch.setattr(order, "_CHUNK", 1024)
+    _use(threads, monkeypatch)
+    if threads == 3:  # as for more values than have ever been tried
+        monkeypatch.setattr(order, "_MOST_SPLITS", 8)
+        monkeypatch.setattr(order, "_MOST_CHUNKS", 5)
+    for x in _hostile(30_000, np.random.default_rng(threads)):
+        rows, values = sorted_order(x)
+        expected = np.argsort(x, kind="stable")
+        assert np.array_equal(rows, expected)
+        assert np.array_equal(values, x[expected])
+        cuts = np.append(np.arange(7, 29_000, 7), 30_000)
+        groups = np.repeat(np.arange(len(cuts)), np.diff(cuts, prepend=0))[np.argsort(expected)]
+        assert np.array_equal(labels_by_row(rows, cuts), canonical_labels(groups))
+
+
+def test_few_values_are_left_to_the_slow_sort(monkeypatch):
+    """Sampled splits keep values close together apart from those of the opposite sign."""
+    sorted_slowly = []
+    slow = np.argsort
+    monkeypatch.setattr(
+        order.np, "argsort", lambda x, kind: sorted_slowly.append(len(x)) or slow(x, kind=kind)
+    )
+    rng = np.random.default_rng(0)
+    n = 8 * order._PART
+    sorted_order(np.where(rng.random(n) < 0.01, -1.0, 1e9 + rng.random(n)))
+    assert 0 < sum(sorted_slowly) <= n // 4  # the part that holds both
+    x = np.where(rng.random(1000) < 0.01, -1.0, 1.0 + rng.integers(0, 9, 1000) * 2.0**-52)
+    sorted_slowly.clear()
+    sorted_order(x)  # one part, in which keys say nothing
+    assert sorted_slowly == [1000]
 
 
 def test_zeros_of_both_signs_are_equal():
@@ -136,32 +183,39 @@ def test_reports_and_stops(function):
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [1, 3])
-def test_two_threads_find_the_same_groups(cost, k, monkeypatch):
-    rng = np.random.default_rng(k)
-    n = ends.WORTH_TWO_THREADS
+def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):
+    monkeypatch.setattr(ends, "_STRETCH", 3000)
+    rng, n = np.random.default_rng(k), 50_000
     for x in (
         rng.random(n),
         rng.integers(0, n // 4, n) * 1.0,
         np.exp(5 * rng.standard_normal(n)),
         np.arange(n) * 1.0,  # partitions that need not meet
+        np.append(rng.random(n // 2) - 1, np.arange(n // 2)),  # that meet, then need not
+        np.append(np.arange(n // 2), n + n * rng.random(n // 2)),  # that meet later
         np.zeros(n),
+        # Of which the last stretch is brought near 1, and the others are not.
+        np.append(rng.random(n - 9), 2.0 ** np.arange(300, 309)),
+        np.append(np.arange(n - 9), 2.0 ** np.arange(300, 309)),
     ):
         x.sort()
-        state = new_state()
-        both = sorted_cut.fastest(x[:, None], k, cost=cost, state=state)
-        assert state[DONE] == n
-        with monkeypatch.context() as patch:
-            patch.setattr(ends, "WORTH_TWO_THREADS", n + 1)
-            alone = sorted_cut.fastest(x[:, None], k, cost=cost)
-        assert np.array_equal(both.labels, alone.labels)
+        found = []
+        for threads in (1, 2, 3, 16):
+            _use(threads, monkeypatch)
+            state = new_state()
+            found.append(sorted_cut.fastest(x[:, None], k, cost=cost, state=state).labels)
+            assert state[DONE] == n
+        assert all(np.array_equal(labels, found[0]) for labels in found)
 
 
-def test_a_second_thread_that_never_meets_the_first_is_not_believed(monkeypatch):
-    # Evenly spaced values in groups of exactly k: where the second thread starts decides its cuts.
+def test_a_stretch_that_never_meets_the_one_before_is_not_believed(monkeypatch):
+    # Evenly spaced values in groups of exactly k: where a stretch starts decides its cuts.
     asked = []
-    meet = ends._meet
-    monkeypatch.setattr(ends, "_meet", lambda *a: asked.append(meet(*a)) or asked[-1])
-    n = ends.WORTH_TWO_THREADS
+    same = chain._same
+    monkeypatch.setattr(chain, "_same", lambda *a: asked.append(same(*a)) or asked[-1])
+    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    _use(3, monkeypatch)
+    n = 50_000
     found = {cut_sorted(np.arange(m) * 1.0, 3).tobytes() for m in range(n, n + 6)}
     assert len(found) == 6
     assert not all(asked)
@@ -171,19 +225,69 @@ def test_a_second_thread_that_never_meets_the_first_is_not_believed(monkeypatch)
         assert sizes.sum() == m
 
 
-def test_progress_counts_both_threads(monkeypatch):
-    n, seen = ends.WORTH_TWO_THREADS, []
+def test_a_stretch_goes_on_only_to_where_the_next_one_meets_it(monkeypatch):
+    # Even values around the border of two stretches, and a gap soon after, at which partitions meet.
+    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    _use(2, monkeypatch)
+    rng, n, filled = (
+        np.random.default_rng(0),
+        40_002,
+        [],
+    )  # the second begins within a group of the first
+    x = np.sort(np.append(np.arange(n // 2 + 1000), n + n * rng.random(n // 2 - 1000)))
+
+    def fill(line, state):
+        simple_plus(line, state)
+        filled.append(int(line.q[PLACE, SETTLED]))
+
+    found = ends.best_ends(fill, x, 3, 0, new_state())
+    assert len(filled) > 2
+    assert max(filled) < 0.7 * n
+    _use(1, monkeypatch)
+    assert np.array_equal(found, cut_sorted(x, 3))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_loss_does_not_depend_on_the_number_of_threads(threads, monkeypatch):
+    rng = np.random.default_rng(5)
+    x = np.sort(1e6 + rng.standard_normal(9999))
+    cuts = np.append(np.arange(3, 9990, 3), 9999)
+    whole = sorted_cut.share_lost(x, cuts)
+    _use(threads, monkeypatch)
+    for at_once, piece in ((9, 2), (1000, 64), (5000, 300)):
+        monkeypatch.setattr(sorted_cut, "_GROUPS_AT_ONCE", at_once)
+        monkeypatch.setattr(sorted_cut, "_GROUPS_A_PIECE", piece)
+        assert sorted_cut.share_lost(x, cuts) == whole
+    groups = Groups(x, len(x), "sse")
+    assert whole == pytest.approx(float(groups.of(cuts) / groups.of([len(x)])))
+
+
+def test_progress_counts_all_threads(monkeypatch):
+    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_SECONDS_BETWEEN_LOOKS", 1e-4)
+    _use(4, monkeypatch)
+    seen, n = [], 100_000
     state = new_state()
+    first_may_end = Event()
 
-    def second_first(first, second):
-        second()
-        seen.append(int(state[DONE]))
-        first()
-        seen.append(int(state[DONE]))
+    def fill(line, own):
+        """Only when the others are through, the first is."""
+        if line.raw[0] == x.view(np.int64)[0]:
+            first_may_end.wait()
+        simple_plus(line, own)
 
-    monkeypatch.setattr(ends, "in_two_threads", second_first)
-    sorted_cut.simple_plus(np.random.default_rng(3).random((n, 1)), 3, state=state)
-    assert seen == [0, n]
+    x = np.sort(np.random.default_rng(3).random(n))
+    watched = Thread(target=lambda: ends.best_ends(fill, x, 3, 0, state))
+    watched.start()
+    deadline = time.monotonic() + 60
+    while state[DONE] < 0.7 * n and time.monotonic() < deadline:
+        seen.append(int(state[DONE]))
+        time.sleep(1e-4)
+    assert 0.7 * n <= state[DONE] < n
+    first_may_end.set()
+    watched.join()
+    assert state[DONE] == n
+    assert seen == sorted(seen)
 
 
 def test_a_line_made_wider_gives_its_state_back():
@@ -201,9 +305,34 @@ def test_a_line_made_wider_gives_its_state_back():
     assert np.array_equal(given.back[70:], whole.back[70:])
 
 
-def test_two_threads_stop():
-    X = np.random.default_rng(3).random((ends.WORTH_TWO_THREADS, 1))
+@pytest.mark.parametrize("kind", ["random", "even"])
+def test_many_threads_stop(kind, monkeypatch):
+    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    _use(4, monkeypatch)
+    n = 100_000
+    x = np.sort(np.random.default_rng(3).random(n)) if kind == "random" else np.arange(n) * 1.0
     state = new_state()
     state[STOP] = 1
-    sorted_cut.fastest(X, 3, state=state)
+    assert ends.best_ends(simple_plus, x, 3, 0, state).tolist() == [n]
     assert state[DONE] == 0
+    # Later, while the stretches are put together.
+    state, filled = new_state(), []
+
+    def fill(line, own):
+        simple_plus(line, own)
+        filled.append(line)
+        if len(filled) == 4:
+            state[STOP] = 1
+
+    assert ends.best_ends(fill, x, 3, 0, state).tolist() == [n]
+
+
+def test_an_error_in_a_stretch_is_raised(monkeypatch):
+    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    _use(4, monkeypatch)
+
+    def fill(line, own):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ends.best_ends(fill, np.arange(100_000) * 1.0, 3, 0, new_state())

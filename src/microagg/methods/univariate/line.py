@@ -29,7 +29,17 @@ from microagg.methods.univariate.exact import (
     times,
 )
 
-__all__ = ["COSTS", "NOTHING", "Extra", "Line", "narrower", "near_one", "new_line", "wider"]
+__all__ = [
+    "COSTS",
+    "NOTHING",
+    "Extra",
+    "Line",
+    "longer",
+    "narrower",
+    "near_one",
+    "new_line",
+    "wider",
+]
 
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
 
@@ -48,11 +58,11 @@ ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(11, 15)
 # free; first value of the window, columns settled so far, last column of the window; whether
 # its doubled sums are there; what Python is asked for, if anything; how many answers there
 # are; the column to stop at; how far a window goes at least, and how many times that far it
-# may reach back for a common ancestor and settles columns ahead; in a second thread, how many of
-# its columns the first settles too, else −1. From LEVELS on: where the levels of SMAWK begin.
+# may reach back for a common ancestor and settles columns ahead. From LEVELS on: where the levels
+# of SMAWK begin.
 K, MOST, COST, FREE, LO, SETTLED, HI, READY, ASKED, ANSWERS = range(10)
-UNTIL, SPAN, BEHIND, AHEAD, OVERLAP = range(10, 15)
-LEVELS = 15
+UNTIL, SPAN, BEHIND, AHEAD = range(10, 14)
+LEVELS = 14
 # Places of w[BOUND]: error of the carried H, of the carried F, absolute error of values,
 # largest extra cost.
 CARRIED, CARRIED_DOUBLED, TINY, LARGEST_EXTRA = range(4)
@@ -109,12 +119,26 @@ def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> Line:
     q[PLACE, MOST] = n if extra.group else 2 * k - 1
     q[PLACE, COST], q[PLACE, UNTIL], q[PLACE, FREE] = cost, n, not (extra.group or extra.lack)
     q[PLACE, SPAN], q[PLACE, BEHIND], q[PLACE, AHEAD] = k, behind, ahead
-    q[PLACE, OVERLAP] = -1
-    small = n < 2**31 - 1
-    back = np.empty(n + 1, dtype=np.int32) if small else np.empty(n + 1, dtype=np.int64)
-    line = Line(near, x.view(np.int64), back, w, q, extra, exponent)
+    line = Line(near, x.view(np.int64), _no_starts(n), w, q, extra, exponent)
     _fill_by_size(line)
     return line
+
+
+def longer(line: Line, x: Floats) -> Line:
+    """Let a line go on with more values: ``x`` holds those that it has, and what follows them."""
+    near, exponent = near_one(x)
+    if exponent != line.exponent or not line.q[PLACE, SETTLED]:  # nothing that could be kept
+        return new_line(x, int(line.q[PLACE, K]), int(line.q[PLACE, COST]))
+    back = line.back
+    if len(back) <= len(x):  # room to go on and on; what is not written to takes no memory
+        back = _no_starts(max(len(x), 2 * len(back)))
+        back[: len(line.back)] = line.back
+    return line._replace(x=near, raw=x.view(np.int64), back=back)
+
+
+def _no_starts(n: int) -> NDArray[np.signedinteger]:
+    """Room for the best starts of n values, and of none."""
+    return np.empty(n + 1, dtype=np.int32 if n < 2**31 - 1 else np.int64)
 
 
 def wider(line: Line) -> Line:

@@ -51,7 +51,6 @@ from microagg.methods.univariate.line import (
     LO,
     MOST,
     ORIGIN,
-    OVERLAP,
     P1,
     PLACE,
     READY,
@@ -66,7 +65,7 @@ from microagg.methods.univariate.line import (
     narrower,
     wider,
 )
-from microagg.progress import BESIDE, DONE, State
+from microagg.progress import DONE, State
 
 __all__ = ["next_window", "run", "window_done"]
 
@@ -182,10 +181,7 @@ def window_done(q, state, last):
     if q[PLACE, ASKED]:
         return False
     q[PLACE, SETTLED] = q[PLACE, LO] + last
-    if q[PLACE, OVERLAP] < 0:
-        state[DONE] = max(state[DONE], q[PLACE, SETTLED] + state[BESIDE])
-    else:
-        state[BESIDE] = max(q[PLACE, SETTLED] - q[PLACE, OVERLAP], 0)
+    state[DONE] = max(state[DONE], q[PLACE, SETTLED])
     return True
 
 
