@@ -34,27 +34,23 @@ from microagg.scale_out.rare import Rare
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.spark_column import cut_column
 from microagg.scale_out.summaries import TableSummary, check_supported
+from microagg.scale_out.worker_tables import TOLD, Layout, unpack
 from microagg.scale_out.workers import (
-    TOLD,
-    Among,
     Assign,
     Encode,
     Feasible,
     Finish,
-    FinishColumn,
     JoinRare,
-    Keyed,
-    Layout,
     PlanBlocks,
     RareRecords,
-    Rows,
     Sampled,
     Seen,
     Summaries,
     Told,
     Work,
-    unpack,
 )
+from microagg.scale_out.workers_column import FinishColumn
+from microagg.scale_out.workers_release import Among, Keyed, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,9 @@ from microagg.methods.univariate.stretches import Crossing, crossings_meet
 from microagg.scale_out.blocks import sample_share
 from microagg.scale_out.one_column import STRETCH, Splits
 from microagg.scale_out.recipe import Recipe
-from microagg.scale_out.workers import Cut, Ends, InOrder, Place, PlanSplits, Sampled, unpack
+from microagg.scale_out.worker_tables import unpack
+from microagg.scale_out.workers import Sampled
+from microagg.scale_out.workers_column import Cut, Ends, InOrder, Place, PlanSplits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

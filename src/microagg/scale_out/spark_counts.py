@@ -19,7 +19,7 @@ from microagg.encode.summary import Moments
 from microagg.errors import InputError, listed, shown
 from microagg.plan import Promise
 from microagg.scale_out.spark import on_spark, positional
-from microagg.scale_out.workers import gathered, pack, streaming, unpack
+from microagg.scale_out.worker_tables import gathered, pack, streaming, unpack
 from microagg.settings import check_k
 from microagg.tables.frames import Frame
 from microagg.verify import Verification

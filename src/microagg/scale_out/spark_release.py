@@ -23,7 +23,7 @@ from microagg.scale_out.sampled import Counts, required
 from microagg.scale_out.spark import Grouped, on_spark, rules_of
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
 from microagg.scale_out.spark_report import report_of
-from microagg.scale_out.workers import Rivals
+from microagg.scale_out.workers_release import Rivals
 from microagg.tables.atomic import replacing_all
 from microagg.verify import Verification
 

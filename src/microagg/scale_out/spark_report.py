@@ -20,7 +20,7 @@ from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.sampled import Counts, Sample, evidence_at_scale
 from microagg.scale_out.summaries import TableSummary
-from microagg.scale_out.workers import Layout, guarded, words_of
+from microagg.scale_out.worker_tables import Layout, guarded, words_of
 
 if TYPE_CHECKING:
     from microagg.scale_out.spark import Grouped

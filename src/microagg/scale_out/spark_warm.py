@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from microagg.plan import Plan
 from microagg.scale_out.spark import on_spark
-from microagg.scale_out.workers import streaming
+from microagg.scale_out.worker_tables import streaming
 from microagg.warm import Warming, kept_in, lacking, needed
 
 if sys.platform != "win32":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 import numba
@@ -80,8 +81,8 @@ def loss(X, labels, weights=None):
     return total
 
 
-@pytest.fixture(scope="module")
-def checked_anneal():
+@functools.cache
+def checked_anneal(weighted):
     """Compile the kernel from the same source with its checks: they raise after a wrong step."""
     module = importlib.import_module("microagg.methods.refine.anneal")
     assert not module.CHECKED
@@ -89,16 +90,16 @@ def checked_anneal():
     try:
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        for weights in (None, np.ones(4)):
-            function(X, weights, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
+        weights = np.ones(4) if weighted else None
+        function(X, weights, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 12])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_every_step_keeps_sizes_and_books(checked_anneal, k, weighted):
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_step_keeps_sizes_and_books(k, weighted):
     # Hot, so that worse groups are taken too.
     rng = np.random.default_rng(k)
     for seed in range(30):
@@ -107,8 +108,9 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k, weighted):
         labels = np.minimum(rng.permutation(n) // k, 10)
         most = 2 + seed % 9  # groups in a pool
         weights = rng.lognormal(size=n) if weighted else None
-        count, sse = checked_anneal(
-            X, weights, labels, k, most, 300, Heat(5.0, 0.0, 1.0), np.uint64(seed), new_state()
+        heat = Heat(5.0, 0.0, 1.0)
+        count, sse = checked_anneal(weighted)(
+            X, weights, labels, k, most, 300, heat, np.uint64(seed), new_state()
         )
         assert sse == pytest.approx(loss(X, labels, weights))
         sizes = np.bincount(labels, minlength=count)
@@ -117,12 +119,13 @@ def test_every_step_keeps_sizes_and_books(checked_anneal, k, weighted):
         assert sizes.max() <= 2 * k - 1
 
 
-def test_the_checks_find_a_group_that_is_too_small(checked_anneal):
+def test_the_checks_find_a_group_that_is_too_small():
     # Records that are all equal: no step gains, so that the groups stay as they are given.
     labels = np.array([0, 0, 0, 1])
+    heat = Heat(0.0, 0.0, 1.0)
     with pytest.raises(AssertionError, match="size of a group"):
-        checked_anneal(
-            np.ones((4, 1)), None, labels, 2, 2, 1, Heat(0.0, 0.0, 1.0), np.uint64(0), new_state()
+        checked_anneal(False)(
+            np.ones((4, 1)), None, labels, 2, 2, 1, heat, np.uint64(0), new_state()
         )
 
 
