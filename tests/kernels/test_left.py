@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from awkward import data
 from entries import entry
-from microagg.kernels import kd_tree, shells
+from microagg.kernels import kd_search, kd_tree, shells
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread
 from microagg.kernels.shells import build_shells
 
 farthest, nearest, nearest_one = map(
-    entry, (kd_tree.farthest, kd_tree.nearest, kd_tree.nearest_one)
+    entry, (kd_search.farthest, kd_search.nearest, kd_search.nearest_one)
 )
 move, remove = entry(kd_tree.move), entry(kd_tree.remove)
 farthest_in_shells, leave = entry(shells.farthest_in_shells), entry(shells.leave)
@@ -33,16 +34,6 @@ CASES = [
     (600, 3, "scales"),
     (500, 3, "far from 0"),
 ]
-
-
-def data(kind, n, d):
-    rng = np.random.default_rng(n + d)
-    if kind in ("ties", "equal", "binary"):
-        return rng.integers(0, {"ties": 5, "equal": 1, "binary": 2}[kind], (n, d)).astype(float)
-    X = rng.normal(size=(n, d))
-    if kind == "scales":
-        X[::7] *= 1e12
-    return X + 1e9 if kind == "far from 0" else X
 
 
 def scan(X, rows, point):

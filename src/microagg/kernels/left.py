@@ -20,7 +20,17 @@ from microagg.kernels.shells import Shells, build_shells, empty_shells, farthest
 from microagg.kernels.sums import add_row, two_sum
 from microagg.progress import STOP, State
 
-__all__ = ["Left", "all_left", "in_rounds", "none_left", "outermost", "renewed", "take"]
+__all__ = [
+    "Left",
+    "all_left",
+    "in_rounds",
+    "none_left",
+    "outermost",
+    "renewed",
+    "settle_centroid",
+    "take",
+    "take_but_in_tree",
+]
 
 
 class Left(NamedTuple):
@@ -134,16 +144,28 @@ def _mass_of(mass, m):
 @lean_subkernel
 def take(left, row, group):
     """Give a record a label and take it away."""
-    left.labels[row] = group
     remove(left.tree, row)
+    take_but_in_tree(left, row, group)
+
+
+@lean_subkernel
+def take_but_in_tree(left, row, group):
+    """The same, but for the tree, from which the record must be removed before the next search."""
+    left.labels[row] = group
     leave(left.shells, row)
     _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
 
 
 @lean_subkernel
-def outermost(left, m):
-    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+def settle_centroid(left, m):
+    """Compute the centroid of the m left from their total."""
     mass = _mass_of(left.mass, m)
     for j in range(left.centroid.size):
         left.centroid[j] = (left.high[j] + left.low[j]) / mass
+
+
+@lean_subkernel
+def outermost(left, m):
+    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+    settle_centroid(left, m)
     return farthest_in_shells(left.shells, left.centroid)

@@ -29,7 +29,8 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, nearest, nearest_one, remove
+from microagg.kernels.kd_search import nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, remove
 from microagg.kernels.sums import add_row
 from microagg.progress import DONE, STOP, State, new_state
 from microagg.results import Outcome
