@@ -141,3 +141,17 @@ def test_a_light_record_far_off_leaves_the_digits_of_the_others():
 def test_unknown_aggregate():
     with pytest.raises(InputError, match="aggregate='mode' is not known; choose one of 'mean'"):
         aggregate(np.zeros(3), np.zeros(3, dtype=np.int64), "mode")
+
+
+def test_sums_of_squares_do_not_depend_on_the_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_003, 3)) + 1e6
+    labels = canonical_labels(rng.integers(0, 30_000, 100_003))
+    found = set()
+    for count in (1, 2, 3, 16):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda count=count: count)
+        found.add(sum_of_squares(X, labels))
+    assert len(found) == 1
+    monkeypatch.setattr("microagg.kernels.labels._MANY", 10)
+    few = np.array([0, 1, 1, 0, 2, 2, 2, 0, 1, 1, 0])
+    assert sum_of_squares(np.arange(11.0)[:, None], few) == 110

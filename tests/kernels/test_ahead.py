@@ -97,30 +97,3 @@ def test_stops_when_asked(batches, monkeypatch):
     labels = mdav(data("normal", 3_000, 3), 3, state=state).labels
     assert len(batches) == 1
     assert (labels == -1).all()
-
-
-def test_helpers_do_every_piece_once(monkeypatch):
-    use(monkeypatch, 5)
-    done = np.zeros(103, int)
-
-    def work(begin, end, thread):
-        assert 0 <= thread < 5
-        done[begin:end] += 1
-
-    with threads.Helpers() as helpers:
-        assert helpers.free() == 4
-        for _ in range(20):
-            helpers.share(work, 103, 4)
-    assert (done == 20).all()
-
-
-def test_what_a_helper_raises_is_raised(monkeypatch):
-    use(monkeypatch, 3)
-
-    def work(begin, end, thread):
-        if begin == 8:
-            raise ValueError("piece 8")
-
-    with threads.Helpers() as helpers, pytest.raises(ValueError, match="piece 8"):
-        helpers.share(work, 40, 1)
-    assert threads._books.helping == 0

@@ -30,7 +30,7 @@ from microagg.kernels.kd_tree import NO_ROW, Tree, for_thread, remove
 from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.left import Left, outermost, settle_centroid, take_but_in_tree
 from microagg.kernels.shells import some_farthest_in_shells
-from microagg.kernels.threads import Helpers
+from microagg.kernels.threads import helpers, share_with_helpers
 from microagg.progress import DONE, STOP, State
 
 __all__ = ["Searchers", "choose", "eyes_of", "look", "new_ahead", "rounds_ahead"]
@@ -202,18 +202,17 @@ def rounds_ahead(left, ahead, moving, both, m, k, group, batch, distances, rows,
 class Searchers:
     """Threads that search ahead for the rounds of one table."""
 
-    def __init__(self, helpers: Helpers, k: int, both: int | None, moving: Floats | None) -> None:
-        self._helpers = helpers
+    def __init__(self, k: int, both: int | None, moving: Floats | None) -> None:
         self._k, self._both, self._moving = k, both, moving
         self._ahead: Ahead | None = None
-        count = 1 + helpers.most
-        self._eyes: list[Eyes] = []
-        self._centres = [None if moving is None else np.empty_like(moving) for _ in range(count)]
+        self._eyes: dict[
+            int, tuple[Eyes, Floats | None]
+        ] = {}  # and scratch for a centre, by thread
         self._tree: Tree | None = None
 
     def batch(self, left: Left, m: int) -> int:
         """How many rounds to search ahead for with m records left; 0: none."""
-        return batch_of(m, left.X.shape[1], self._k, 1 + self._helpers.free())
+        return batch_of(m, left.X.shape[1], self._k, 1 + helpers())
 
     def rounds(
         self, left: Left, m: int, group: int, batch: int, room: Any, state: State
@@ -221,32 +220,25 @@ class Searchers:
         """Make a batch of rounds: the records left, the number of groups, and whether shells are worn."""
         ahead = self._room(left, batch)
         choose(left, ahead, m, batch)
-        self._helpers.share(
-            lambda begin, end, thread: look(
-                self._eyes[thread],
-                self._centres[thread],
-                left.X,
-                self._both,
-                ahead,
-                begin,
-                end,
-                batch,
-            ),
-            batch,
-            _PIECE,
-        )
+
+        def work(begin: int, end: int, thread: int) -> None:
+            if thread not in self._eyes:
+                centre = None if self._moving is None else np.empty_like(self._moving)
+                self._eyes[thread] = eyes_of(left.tree, ahead), centre
+            look(*self._eyes[thread], left.X, self._both, ahead, begin, end, batch)
+
+        share_with_helpers(work, batch, at_once=_PIECE)
         found: tuple[int, int, bool] = rounds_ahead(
             left, ahead, self._moving, self._both, m, self._k, group, batch, *room, state
         )
         return found
 
     def _room(self, left: Left, batch: int) -> Ahead:
-        """Room for a batch, and eyes for the tree of the records left."""
+        """Room for a batch; eyes are for the tree of the records left."""
         moving = self._moving is not None
         if self._ahead is None or len(self._ahead.distance) < batch:
             self._ahead = new_ahead(len(left.X), batch, self._k, moving)
         if self._tree is not left.tree:
             self._tree = left.tree
-            count = 1 + self._helpers.most
-            self._eyes = [eyes_of(left.tree, self._ahead) for _ in range(count)]
+            self._eyes.clear()
         return self._ahead

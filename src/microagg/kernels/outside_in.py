@@ -29,7 +29,6 @@ from microagg.kernels.kd_search import farthest
 from microagg.kernels.kd_tree import NO_ROW
 from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.left import Left, all_left, in_rounds, outermost
-from microagg.kernels.threads import Helpers
 from microagg.progress import DONE, STOP, State
 
 __all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
@@ -105,23 +104,22 @@ def outside_in(
     """
     centres = np.empty((2, X.shape[1])) if moving else None
     room = scratch(k)
-    with Helpers() as helpers:
-        searchers = Searchers(helpers, k, both, centres) if reach is None else None
+    searchers = Searchers(k, both, centres) if reach is None else None
 
-        def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
-            worn = False
-            while m >= least and m > left.enough and not worn and not state[STOP]:
-                batch = 0 if searchers is None else searchers.batch(left, m)
-                if searchers is not None and batch:
-                    m, group, worn = searchers.rounds(left, m, group, batch, room, state)
-                else:
-                    until = group + _AT_ONCE
-                    m, group, worn = rounds(
-                        left, reach, centres, both, m, k, least, group, until, *room, state
-                    )
-            return m, group
+    def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
+        worn = False
+        while m >= least and m > left.enough and not worn and not state[STOP]:
+            batch = 0 if searchers is None else searchers.batch(left, m)
+            if searchers is not None and batch:
+                m, group, worn = searchers.rounds(left, m, group, batch, room, state)
+            else:
+                until = group + _AT_ONCE
+                m, group, worn = rounds(
+                    left, reach, centres, both, m, k, least, group, until, *room, state
+                )
+        return m, group
 
-        return in_rounds(all_left(X, weights), least, go_on, state)
+    return in_rounds(all_left(X, weights), least, go_on, state)
 
 
 @kernel

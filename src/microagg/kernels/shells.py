@@ -18,7 +18,7 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.kd_search import in_order, keep
-from microagg.kernels.lean import lean_subkernel
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 
 __all__ = [
     "Shells",
@@ -48,19 +48,33 @@ class Shells(NamedTuple):
 
 def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
     """Order some rows of X by distance to a point, in O(n log n + n·d)."""
-    m, d = len(rows), X.shape[1]
-    distance = np.zeros(m)
-    for j in range(d):  # column by column, as a scan does
-        distance += np.square(X[rows, j] - centroid[j])
-    order = np.argsort(-distance, kind="stable")
-    rows = rows[order]
-    shells = empty_shells(len(X), centroid, np.sqrt(distance[order[::WIDTH]]))
-    shells.counters[1] = _PATIENCE * m
-    shells.place[rows] = np.arange(m)
-    shells.rows.reshape(-1)[:m] = rows
-    blocks, slots = np.divmod(np.arange(m), WIDTH)
-    shells.values[blocks, :, slots] = X[rows]
+    nearness = np.empty(len(rows))
+    _measure_rows(X, rows, centroid, nearness)
+    order = np.argsort(nearness, kind="stable")
+    shells = empty_shells(len(X), centroid, np.sqrt(-nearness[order[::WIDTH]]))
+    shells.counters[1] = _PATIENCE * len(rows)
+    _fill(X, rows, order, shells)
     return shells
+
+
+@lean_kernel
+def _measure_rows(X, rows, point, nearness):
+    """Squared distances of some rows to a point, negative, so that the farthest is the first."""
+    for a in range(rows.size):
+        distance = 0.0
+        for j in range(point.size):  # column by column, as a scan does
+            distance += (X[rows[a], j] - point[j]) ** 2
+        nearness[a] = -distance
+
+
+@lean_kernel
+def _fill(X, rows, order, shells):
+    for a in range(order.size):
+        row = rows[order[a]]
+        block, s = a // WIDTH, a % WIDTH
+        shells.place[row], shells.rows[block, s] = a, row
+        for j in range(X.shape[1]):
+            shells.values[block, j, s] = X[row, j]
 
 
 def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
