@@ -64,7 +64,7 @@ class Eyes(NamedTuple):
 def batch_of(m: int, d: int, k: int, threads: int) -> int:
     """How many rounds to search ahead for with m records left; 0 where that would not be faster."""
     batch = min(m // (_APART * k), _EACH * threads)
-    return batch if threads > 1 and d > _FEW_COLUMNS and batch >= max(_LEAST, 2 * threads) else 0
+    return batch if threads > 1 and d > _FEW_COLUMNS and batch >= _LEAST else 0
 
 
 def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
@@ -101,6 +101,21 @@ def _list_joining(eyes, moving, X, seed, near):
                 centre[j] = total[j] / (a + 2)
 
 
+@lean_subkernel
+def _claim(ahead, far, place):
+    """Put the first of the farthest that no other place is for to a place, or else the first.
+
+    Records far out are the farthest from many. Threads may claim one at the same time, or in any order:
+    which lists there are decides how long rounds take, not what they find.
+    """
+    ahead.seeds[place] = far[0]
+    for row in far:
+        if ahead.seeds[ahead.place[row]] != row:
+            ahead.seeds[place] = row
+            break
+    ahead.place[ahead.seeds[place]] = place
+
+
 @lean_kernel
 def look(eyes, moving, X, both, ahead, begin, end, batch):
     """Make the lists of the records begin..end−1 of a batch."""
@@ -111,7 +126,7 @@ def look(eyes, moving, X, both, ahead, begin, end, batch):
             far, point = ahead.far[a], X[ahead.seeds[a]]
             have = some_farthest(eyes.tree, point, far.size, eyes.distances, far)
             in_order(eyes.distances, far, have)
-            ahead.seeds[batch + a] = far[0]
+            _claim(ahead, far, batch + a)
     for half in range(0, lists, batch):
         for a in range(half + begin, half + end):
             _list_joining(eyes, moving, X, ahead.seeds[a], ahead.near[a])
@@ -121,7 +136,11 @@ def look(eyes, moving, X, both, ahead, begin, end, batch):
 def choose(left, ahead, m, batch):
     """Take the records that are farthest from the centroid of the m left as those to begin rounds."""
     settle_centroid(left, m)
+    for a in range(ahead.seeds.size):
+        ahead.seeds[a] = NO_ROW
     some_farthest_in_shells(left.shells, left.centroid, batch, ahead.distance, ahead.seeds)
+    for a in range(batch):
+        ahead.place[ahead.seeds[a]] = a
 
 
 @lean_subkernel
@@ -180,7 +199,7 @@ def rounds_ahead(left, ahead, moving, both, m, k, group, batch, distances, rows,
     Returns the records left, the number of groups, and whether shells are worn.
     """
     lists = batch if both is None else 2 * batch
-    for a in range(lists - 1, -1, -1):  # a record may be in both halves
+    for a in range(lists - 1, -1, -1):  # a record may be in several places
         ahead.place[ahead.seeds[a]] = a
     waiting, worn = 0, False
     while m > left.enough and not worn and not state[STOP]:

@@ -17,6 +17,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
 from microagg.kernels.lean import lean_kernel, lean_subkernel
+from microagg.kernels.threads import helpers, share_growing, share_with_helpers
 
 __all__ = [
     "NO_ROW",
@@ -32,6 +33,7 @@ __all__ = [
 
 WIDTH = 16  # entries of a block
 NO_ROW = -1
+_MANY = 20_000  # records from which on threads build a tree faster than one
 
 
 class Tree(NamedTuple):
@@ -59,9 +61,37 @@ class Tree(NamedTuple):
 def build(X: Floats, rows: Any) -> Tree:
     """Build the tree of some rows of X in O(n log n · d)."""
     tree = empty_tree(len(rows), *X.shape)
-    keys, box, parts = np.empty(len(rows)), np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
-    _fill(tree, X, np.array(rows, dtype=np.intp), keys, box, parts)
+    own, leaves = np.array(rows, dtype=np.intp), tree.count.size
+    threads = 1 + (helpers() if len(own) >= _MANY else 0)
+    _arrange(X, own, leaves, threads)
+    _centre(tree, X, own)
+
+    def work(begin: int, end: int, _: int) -> None:
+        _fill(tree, X, own, begin, end)
+
+    share_with_helpers(work, leaves, at_once=leaves // threads + 1)
+    _summarise_nodes(tree)
     return tree
+
+
+def _arrange(X: Floats, rows: Any, leaves: int, threads: int) -> None:
+    """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
+    keys = np.empty(len(rows))
+    small = max(1, leaves // (2 * threads))
+
+    def work(part: tuple[int, int]) -> list[tuple[int, int]]:
+        start, stop = part
+        box, parts = np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
+        if threads == 1 or stop - start <= small:
+            _arrange_part(X, rows, start, stop, keys, box, parts)
+            return []
+        middle = int(_halve_leaves(X, rows, start, stop, keys, box))
+        return [(start, middle), (middle, stop)]
+
+    if threads == 1:
+        work((0, leaves))
+    else:
+        share_growing(work, (0, leaves))
 
 
 def empty_tree(n: int, all_rows: int, d: int) -> Tree:
@@ -109,50 +139,65 @@ def for_thread(tree: Tree) -> Tree:
     )
 
 
-@lean_subkernel
-def _arrange(X, rows, keys, box, parts):
-    """Order rows so that any 16, and 16 times 16 …, from the start are close together.
+@lean_kernel
+def _halve_leaves(X, rows, start, stop, keys, box):
+    """Halve the rows of the leaves start..stop−1, by whole subtrees; return the second half's first leaf."""
+    unit = 1
+    while unit * WIDTH < stop - start:
+        unit *= WIDTH
+    middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
+    end = min(stop * WIDTH, rows.size)
+    halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
+    return middle
+
+
+@lean_kernel
+def _arrange_part(X, rows, begin, end, keys, box, parts):
+    """Halve the rows of the leaves begin..end−1 down to single leaves.
 
     The last three are scratch: a number for each row, a box, and the leaves of the parts to do.
     """
     first, last = parts[0], parts[1]
-    first[0], last[0], top = 0, -(-rows.size // WIDTH), 1
+    first[0], last[0], top = begin, end, 1
     while top > 0:
         top -= 1
         start, stop = first[top], last[top]
-        if stop - start == 1:
-            continue
-        unit = 1  # halve by whole subtrees
-        while unit * WIDTH < stop - start:
-            unit *= WIDTH
-        middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
-        end = min(stop * WIDTH, rows.size)
-        halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
-        last[top] = middle
-        first[top + 1], last[top + 1] = middle, stop
-        top += 2
+        if stop - start > 1:
+            middle = _halve_leaves(X, rows, start, stop, keys, box)
+            last[top] = middle
+            first[top + 1], last[top + 1] = middle, stop
+            top += 2
 
 
 @lean_kernel
-def _fill(tree, X, rows, keys, box, parts):
-    n, d = rows.size, X.shape[1]
-    _arrange(X, rows, keys, box, parts)
-    for j in range(d):
-        total, largest = 0.0, 0.0
-        for row in rows:
-            total += X[row, j] / n
-            largest = max(largest, abs(X[row, j]))
-        tree.centre[j], tree.largest[j] = total, largest
-    for a in range(n):
-        leaf, s, row = a // WIDTH, a % WIDTH, rows[a]
-        radius = 0.0
-        for j in range(d):
-            tree.values[leaf, j, s] = X[row, j]
-            radius += (X[row, j] - tree.centre[j]) ** 2
-        tree.rows[leaf, s], tree.radius[leaf, s] = row, radius
-        tree.count[leaf] += 1
-        tree.leaf_of[row] = leaf
-    for block in range(tree.parent.size - 1):
+def _centre(tree, X, rows):
+    """Fill in the centre of the rows, and the largest value of each column."""
+    for row in rows:
+        for j in range(tree.centre.size):
+            tree.centre[j] += X[row, j] / rows.size
+            tree.largest[j] = max(tree.largest[j], abs(X[row, j]))
+
+
+@lean_kernel
+def _fill(tree, X, rows, begin, end):
+    """Fill in the leaves begin..end−1, and what their parents hold of them."""
+    for leaf in range(begin, end):
+        for a in range(leaf * WIDTH, min((leaf + 1) * WIDTH, rows.size)):
+            s, row = a % WIDTH, rows[a]
+            radius = 0.0
+            for j in range(X.shape[1]):
+                tree.values[leaf, j, s] = X[row, j]
+                radius += (X[row, j] - tree.centre[j]) ** 2
+            tree.rows[leaf, s], tree.radius[leaf, s] = row, radius
+            tree.count[leaf] += 1
+            tree.leaf_of[row] = leaf
+        _summarise(tree, leaf)
+
+
+@lean_kernel
+def _summarise_nodes(tree):
+    """Fill in what nodes hold of those below them."""
+    for block in range(tree.count.size, tree.parent.size - 1):
         _summarise(tree, block)
 
 
