@@ -222,10 +222,19 @@ def put_back(X, rows, labels, count, begin, k, new):
             new.centroid[place, j] = own.centroid[g, j]
 
 
-def compacted(new: Fresh) -> Groups:
-    """Leave out the empty places."""
-    used = new.size > 0
-    return Groups(new.rows, np.append(0, np.cumsum(new.size[used])), new.centroid[used])
+@kernel
+def compacted(new):
+    """Leave out the empty places; what is in use moves up, so that nothing large is copied anew."""
+    start, count = np.zeros(new.size.size + 1, np.intp), 0
+    for place in range(new.size.size):
+        if new.size[place] == 0:
+            continue
+        start[count + 1] = start[count] + new.size[place]
+        if count < place:
+            for j in range(new.centroid.shape[1]):
+                new.centroid[count, j] = new.centroid[place, j]
+        count += 1
+    return Groups(new.rows, start[: count + 1], new.centroid[:count])
 
 
 def labelled(groups: Groups) -> Labels:
