@@ -66,7 +66,7 @@ def test_result_does_not_depend_on_the_number_of_threads():
     ids=lambda options: options["method"],
 )
 def test_a_large_table_has_the_same_groups_whatever_the_number_of_threads(options, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(26_000, 6))  # so many that each of them uses threads
+    X = np.random.default_rng(0).normal(size=(26_000, 8))  # so many that each of them uses threads
     found = []
     for count in (1, 2, 3, 16):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)

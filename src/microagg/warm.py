@@ -140,13 +140,14 @@ def _start() -> None:
     import numpy as np
 
     from microagg.methods.auto import mdav_in_blocks
-    from microagg.methods.refine.cells import grouped, split_groups
+    from microagg.methods.refine.cells import Fresh, compacted, grouped, split_groups
     from microagg.progress import new_state
 
     X = _sample()
     mdav_in_blocks(X, _K, new_state(), 0)
     groups = grouped(X, _labels(), _N // _K)
     split_groups(groups.centroid, 2, np.zeros(1, np.uint64))
+    compacted(Fresh(groups.start, groups.rows, np.diff(groups.start), groups.centroid))
 
 
 def _linkage() -> None:

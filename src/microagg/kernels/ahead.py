@@ -35,7 +35,7 @@ from microagg.progress import DONE, STOP, State
 
 __all__ = ["Searchers", "choose", "eyes_of", "look", "new_ahead", "rounds_ahead"]
 
-_FEW_COLUMNS = 5  # with which searches are so quick that threads cost more than they gain
+_FEW_COLUMNS = 7  # with which searches are so quick that threads cost more than they gain
 _APART = 130  # records left for each one of the groups of a batch, so that few take from each other
 _EACH = 16  # records of a batch for each thread at most
 _LEAST = 16  # the same for all threads: fewer are not worth their while

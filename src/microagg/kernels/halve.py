@@ -74,12 +74,6 @@ def halve(X, rows, start, stop, target, low, high, keys):
 
 
 @kernel
-def _halve_once(X, rows, start, stop, target, keys):
-    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
-    halve(X, rows, start, stop, target, low, high, keys)
-
-
-@kernel
 def _halve_all(X, rows, start, stop, k, most, keys):
     """Halve rows[start:stop] again and again; return where the parts begin and the last ends."""
     d = X.shape[1]
@@ -118,9 +112,8 @@ def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
         if stop - start <= small:
             places.append(_halve_all(X, rows, start, stop, k, most, keys)[:-1])
             return []
-        middle = start + k * ((stop - start) // (2 * k))
-        _halve_once(X, rows, start, stop, middle, keys)
-        return [(start, middle), (middle, stop)]
+        _, middle, _ = _halve_all(X, rows, start, stop, k, stop - start - 1, keys)  # once
+        return [(start, int(middle)), (int(middle), stop)]
 
     share_growing(work, (0, n))
     return rows, np.append(np.sort(np.concatenate(places)), n)

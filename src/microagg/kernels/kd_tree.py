@@ -83,9 +83,9 @@ def _arrange(X: Floats, rows: Any, leaves: int, threads: int) -> None:
         start, stop = part
         box, parts = np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
         if threads == 1 or stop - start <= small:
-            _arrange_part(X, rows, start, stop, keys, box, parts)
+            _arrange_part(X, rows, start, stop, 1, keys, box, parts)
             return []
-        middle = int(_halve_leaves(X, rows, start, stop, keys, box))
+        middle = int(_arrange_part(X, rows, start, stop, stop - start - 1, keys, box, parts))
         return [(start, middle), (middle, stop)]
 
     if threads == 1:
@@ -139,7 +139,7 @@ def for_thread(tree: Tree) -> Tree:
     )
 
 
-@lean_kernel
+@lean_subkernel
 def _halve_leaves(X, rows, start, stop, keys, box):
     """Halve the rows of the leaves start..stop−1, by whole subtrees; return the second half's first leaf."""
     unit = 1
@@ -152,21 +152,24 @@ def _halve_leaves(X, rows, start, stop, keys, box):
 
 
 @lean_kernel
-def _arrange_part(X, rows, begin, end, keys, box, parts):
-    """Halve the rows of the leaves begin..end−1 down to single leaves.
+def _arrange_part(X, rows, begin, end, most, keys, box, parts):
+    """Halve the rows of the leaves begin..end−1 down to parts of ``most`` leaves; return the first cut.
 
     The last three are scratch: a number for each row, a box, and the leaves of the parts to do.
     """
-    first, last = parts[0], parts[1]
+    first, last, cut = parts[0], parts[1], end
     first[0], last[0], top = begin, end, 1
     while top > 0:
         top -= 1
         start, stop = first[top], last[top]
-        if stop - start > 1:
+        if stop - start > most:
             middle = _halve_leaves(X, rows, start, stop, keys, box)
+            if start == begin and stop == end:
+                cut = middle
             last[top] = middle
             first[top + 1], last[top + 1] = middle, stop
             top += 2
+    return cut
 
 
 @lean_kernel
