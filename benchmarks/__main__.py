@@ -14,6 +14,7 @@ BENCHMARKS = (
     "tables",
     "mdav",
     "refine",
+    "cores",
     "bounds",
     "outside_in",
     "mst",

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import naive_weighted
@@ -85,6 +85,7 @@ weighted_values = st.lists(
 
 
 @given(weighted_values, st.sampled_from([0.0, 1e9, 2.0**45]))
+@example([(0, 0, 0.5), (0, 1, 1.0)], 2.0**45)
 def test_weighted_means_and_squares_are_right_to_the_last_digits(triples, offset):
     labels = canonical_labels(np.array([label for label, _, _ in triples]))
     column = np.array([value for _, value, _ in triples]) + offset
@@ -141,3 +142,17 @@ def test_a_light_record_far_off_leaves_the_digits_of_the_others():
 def test_unknown_aggregate():
     with pytest.raises(InputError, match="aggregate='mode' is not known; choose one of 'mean'"):
         aggregate(np.zeros(3), np.zeros(3, dtype=np.int64), "mode")
+
+
+def test_sums_of_squares_do_not_depend_on_the_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_003, 3)) + 1e6
+    labels = canonical_labels(rng.integers(0, 30_000, 100_003))
+    found = set()
+    for count in (1, 2, 3, 16):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda count=count: count)
+        found.add(sum_of_squares(X, labels))
+    assert len(found) == 1
+    monkeypatch.setattr("microagg.kernels.labels._MANY", 10)
+    few = np.array([0, 1, 1, 0, 2, 2, 2, 0, 1, 1, 0])
+    assert sum_of_squares(np.arange(11.0)[:, None], few) == 110

@@ -16,13 +16,13 @@ ROOT = Path(microagg.__file__).parent
 STAGES = [
     ["errors", "deprecated"],
     ["words"],
+    ["kernels.stamp", "kernels.kept", "kernels.jit"],
     [
-        "kernels.stamp",
-        "kernels.kept",
-        "kernels.jit",
+        "groups",
+        "progress",
         "kernels.labels",
-    ],  # what the arithmetic of labels is made of
-    ["groups", "progress"],
+        "kernels.threads",
+    ],  # the arithmetic of labels, in threads
     ["registry"],
     ["settings"],
     ["plan_checks", "plan_text"],

@@ -7,7 +7,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 import microagg
+from microagg.kernels import threads
 from test_methods import METHODS, ONE_COLUMN, ORDERS, SMALL, few_attempts
 
 _VARIABLES = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"]
@@ -49,3 +53,23 @@ def test_result_does_not_depend_on_the_number_of_threads():
     )
     assert set(one) == set(METHODS) <= {method.name for method in microagg.methods()}
     assert [name for name in METHODS if one[name] != three[name]] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "mdav"},
+        {"method": "centroid"},
+        {"method": "v-mdav"},
+        {"method": "auto", "effort": "fast"},
+    ],
+    ids=lambda options: options["method"],
+)
+def test_a_large_table_has_the_same_groups_whatever_the_number_of_threads(options, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(26_000, 8))  # so many that each of them uses threads
+    found = []
+    for count in (1, 2, 3, 16):
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        p = microagg.partition(X, 3, **options)
+        found.append((p.labels.tobytes(), p.sse))
+    assert found.count(found[0]) == len(found)

@@ -140,13 +140,14 @@ def _start() -> None:
     import numpy as np
 
     from microagg.methods.auto import mdav_in_blocks
-    from microagg.methods.refine.cells import grouped, split_groups
+    from microagg.methods.refine.cells import Fresh, compacted, grouped, split_groups
     from microagg.progress import new_state
 
     X = _sample()
     mdav_in_blocks(X, _K, new_state(), 0)
     groups = grouped(X, _labels(), _N // _K)
     split_groups(groups.centroid, 2, np.zeros(1, np.uint64))
+    compacted(Fresh(groups.start, groups.rows, np.diff(groups.start), groups.centroid))
 
 
 def _linkage() -> None:
@@ -167,7 +168,20 @@ def _mdav(weights: Any = None) -> None:
     from microagg.progress import new_state
 
     left = none_left(_sample(), weights)
-    rounds(left, None, None, 3 * _K, 0, _K, 2 * _K, 0, *scratch(_K), new_state())
+    rounds(left, None, None, 3 * _K, 0, _K, 2 * _K, 0, 0, *scratch(_K), new_state())
+
+
+def _ahead(weights: Any = None) -> None:
+    from microagg.kernels.ahead import choose, eyes_of, look, new_ahead, rounds_ahead
+    from microagg.kernels.left import none_left
+    from microagg.kernels.outside_in import scratch
+    from microagg.progress import new_state
+
+    left = none_left(_sample(), weights)
+    ahead = new_ahead(_N, 1, _K, moving=False)
+    choose(left, ahead, 0, 0)
+    look(eyes_of(left.tree, ahead), None, left.X, 3 * _K, ahead, 0, 0, 1)
+    rounds_ahead(left, ahead, None, 3 * _K, 0, _K, 0, 0, *scratch(_K), new_state())
 
 
 def _left() -> None:
@@ -261,6 +275,8 @@ _PARTS: dict[str, Callable[[], None]] = {
     "required merging": _required_merging,
     "mdav": _mdav,
     "weighted mdav": lambda: _mdav(_weights()),
+    "mdav in threads": _ahead,
+    "weighted mdav in threads": lambda: _ahead(_weights()),
     "large search": _large_search,
     "weighted large search": lambda: _large_search(_weights()),
     "linkage": _linkage,
@@ -301,6 +317,8 @@ def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> 
             found |= {"start", *(f"{heavy}{way}" for way in ways)}
         if block.method == "mdav" or (searched and (in_pairs or large)):
             found |= {f"{heavy}mdav", f"{heavy}left"}
+            if large:
+                found.add(f"{heavy}mdav in threads")
         elif block.method != "auto":
             found.add(block.method)
         if plan.unit_of(block).column is not None or block.require:

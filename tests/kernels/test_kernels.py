@@ -58,3 +58,19 @@ def test_a_total_survives_what_was_large_and_left():
     add_row(high, low, rows[0], -1.0)
     add_row(high, low, rows[2], -1.0)
     assert high[0] + low[0] == 1.5
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+@pytest.mark.parametrize(("k", "most"), [(3, 5), (4, 999), (1, 40_000)])
+def test_halves_do_not_depend_on_the_number_of_threads(kind, k, most, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50_021, 3)) if kind == "normal" else rng.integers(0, 9, (50_021, 3)) * 0.1
+    monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda: 1)
+    rows, first = halving.halves(X, k, most)
+    assert sorted(rows) == list(range(50_021))
+    assert k <= np.diff(first).min() <= np.diff(first).max() <= most
+    for count in (2, 3, 16):
+        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda count=count: count)
+        again, places = halving.halves(X, k, most)
+        assert (again == rows).all()
+        assert (places == first).all()

@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from awkward import data
 from entries import entry
-from microagg.kernels import kd_tree, shells
+from microagg.kernels import kd_search, kd_tree, shells, threads
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread
+from microagg.kernels.left import all_left
 from microagg.kernels.shells import build_shells
 
 farthest, nearest, nearest_one = map(
-    entry, (kd_tree.farthest, kd_tree.nearest, kd_tree.nearest_one)
+    entry, (kd_search.farthest, kd_search.nearest, kd_search.nearest_one)
 )
 move, remove = entry(kd_tree.move), entry(kd_tree.remove)
 farthest_in_shells, leave = entry(shells.farthest_in_shells), entry(shells.leave)
@@ -33,16 +35,6 @@ CASES = [
     (600, 3, "scales"),
     (500, 3, "far from 0"),
 ]
-
-
-def data(kind, n, d):
-    rng = np.random.default_rng(n + d)
-    if kind in ("ties", "equal", "binary"):
-        return rng.integers(0, {"ties": 5, "equal": 1, "binary": 2}[kind], (n, d)).astype(float)
-    X = rng.normal(size=(n, d))
-    if kind == "scales":
-        X[::7] *= 1e12
-    return X + 1e9 if kind == "far from 0" else X
 
 
 def scan(X, rows, point):
@@ -170,3 +162,29 @@ def test_shells_ask_to_be_renewed_when_the_centroid_has_drifted_away():
     away = [farthest_in_shells(shells, X.mean(axis=0) + 2)[1] for _ in range(1000)]
     assert not any(still)
     assert any(away)
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+def test_trees_and_shells_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
+    X = data(kind, 20_100, 3)
+    monkeypatch.setattr(threads, "thread_count", lambda: 1)
+    alone = all_left(X)
+    for count in (2, 3, 16):
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        left = all_left(X)
+        for name in (
+            "values",
+            "rows",
+            "radius",
+            "count",
+            "leaf_of",
+            "low",
+            "high",
+            "reach",
+            "least",
+        ):
+            one, other = getattr(alone.tree, name), getattr(left.tree, name)
+            assert np.array_equal(one, other, equal_nan=one.dtype == float)
+        assert (left.tree.centre == alone.tree.centre).all()
+        assert (left.shells.place == alone.shells.place).all()
+        assert left.enough == alone.enough

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.kernels.kd_tree import farthest
+from microagg.kernels.kd_search import farthest
 from microagg.kernels.lean import lean_subkernel
 
 __all__ = ["Reach", "farthest_pair", "reach_of"]

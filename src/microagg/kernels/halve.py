@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from microagg.groups import Floats
 from microagg.kernels.jit import kernel
 from microagg.kernels.lean import lean_subkernel
+from microagg.kernels.threads import helpers, share_growing
 
 __all__ = ["enclose", "halve", "halves", "select"]
+
+_MANY = 50_000  # records from which on threads halve them faster than one
 
 
 @lean_subkernel
@@ -68,24 +74,46 @@ def halve(X, rows, start, stop, target, low, high, keys):
 
 
 @kernel
-def halves(X, k, most):
+def _halve_all(X, rows, start, stop, k, most, keys):
+    """Halve rows[start:stop] again and again; return where the parts begin and the last ends."""
+    d = X.shape[1]
+    low, high = np.empty(d), np.empty(d)
+    first, count = np.zeros((stop - start) // k + 2, np.intp), 0
+    first[0] = start
+    ends = np.empty(64, np.intp)  # of what is still to be halved, the nearest on top
+    ends[0], top = stop, 1
+    while top > 0:
+        begin, end = first[count], ends[top - 1]
+        if end - begin > most:
+            ends[top] = begin + k * ((end - begin) // (2 * k))
+            halve(X, rows, begin, end, ends[top], low, high, keys)
+            top += 1
+        else:
+            count, top = count + 1, top - 1
+            first[count] = end
+    return first[: count + 1]
+
+
+def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
     """Halve the table along its widest column, by multiples of k, to blocks of at most ``most``.
 
     Returns the rows block by block, and where each begins and the last ends.
     """
-    n, d = X.shape
-    rows, keys, low, high = np.arange(n), np.empty(n), np.empty(d), np.empty(d)
-    first, count = np.zeros(n // k + 1, np.intp), 0
-    ends = np.empty(64, np.intp)  # of what is still to be halved, the nearest on top
-    ends[0], top = n, 1
-    while top > 0:
-        start, stop = first[count], ends[top - 1]
-        if stop - start > most:
-            middle = start + k * ((stop - start) // (2 * k))
-            halve(X, rows, start, stop, middle, low, high, keys)
-            ends[top] = middle
-            top += 1
-        else:
-            count, top = count + 1, top - 1
-            first[count] = stop
-    return rows, first[: count + 1]
+    n = len(X)
+    rows, keys = np.arange(n), np.empty(n)
+    threads = 1 + (helpers() if n >= _MANY else 0)
+    if threads == 1:
+        return rows, _halve_all(X, rows, 0, n, k, most, keys)
+    small = max(most, n // (2 * threads))
+    places: list[Any] = []  # where blocks begin
+
+    def work(part: tuple[int, int]) -> list[tuple[int, int]]:
+        start, stop = part
+        if stop - start <= small:
+            places.append(_halve_all(X, rows, start, stop, k, most, keys)[:-1])
+            return []
+        _, middle, _ = _halve_all(X, rows, start, stop, k, stop - start - 1, keys)  # once
+        return [(start, int(middle)), (int(middle), stop)]
+
+    share_growing(work, (0, n))
+    return rows, np.append(np.sort(np.concatenate(places)), n)

@@ -1,18 +1,8 @@
-"""A tree over the records that are left: nearest and farthest ones; some go, some move.
+"""A tree over the records that are left: some go, some move. Its searches are in kd_search.py.
 
 Every block of the tree has up to 16 entries side by side: a leaf its records, a node above
 the boxes of its 16 children. So the distances to all entries of a block are one short loop that
 the processor works through several at a time, for leaves and nodes alike.
-
-Answers are those of a scan over all records, to the last bit and for ties too (lower
-row first), whatever the shape of the tree:
-
-- Distances are summed column by column, as a scan does. Rounding never reverses an order, so
-  the rounded distance to a box is at most that to any record inside, and needs no margin.
-- The record farthest from q is sought near the mirror image of q in a centre c, since
-  |x−q|² = 2 |x−c|² + 2 |q−c|² − |x−(2c−q)|².  The first term is at most twice the box's *reach*, the
-  last at least the distance of the mirror image to the box. In many dimensions this is far tighter
-  than the distance to the farthest corner. It is widened by more than its rounding error.
 
 Boxes shrink as records leave, and change as they move. Searches write to scratch arrays of the
 tree: for several threads there is :func:`for_thread`.
@@ -27,27 +17,23 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.halve import halve
 from microagg.kernels.lean import lean_kernel, lean_subkernel
+from microagg.kernels.threads import helpers, share_growing, share_with_helpers
 
 __all__ = [
     "NO_ROW",
+    "WIDTH",
     "Tree",
-    "begin",
     "build",
-    "count_within",
     "drop",
     "empty_tree",
-    "farthest",
     "for_thread",
     "move",
-    "nearest",
-    "nearest_one",
-    "next_leaf",
     "remove",
 ]
 
 WIDTH = 16  # entries of a block
 NO_ROW = -1
-_ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
+_MANY = 20_000  # records from which on threads build a tree faster than one
 
 
 class Tree(NamedTuple):
@@ -75,9 +61,37 @@ class Tree(NamedTuple):
 def build(X: Floats, rows: Any) -> Tree:
     """Build the tree of some rows of X in O(n log n · d)."""
     tree = empty_tree(len(rows), *X.shape)
-    keys, box, parts = np.empty(len(rows)), np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
-    _fill(tree, X, np.array(rows, dtype=np.intp), keys, box, parts)
+    own, leaves = np.array(rows, dtype=np.intp), tree.count.size
+    threads = 1 + (helpers() if len(own) >= _MANY else 0)
+    _arrange(X, own, leaves, threads)
+    _centre(tree, X, own)
+
+    def work(begin: int, end: int, _: int) -> None:
+        _fill(tree, X, own, begin, end)
+
+    share_with_helpers(work, leaves, at_once=leaves // threads + 1)
+    _summarise_nodes(tree)
     return tree
+
+
+def _arrange(X: Floats, rows: Any, leaves: int, threads: int) -> None:
+    """Order rows so that any 16, and 16 times 16 …, from the start are close together."""
+    keys = np.empty(len(rows))
+    small = max(1, leaves // (2 * threads))
+
+    def work(part: tuple[int, int]) -> list[tuple[int, int]]:
+        start, stop = part
+        box, parts = np.empty((2, X.shape[1])), np.empty((2, 256), np.intp)
+        if threads == 1 or stop - start <= small:
+            _arrange_part(X, rows, start, stop, 1, keys, box, parts)
+            return []
+        middle = int(_arrange_part(X, rows, start, stop, stop - start - 1, keys, box, parts))
+        return [(start, middle), (middle, stop)]
+
+    if threads == 1:
+        work((0, leaves))
+    else:
+        share_growing(work, (0, leaves))
 
 
 def empty_tree(n: int, all_rows: int, d: int) -> Tree:
@@ -126,49 +140,67 @@ def for_thread(tree: Tree) -> Tree:
 
 
 @lean_subkernel
-def _arrange(X, rows, keys, box, parts):
-    """Order rows so that any 16, and 16 times 16 …, from the start are close together.
-
-    The last three are scratch: a number for each row, a box, and the leaves of the parts to do.
-    """
-    first, last = parts[0], parts[1]
-    first[0], last[0], top = 0, -(-rows.size // WIDTH), 1
-    while top > 0:
-        top -= 1
-        start, stop = first[top], last[top]
-        if stop - start == 1:
-            continue
-        unit = 1  # halve by whole subtrees
-        while unit * WIDTH < stop - start:
-            unit *= WIDTH
-        middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
-        end = min(stop * WIDTH, rows.size)
-        halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
-        last[top] = middle
-        first[top + 1], last[top + 1] = middle, stop
-        top += 2
+def _halve_leaves(X, rows, start, stop, keys, box):
+    """Halve the rows of the leaves start..stop−1, by whole subtrees; return the second half's first leaf."""
+    unit = 1
+    while unit * WIDTH < stop - start:
+        unit *= WIDTH
+    middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
+    end = min(stop * WIDTH, rows.size)
+    halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
+    return middle
 
 
 @lean_kernel
-def _fill(tree, X, rows, keys, box, parts):
-    n, d = rows.size, X.shape[1]
-    _arrange(X, rows, keys, box, parts)
-    for j in range(d):
-        total, largest = 0.0, 0.0
-        for row in rows:
-            total += X[row, j] / n
-            largest = max(largest, abs(X[row, j]))
-        tree.centre[j], tree.largest[j] = total, largest
-    for a in range(n):
-        leaf, s, row = a // WIDTH, a % WIDTH, rows[a]
-        radius = 0.0
-        for j in range(d):
-            tree.values[leaf, j, s] = X[row, j]
-            radius += (X[row, j] - tree.centre[j]) ** 2
-        tree.rows[leaf, s], tree.radius[leaf, s] = row, radius
-        tree.count[leaf] += 1
-        tree.leaf_of[row] = leaf
-    for block in range(tree.parent.size - 1):
+def _arrange_part(X, rows, begin, end, most, keys, box, parts):
+    """Halve the rows of the leaves begin..end−1 down to parts of ``most`` leaves; return the first cut.
+
+    The last three are scratch: a number for each row, a box, and the leaves of the parts to do.
+    """
+    first, last, cut = parts[0], parts[1], end
+    first[0], last[0], top = begin, end, 1
+    while top > 0:
+        top -= 1
+        start, stop = first[top], last[top]
+        if stop - start > most:
+            middle = _halve_leaves(X, rows, start, stop, keys, box)
+            if start == begin and stop == end:
+                cut = middle
+            last[top] = middle
+            first[top + 1], last[top + 1] = middle, stop
+            top += 2
+    return cut
+
+
+@lean_kernel
+def _centre(tree, X, rows):
+    """Fill in the centre of the rows, and the largest value of each column."""
+    for row in rows:
+        for j in range(tree.centre.size):
+            tree.centre[j] += X[row, j] / rows.size
+            tree.largest[j] = max(tree.largest[j], abs(X[row, j]))
+
+
+@lean_kernel
+def _fill(tree, X, rows, begin, end):
+    """Fill in the leaves begin..end−1, and what their parents hold of them."""
+    for leaf in range(begin, end):
+        for a in range(leaf * WIDTH, min((leaf + 1) * WIDTH, rows.size)):
+            s, row = a % WIDTH, rows[a]
+            radius = 0.0
+            for j in range(X.shape[1]):
+                tree.values[leaf, j, s] = X[row, j]
+                radius += (X[row, j] - tree.centre[j]) ** 2
+            tree.rows[leaf, s], tree.radius[leaf, s] = row, radius
+            tree.count[leaf] += 1
+            tree.leaf_of[row] = leaf
+        _summarise(tree, leaf)
+
+
+@lean_kernel
+def _summarise_nodes(tree):
+    """Fill in what nodes hold of those below them."""
+    for block in range(tree.count.size, tree.parent.size - 1):
         _summarise(tree, block)
 
 
@@ -265,220 +297,3 @@ def drop(tree, rows):
         block = leaf
         while last == 0 and tree.parent[block] >= 0 and _summarise(tree, block):
             block = tree.parent[block] + count.size
-
-
-# The two loops that follow run over ``entry.size`` rather than 16: a loop of known length is
-# unrolled by the compiler before it thinks of doing several entries at a time.
-
-
-@lean_subkernel
-def _distances(tree, leaf, point):
-    entry = tree.entry
-    entry[:] = 0.0
-    for j in range(point.size):
-        values, x = tree.values[leaf, j], point[j]
-        for s in range(entry.size):
-            entry[s] += (values[s] - x) * (values[s] - x)
-
-
-@lean_subkernel
-def _distances_to_boxes(tree, node, point, entry):
-    entry[:] = 0.0
-    for j in range(point.size):
-        low, high, x = tree.low[node, j], tree.high[node, j], point[j]
-        for s in range(entry.size):
-            below, above = low[s] - x, x - high[s]
-            gap = below if below > above else above
-            gap = gap if gap > 0.0 else 0.0
-            entry[s] += gap * gap
-
-
-@lean_subkernel
-def _first(keys):
-    """Place and value of the least key."""
-    place, least = 0, keys[0]
-    for s in range(1, keys.size):
-        if keys[s] < least:
-            place, least = s, keys[s]
-    return place, least
-
-
-@lean_subkernel
-def _after(distance, row, other_distance, other_row):
-    """Whether a record comes after another one in the order by distance, then row."""
-    return distance > other_distance or (distance == other_distance and row > other_row)
-
-
-@lean_subkernel
-def _keep(distances, rows, have, k, distance, row):
-    """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
-    if have < k:
-        a = have
-        while a > 0 and _after(distance, row, distances[(a - 1) // 2], rows[(a - 1) // 2]):
-            distances[a], rows[a] = distances[(a - 1) // 2], rows[(a - 1) // 2]
-            a = (a - 1) // 2
-        distances[a], rows[a] = distance, row
-        return have + 1
-    if _after(distances[0], rows[0], distance, row):
-        a = 0
-        while 2 * a + 1 < k:
-            child = 2 * a + 1
-            if child + 1 < k and _after(
-                distances[child + 1], rows[child + 1], distances[child], rows[child]
-            ):
-                child += 1
-            if not _after(distances[child], rows[child], distance, row):
-                break
-            distances[a], rows[a] = distances[child], rows[child]
-            a = child
-        distances[a], rows[a] = distance, row
-    return have
-
-
-@lean_subkernel
-def _farthest_corner(tree, node, s, point):
-    total = 0.0
-    for j in range(point.size):
-        gap = max(point[j] - tree.low[node, j, s], tree.high[node, j, s] - point[j])
-        total += gap * gap
-    return total
-
-
-@lean_subkernel
-def _enter(tree, top, node, point, own):
-    """Go down to a node: keys of its children, inf for empty ones."""
-    tree.path[top] = node
-    _distances_to_boxes(tree, node, point, tree.keys[top])
-    if own >= 0.0:
-        keys, reach = tree.keys[top], tree.reach[node]
-        for s in range(keys.size):
-            keys[s] -= 2 * (reach[s] + own)
-
-
-@lean_subkernel
-def begin(tree, point):
-    """Start a search for the nearest at the root; returns where it is, for :func:`next_leaf`."""
-    _enter(tree, 0, tree.low.shape[0] - 1, point, -1.0)
-    return 0
-
-
-@lean_subkernel
-def next_leaf(tree, top, point, limit, limit_row):
-    """Go on to the next leaf that may hold a record before ``limit``, by distance and then row.
-
-    The squared distances of its records are left in ``tree.entry``. Returns the leaf, −1 when
-    there is none, and where the search is.
-    """
-    return _next_leaf(tree, top, point, point, -1.0, 0.0, limit, limit_row)
-
-
-@lean_subkernel
-def _next_leaf(tree, top, point, seen_from, own, margin, limit, limit_row):
-    """The loop of all searches.
-
-    A child's key is the squared distance of its box to the point. In a search for the farthest,
-    for which ``own`` is the point's squared distance to the centre and no less than 0, boxes are
-    seen from the mirror image and a key is a negative bound, off by no more than ``margin``.
-    """
-    leaves = tree.count.size
-    while top >= 0:
-        node = tree.path[top]
-        s, key = _first(tree.keys[top])
-        if key == np.inf or key > limit + margin:
-            top -= 1
-            continue
-        tree.keys[top, s] = np.inf
-        if key + margin >= limit:  # so near that only exact arithmetic can tell
-            if own >= 0.0:
-                key = -_farthest_corner(tree, node, s, point)
-            if _after(key, tree.least[node, s], limit, limit_row):
-                continue
-        block = tree.first_child[node] + s
-        if block >= leaves:
-            top += 1
-            _enter(tree, top, block - leaves, seen_from, own)
-            continue
-        _distances(tree, block, point)
-        return block, top
-    return -1, top
-
-
-@lean_subkernel
-def nearest(tree, point, k, distances, rows):
-    """Find the k records nearest to a point, equally near ones by row number.
-
-    They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
-    last of them first, the others in no order. Returns how many there are, at most k.
-    """
-    if k == 0:
-        return 0
-    have, top = 0, begin(tree, point)
-    limit, limit_row = np.inf, NO_ROW
-    while True:
-        leaf, top = next_leaf(tree, top, point, limit, limit_row)
-        if leaf < 0:
-            return have
-        for s in range(tree.count[leaf]):
-            if tree.entry[s] <= limit:
-                have = _keep(distances, rows, have, k, tree.entry[s], tree.rows[leaf, s])
-                if have == k:
-                    limit, limit_row = distances[0], rows[0]
-
-
-@lean_subkernel
-def nearest_one(tree, point, skip, best, best_row, enough):
-    """Squared distance and row of the record nearest to a point, other than ``skip``.
-
-    The search starts with a record known already, or inf and NO_ROW, and ends at once when it
-    finds one at a distance of at most ``enough``.
-    """
-    top = begin(tree, point)
-    while best > enough:
-        leaf, top = next_leaf(tree, top, point, best, best_row)
-        if leaf < 0:
-            break
-        for s in range(tree.count[leaf]):
-            row = tree.rows[leaf, s]
-            if not _after(tree.entry[s], row, best, best_row) and row != skip:
-                best, best_row = tree.entry[s], row
-    return best, best_row
-
-
-@lean_subkernel
-def count_within(tree, point, inner, outer, sizes):
-    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
-
-    A row counts as many times as ``sizes`` says.
-    """
-    found, top = 0, begin(tree, point)
-    while True:
-        leaf, top = next_leaf(tree, top, point, outer, tree.leaf_of.size)
-        if leaf < 0:
-            return found
-        for s in range(tree.count[leaf]):
-            if tree.entry[s] < inner:
-                return 0
-            if tree.entry[s] <= outer:
-                found += sizes[tree.rows[leaf, s]]
-
-
-@lean_subkernel
-def farthest(tree, point):
-    """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
-    mirror = tree.mirror
-    own, size = 0.0, 0.0
-    for j in range(point.size):
-        mirror[j] = 2 * tree.centre[j] - point[j]
-        own += (point[j] - tree.centre[j]) ** 2
-        size += (abs(point[j]) + tree.largest[j]) ** 2
-    margin = _ROUNDING * (point.size + 4) * size
-    best, best_row, top = -1.0, -1, 0
-    _enter(tree, 0, tree.low.shape[0] - 1, mirror, own)
-    while True:
-        leaf, top = _next_leaf(tree, top, point, mirror, own, margin, -best, best_row)
-        if leaf < 0:
-            return best_row
-        for s in range(tree.count[leaf]):
-            distance, row = tree.entry[s], tree.rows[leaf, s]
-            if distance > best or (distance == best and row < best_row):
-                best, best_row = distance, row

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel
+from microagg.kernels.threads import helpers, share_with_helpers
+
+_MANY = 100_000  # records from which on threads sum them up faster than one
 
 
 @kernel
@@ -32,16 +36,18 @@ def renumber(labels, number):
 
 
 @kernel
-def squares_within(X, labels, n_groups):
-    """Sum of squared distances of the rows of X to the means of their groups, in one pass.
+def _squares_of(X, labels, begin, end, squares):
+    """Sums of squares of the columns in the groups begin..end−1, in one pass over all records.
 
     Sums are of differences to the first member, so that large offsets do no harm: the squares
     cancel to no less than about a group's own spread. What a row needs lies side by side.
     """
     n, d = X.shape
-    groups = np.zeros((n_groups, d + 1, 3))  # size; then first value, sum and squares by column
+    groups = np.zeros((end - begin, d + 1, 3))  # size; then first value, sum and squares by column
     for i in range(n):
-        group = groups[labels[i]]
+        if not begin <= labels[i] < end:
+            continue
+        group = groups[labels[i] - begin]
         group[0, 0] += 1.0
         for j in range(d):
             if group[0, 0] == 1.0:
@@ -49,11 +55,34 @@ def squares_within(X, labels, n_groups):
             y = X[i, j] - group[j + 1, 0]
             group[j + 1, 1] += y
             group[j + 1, 2] += y * y
-    total = 0.0
-    for g in range(n_groups):
+    for g in range(end - begin):
         for j in range(1, d + 1):
-            total += max(groups[g, j, 2] - groups[g, j, 1] * groups[g, j, 1] / groups[g, 0, 0], 0.0)
+            less = groups[g, j, 1] * groups[g, j, 1] / groups[g, 0, 0]
+            squares[begin + g, j - 1] = max(groups[g, j, 2] - less, 0.0)
+
+
+@kernel
+def _total(squares):
+    """Sum group by group, whatever threads have computed."""
+    total = 0.0
+    for g in range(squares.shape[0]):
+        for j in range(squares.shape[1]):
+            total += squares[g, j]
     return total
+
+
+def squares_within(X: Floats, labels: Labels, n_groups: int) -> float:
+    """Sum of squared distances of the rows of X to the means of their groups."""
+    squares = np.empty((n_groups, X.shape[1]))
+    # Each thread reads all labels, and does the sums of its own groups.
+    parts = min(1 + helpers(), n_groups) if len(X) >= _MANY else 1
+
+    def work(part: int, _: int, __: int) -> None:
+        begin, end = n_groups * part // parts, n_groups * (part + 1) // parts
+        _squares_of(X, labels, begin, end, squares)
+
+    share_with_helpers(work, parts, at_once=1)
+    return float(_total(squares))
 
 
 @kernel
@@ -61,7 +90,8 @@ def weighted_squares_within(X, weights, labels, n_groups):
     """Sum of weighted squared distances of the rows of X to the weighted means of their groups.
 
     In two passes: a light first member may be far from all others, and the squares of differences to
-    it would then cancel to much less than themselves.
+    it would then cancel to much less than themselves. What a mean is off by its own rounding is taken
+    out again: among large values that are near to each other it is no small part of their distances.
     """
     n, d = X.shape
     first = np.full(n_groups, -1)
@@ -77,9 +107,16 @@ def weighted_squares_within(X, weights, labels, n_groups):
         for j in range(d):
             mean[g, j] = X[first[g], j] + mean[g, j] / mass[g]
     within = np.zeros(n_groups)  # by group: a sum over all would lose the digits of small ones
+    off = np.zeros((n_groups, d))
     for i in range(n):
-        square = 0.0
+        g, square = labels[i], 0.0
         for j in range(d):
-            square += (X[i, j] - mean[labels[i], j]) ** 2
-        within[labels[i]] += weights[i] * square
+            distance = X[i, j] - mean[g, j]
+            square += distance**2
+            off[g, j] += weights[i] * distance
+        within[g] += weights[i] * square
+    for g in range(n_groups):
+        for j in range(d):
+            within[g] -= off[g, j] ** 2 / mass[g]
+        within[g] = max(within[g], 0.0)
     return within.sum()

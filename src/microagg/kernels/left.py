@@ -18,9 +18,23 @@ from microagg.kernels.kd_tree import WIDTH, Tree, build, empty_tree, remove
 from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.shells import Shells, build_shells, empty_shells, farthest_in_shells, leave
 from microagg.kernels.sums import add_row, two_sum
+from microagg.kernels.threads import share_with_helpers
 from microagg.progress import STOP, State
 
-__all__ = ["Left", "all_left", "in_rounds", "none_left", "outermost", "renewed", "take"]
+__all__ = [
+    "Left",
+    "all_left",
+    "in_rounds",
+    "none_left",
+    "outermost",
+    "renewed",
+    "settle_centroid",
+    "take",
+    "take_but_in_tree",
+]
+
+
+_MANY = 20_000  # records from which on tree and shells are built at the same time
 
 
 class Left(NamedTuple):
@@ -53,7 +67,7 @@ def all_left(X: Floats, weights: Floats | None = None) -> Left:
     mass = None if weights is None else np.zeros(2)
     total = _Total(np.zeros(d), np.zeros(d), weights, mass)
     _add_all(X, *total)
-    return _around(X, np.full(n, -1), build(X, np.arange(n)), total)
+    return _around(X, np.full(n, -1), None, total)
 
 
 def none_left(X: Floats, weights: Floats | None = None) -> Left:
@@ -75,8 +89,7 @@ def none_left(X: Floats, weights: Floats | None = None) -> Left:
 
 def renewed(left: Left) -> Left:
     """Build new shells around the present centroid, and a new tree if it is half empty."""
-    rows = np.flatnonzero(left.labels < 0)
-    tree = build(left.X, rows) if len(rows) <= left.enough else left.tree
+    tree = None if np.count_nonzero(left.labels < 0) <= left.enough else left.tree
     return _around(left.X, left.labels, tree, _Total(left.high, left.low, left.weights, left.mass))
 
 
@@ -95,15 +108,20 @@ def in_rounds(
     return left.labels, m, group
 
 
-def _around(X: Floats, labels: Labels, tree: Tree, total: _Total) -> Left:
+def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total) -> Left:
+    """The records without a label, with new shells around their centroid, and a new tree if there is none."""
     rows = np.flatnonzero(labels < 0)
     mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
     centroid = (total.high + total.low) / mass
-    shells = build_shells(X, rows, centroid)
-    enough = tree.rows.size // 2 - WIDTH
-    return Left(
-        X, labels, tree, shells, total.high, total.low, centroid, total.weights, total.mass, enough
-    )
+    made: dict[int, Any] = {1: tree}
+
+    def work(begin: int, end: int, _: int) -> None:
+        for part in range(begin, end):
+            made[part] = build(X, rows) if part else build_shells(X, rows, centroid)
+
+    share_with_helpers(work, 1 if tree else 2, at_once=1 if len(rows) >= _MANY else 2)
+    enough = made[1].rows.size // 2 - WIDTH
+    return Left(X, labels, made[1], made[0], total.high, total.low, centroid, *total[2:], enough)
 
 
 @lean_kernel
@@ -134,16 +152,28 @@ def _mass_of(mass, m):
 @lean_subkernel
 def take(left, row, group):
     """Give a record a label and take it away."""
-    left.labels[row] = group
     remove(left.tree, row)
+    take_but_in_tree(left, row, group)
+
+
+@lean_subkernel
+def take_but_in_tree(left, row, group):
+    """The same, but for the tree, from which the record must be removed before the next search."""
+    left.labels[row] = group
     leave(left.shells, row)
     _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
 
 
 @lean_subkernel
-def outermost(left, m):
-    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+def settle_centroid(left, m):
+    """Compute the centroid of the m left from their total."""
     mass = _mass_of(left.mass, m)
     for j in range(left.centroid.size):
         left.centroid[j] = (left.high[j] + left.low[j]) / mass
+
+
+@lean_subkernel
+def outermost(left, m):
+    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+    settle_centroid(left, m)
     return farthest_in_shells(left.shells, left.centroid)

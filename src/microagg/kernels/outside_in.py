@@ -10,7 +10,8 @@ does so too. The methods differ in three things only, each of which is an argume
              procedure ``gather``); sums of a group are taken in the order of joining.
 ``both``     How many records must be left for a second group in a round; None: there is never one.
 
-What is None is left out of the machine code. Ties go to the lower row index.
+What is None is left out of the machine code. Ties go to the lower row index. In large tables of many columns
+other threads search ahead (ahead.py), which changes no group.
 """
 
 from __future__ import annotations
@@ -20,33 +21,19 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats, Labels
+from microagg.kernels.ahead import Searchers
 from microagg.kernels.farthest_pair import Reach, farthest_pair
+from microagg.kernels.gather import form
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import NO_ROW, farthest, nearest, nearest_one
+from microagg.kernels.kd_search import farthest
+from microagg.kernels.kd_tree import NO_ROW
 from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.left import Left, all_left, in_rounds, outermost, take
+from microagg.kernels.left import Left, all_left, in_rounds, outermost
 from microagg.progress import DONE, STOP, State
 
 __all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
 
-
-@lean_subkernel
-def _form(left, moving, seed, k, group, distances, rows):
-    """Give a record and the k−1 that join it a label, and take them away."""
-    take(left, seed, group)
-    if moving is None:
-        for a in range(nearest(left.tree, left.X[seed], k - 1, distances, rows)):
-            take(left, rows[a], group)
-    else:
-        total, centre = moving[0], moving[1]
-        for j in range(total.size):
-            total[j] = centre[j] = left.X[seed, j]
-        for size in range(2, k + 1):
-            _, row = nearest_one(left.tree, centre, NO_ROW, np.inf, NO_ROW, -1.0)
-            take(left, row, group)
-            for j in range(total.size):
-                total[j] += left.X[row, j]
-                centre[j] = total[j] / size
+_AT_ONCE = 1_000  # groups, after which other threads may be free to help
 
 
 @lean_subkernel
@@ -72,22 +59,26 @@ def _second_seed(left, reach, both, m, first, partner):
 
 
 @lean_kernel
-def rounds(left, reach, moving, both, m, k, least, group, distances, rows, state):
-    """Form groups until fewer than ``least`` of the m records are left, or tree or shells are worn."""
+def rounds(left, reach, moving, both, m, k, least, group, until, distances, rows, state):
+    """Form groups until fewer than ``least`` of the m records are left, or tree or shells are worn.
+
+    Or until there are ``until`` groups. Returns the records left, the number of groups, and whether
+    shells are worn.
+    """
     worn = False
-    while m >= least and m > left.enough and not worn and not state[STOP]:
+    while m >= least and m > left.enough and group < until and not worn and not state[STOP]:
         before = m
         first, partner, worn = _first_seed(left, reach, m)
-        _form(left, moving, first, k, group, distances, rows)
+        form(left, moving, first, k, group, distances, rows)
         m -= k
         group += 1
         second = _second_seed(left, reach, both, before, first, partner)
         if second >= 0:
-            _form(left, moving, second, k, group, distances, rows)
+            form(left, moving, second, k, group, distances, rows)
             m -= k
             group += 1
         state[DONE] = left.labels.size - m
-    return m, group
+    return m, group, worn
 
 
 def scratch(k: int) -> tuple[Any, Any]:
@@ -113,12 +104,20 @@ def outside_in(
     """
     centres = np.empty((2, X.shape[1])) if moving else None
     room = scratch(k)
+    searchers = Searchers(k, both, centres) if reach is None else None
 
     def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
-        found: tuple[int, int] = rounds(
-            left, reach, centres, both, m, k, least, group, *room, state
-        )
-        return found
+        worn = False
+        while m >= least and m > left.enough and not worn and not state[STOP]:
+            batch = 0 if searchers is None else searchers.batch(left, m)
+            if searchers is not None and batch:
+                m, group, worn = searchers.rounds(left, m, group, batch, room, state)
+            else:
+                until = group + _AT_ONCE
+                m, group, worn = rounds(
+                    left, reach, centres, both, m, k, least, group, until, *room, state
+                )
+        return m, group
 
     return in_rounds(all_left(X, weights), least, go_on, state)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import count_within
+from microagg.kernels.kd_search import count_within
 
 
 @kernel

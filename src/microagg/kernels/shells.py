@@ -17,9 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats
-from microagg.kernels.lean import lean_subkernel
+from microagg.kernels.kd_search import in_order, keep
+from microagg.kernels.lean import lean_kernel, lean_subkernel
 
-__all__ = ["Shells", "build_shells", "empty_shells", "farthest_in_shells", "leave"]
+__all__ = [
+    "Shells",
+    "build_shells",
+    "empty_shells",
+    "farthest_in_shells",
+    "leave",
+    "some_farthest_in_shells",
+]
 
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
@@ -40,19 +48,33 @@ class Shells(NamedTuple):
 
 def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
     """Order some rows of X by distance to a point, in O(n log n + n·d)."""
-    m, d = len(rows), X.shape[1]
-    distance = np.zeros(m)
-    for j in range(d):  # column by column, as a scan does
-        distance += np.square(X[rows, j] - centroid[j])
-    order = np.argsort(-distance, kind="stable")
-    rows = rows[order]
-    shells = empty_shells(len(X), centroid, np.sqrt(distance[order[::WIDTH]]))
-    shells.counters[1] = _PATIENCE * m
-    shells.place[rows] = np.arange(m)
-    shells.rows.reshape(-1)[:m] = rows
-    blocks, slots = np.divmod(np.arange(m), WIDTH)
-    shells.values[blocks, :, slots] = X[rows]
+    nearness = np.empty(len(rows))
+    _measure_rows(X, rows, centroid, nearness)
+    order = np.argsort(nearness, kind="stable")
+    shells = empty_shells(len(X), centroid, np.sqrt(-nearness[order[::WIDTH]]))
+    shells.counters[1] = _PATIENCE * len(rows)
+    _fill(X, rows, order, shells)
     return shells
+
+
+@lean_kernel
+def _measure_rows(X, rows, point, nearness):
+    """Squared distances of some rows to a point, negative, so that the farthest is the first."""
+    for a in range(rows.size):
+        distance = 0.0
+        for j in range(point.size):  # column by column, as a scan does
+            distance += (X[rows[a], j] - point[j]) ** 2
+        nearness[a] = -distance
+
+
+@lean_kernel
+def _fill(X, rows, order, shells):
+    for a in range(order.size):
+        row = rows[order[a]]
+        block, s = a // WIDTH, a % WIDTH
+        shells.place[row], shells.rows[block, s] = a, row
+        for j in range(X.shape[1]):
+            shells.values[block, j, s] = X[row, j]
 
 
 def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
@@ -78,23 +100,41 @@ def leave(shells, row):
 
 
 @lean_subkernel
-def farthest_in_shells(shells, centroid):
-    """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
+def _drift(shells, centroid):
+    """How far the centroid is from the reference."""
     drift = 0.0
     for j in range(centroid.size):
         drift += (centroid[j] - shells.reference[j]) ** 2
-    drift = np.sqrt(drift)
+    return np.sqrt(drift)
+
+
+@lean_subkernel
+def _farther_than(shells, block, drift):
+    """Squared distance to the centroid that no record of a block or of those after it exceeds."""
+    return ((shells.outer[block] + drift) * (1 + _ROUNDING)) ** 2
+
+
+@lean_subkernel
+def _measure(shells, block, centroid):
+    """Squared distances of a block's records to the centroid; NaN for those that left."""
     distance = shells.distance
+    distance[:] = 0.0
+    for j in range(centroid.size):
+        values, x = shells.values[block, j], centroid[j]
+        for s in range(WIDTH):
+            distance[s] += (values[s] - x) * (values[s] - x)
+
+
+@lean_subkernel
+def farthest_in_shells(shells, centroid):
+    """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
+    drift, distance = _drift(shells, centroid), shells.distance
     best, best_row = -1.0, -1
     first = shells.counters[0]
     for block in range(first, shells.outer.size):
-        if ((shells.outer[block] + drift) * (1 + _ROUNDING)) ** 2 < best:
+        if _farther_than(shells, block, drift) < best:
             break
-        distance[:] = 0.0
-        for j in range(centroid.size):
-            values, x = shells.values[block, j], centroid[j]
-            for s in range(WIDTH):
-                distance[s] += (values[s] - x) * (values[s] - x)
+        _measure(shells, block, centroid)
         for s in range(WIDTH):
             if distance[s] > best or (distance[s] == best and shells.rows[block, s] < best_row):
                 best, best_row = distance[s], shells.rows[block, s]
@@ -102,3 +142,21 @@ def farthest_in_shells(shells, centroid):
             shells.counters[0] = block + 1
         shells.counters[1] -= WIDTH
     return best_row, shells.counters[1] < 0
+
+
+@lean_subkernel
+def some_farthest_in_shells(shells, centroid, k, distances, rows):
+    """Rows of the k records farthest from the centroid, farthest first; returns how many there are.
+
+    Their distances, squared and negative, are left too.
+    """
+    drift, distance, have = _drift(shells, centroid), shells.distance, 0
+    for block in range(shells.counters[0], shells.outer.size):
+        if have == k and _farther_than(shells, block, drift) < -distances[0]:
+            break
+        _measure(shells, block, centroid)
+        for s in range(WIDTH):
+            if distance[s] >= 0.0:
+                have = keep(distances, rows, have, k, -distance[s], shells.rows[block, s])
+    in_order(distances, rows, have)
+    return have

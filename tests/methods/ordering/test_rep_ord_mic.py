@@ -16,7 +16,7 @@ from entries import entry
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError
 from microagg.groups import canonical_labels, sum_of_squares
-from microagg.kernels import kd_tree
+from microagg.kernels import kd_search, kd_tree
 from microagg.kernels.kd_tree import build
 from microagg.kernels.lloyd import k_means
 from microagg.methods.ordering import group_walk
@@ -27,7 +27,7 @@ from microagg.progress import DONE, STOP, new_state
 from published import REP_ORD_MIC
 from strategies import tables
 
-drop, nearest = entry(kd_tree.drop), entry(kd_tree.nearest)
+drop, nearest = entry(kd_tree.drop), entry(kd_search.nearest)
 
 
 def room_for(X):

@@ -20,7 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_means
-from microagg.kernels.kd_tree import NO_ROW, build, nearest_one, remove
+from microagg.kernels.kd_search import nearest_one
+from microagg.kernels.kd_tree import NO_ROW, build, remove
 from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.kernels.mdav import mdav_labels
 from microagg.methods.fixed_size.centroid import centroid

@@ -14,7 +14,8 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop, nearest_one
+from microagg.kernels.kd_search import nearest_one
+from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop
 from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.neighbours import nearest_rows
 from microagg.methods.ordering.cut import Order

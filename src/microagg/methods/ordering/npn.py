@@ -16,7 +16,8 @@ import numpy as np
 
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import build, nearest, remove
+from microagg.kernels.kd_search import nearest
+from microagg.kernels.kd_tree import build, remove
 from microagg.methods.ordering.cut import Order
 from microagg.progress import DONE, STOP, State, new_state
 

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Labels, canonical_labels
+from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halve import select
 from microagg.kernels.jit import kernel, subkernel
+from microagg.kernels.threads import helpers, share_growing
 from microagg.methods.refine.pool import draw
 
 _HALF = 0.6  # of a table at most: cuts are not at the very middle
+_MANY = 8_192  # groups from which on threads split them faster than one
 
 
 class Groups(NamedTuple):
@@ -69,54 +71,97 @@ def grouped(X, labels, n_groups):
     return Groups(rows, start, _centroids(X, rows, start))
 
 
-@subkernel
-def _halve(centroid, groups, start, stop, keys, random):
-    """Reorder groups[start:stop] in two parts along the line through two of them; return the cut.
+class _Halvings(NamedTuple):
+    """How groups are halved: what does not depend on where they are, each before those of its halves."""
 
-    Not at the very middle, so that the cells of the next pass have other borders.
-    """
-    one = groups[start + int(draw(random) * (stop - start))]
-    other = groups[start + int(draw(random) * (stop - start))]
-    for a in range(start, stop):
-        keys[a] = 0.0
-        for j in range(centroid.shape[1]):
-            keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
-    middle = start + int((0.4 + 0.2 * draw(random)) * (stop - start))
-    select(keys, groups, start, stop, middle)
-    return middle
+    start: Any  # (halvings,) of the part that is halved
+    stop: Any
+    middle: Any  # where its second half begins
+    one: Any  # places of the two groups that the line to halve along goes through
+    other: Any
+    after: Any  # the first halving that is none of the part's own
 
 
 @kernel
-def split_groups(centroid, most, random):
+def _plan(n_groups, most, random):
+    """Draw the halvings; the cells are between the places returned beside them."""
+    count = 0
+    plan = _Halvings(
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+    )
+    first, cells = np.zeros(n_groups + 1, np.intp), 0
+    ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
+    ends[0], top = n_groups, 1
+    while top > 0:
+        at, stop = first[cells], ends[top - 1]
+        if stop - at > most:
+            plan.start[count], plan.stop[count] = at, stop
+            plan.one[count] = at + int(draw(random) * (stop - at))
+            plan.other[count] = at + int(draw(random) * (stop - at))
+            # Not at the very middle, so that the cells of the next pass have other borders.
+            plan.middle[count] = at + int((0.4 + 0.2 * draw(random)) * (stop - at))
+            ends[top] = plan.middle[count]
+            top, count = top + 1, count + 1
+        else:
+            cells, top = cells + 1, top - 1
+            first[cells] = stop
+    for a in range(count - 1, -1, -1):
+        after = a + 1
+        if plan.middle[a] - plan.start[a] > most:
+            after = plan.after[after]
+        if plan.stop[a] - plan.middle[a] > most:
+            after = plan.after[after]
+        plan.after[a] = after
+    return plan, count, first[: cells + 1]
+
+
+@kernel
+def _halve(centroid, groups, keys, plan, begin, end):
+    """Make the halvings begin..end−1: groups are in two parts along the line through two of them."""
+    for h in range(begin, end):
+        one, other = groups[plan.one[h]], groups[plan.other[h]]
+        for a in range(plan.start[h], plan.stop[h]):
+            keys[a] = 0.0
+            for j in range(centroid.shape[1]):
+                keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
+        select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
+
+
+def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
     """Split groups into cells of 2 to ``most`` neighbours.
 
     Returns the groups cell by cell, and where each cell begins and the last ends.
     """
     n_groups = len(centroid)
     groups, keys = np.arange(n_groups), np.empty(n_groups)
-    first, count = np.zeros(n_groups + 1, np.intp), 0
-    ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
-    ends[0], top = n_groups, 1
-    while top > 0:
-        at, stop = first[count], ends[top - 1]
-        if stop - at > most:
-            ends[top] = _halve(centroid, groups, at, stop, keys, random)
-            top += 1
-        else:
-            count, top = count + 1, top - 1
-            first[count] = stop
-    return groups, first[: count + 1]
+    plan, count, first = _plan(n_groups, most, random)
+    threads = 1 + (helpers() if n_groups >= _MANY else 0)
+    if threads == 1 or count == 0:
+        _halve(centroid, groups, keys, plan, 0, count)
+        return groups, first
+
+    def work(h: int) -> list[int]:
+        after = int(plan.after[h])
+        if plan.stop[h] - plan.start[h] <= max(most, n_groups // (2 * threads)):
+            _halve(centroid, groups, keys, plan, h, after)
+            return []
+        _halve(centroid, groups, keys, plan, h, h + 1)
+        large = plan.middle[h] - plan.start[h] > most
+        second = int(plan.after[h + 1]) if large else h + 1
+        return [*([h + 1] if large else []), *([second] if second < after else [])]
+
+    share_growing(work, 0)
+    return groups, first
 
 
 @kernel
-def split(X, labels, n_groups, most, random):
-    """Split the groups 0, 1, … into cells of at most ``most`` neighbours.
-
-    The labels become the number of the cell's first record, plus 0, 1, … for its groups.
-    """
-    rows, start, centroid = grouped(X, labels, n_groups)
-    groups, first = split_groups(centroid, most, random)
-    cells = Cells(np.empty(labels.size, np.intp), np.zeros(first.size, np.intp))
+def _lay_out(rows, start, groups, first, labels, cells):
+    """Fill in the records of the cells, and the labels."""
     filled = 0
     for c in range(first.size - 1):
         for a in range(first[c], first[c + 1]):
@@ -126,6 +171,17 @@ def split(X, labels, n_groups, most, random):
                 labels[rows[b]] = cells.first[c] + a - first[c]
                 filled += 1
         cells.first[c + 1] = filled
+
+
+def split(X: Floats, labels: Labels, n_groups: int, most: int, random: Any) -> Cells:
+    """Split the groups 0, 1, … into cells of at most ``most`` neighbours.
+
+    The labels become the number of the cell's first record, plus 0, 1, … for its groups.
+    """
+    rows, start, centroid = grouped(X, labels, n_groups)
+    groups, first = split_groups(centroid, most, random)
+    cells = Cells(np.empty(labels.size, np.intp), np.zeros(first.size, np.intp))
+    _lay_out(rows, start, groups, first, labels, cells)
     return cells
 
 
@@ -166,10 +222,19 @@ def put_back(X, rows, labels, count, begin, k, new):
             new.centroid[place, j] = own.centroid[g, j]
 
 
-def compacted(new: Fresh) -> Groups:
-    """Leave out the empty places."""
-    used = new.size > 0
-    return Groups(new.rows, np.append(0, np.cumsum(new.size[used])), new.centroid[used])
+@kernel
+def compacted(new):
+    """Leave out the empty places; what is in use moves up, so that nothing large is copied anew."""
+    start, count = np.zeros(new.size.size + 1, np.intp), 0
+    for place in range(new.size.size):
+        if new.size[place] == 0:
+            continue
+        start[count + 1] = start[count] + new.size[place]
+        if count < place:
+            for j in range(new.centroid.shape[1]):
+                new.centroid[count, j] = new.centroid[place, j]
+        count += 1
+    return Groups(new.rows, start[: count + 1], new.centroid[:count])
 
 
 def labelled(groups: Groups) -> Labels:

@@ -79,10 +79,13 @@ def _without_oversized(X: Floats, weights: Floats | None, labels: Labels, k: int
     """Split groups of 2k or more, which never raises the SSE."""
     labels = canonical_labels(labels).copy()
     sizes = np.bincount(labels)
+    oversized = np.flatnonzero(sizes >= 2 * k)
+    if not len(oversized):
+        return labels
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(sizes)
     fresh = len(sizes)
-    for g in np.flatnonzero(sizes >= 2 * k):
+    for g in oversized:
         rows = order[ends[g] - sizes[g] : ends[g]]
         own = None if weights is None else weights[rows]
         parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), own))
@@ -159,7 +162,7 @@ def _anneal_all(
             run.state,
         )
 
-    share_out(work, cells, run.state, done, at_once=1)
+    share_out(work, cells, run.state, done, at_once=1, shrinking=True)
     for cell in np.flatnonzero(np.isnan(sse)):  # stopped: the rest of the cells stay as they are
         work(int(cell), int(cell) + 1, 0)
     return compacted(new), float(sse.sum())

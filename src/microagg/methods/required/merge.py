@@ -23,7 +23,8 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import Tree, build, move, nearest, remove
+from microagg.kernels.kd_search import nearest
+from microagg.kernels.kd_tree import Tree, build, move, remove
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
 

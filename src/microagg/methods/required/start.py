@@ -18,7 +18,7 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halve import halves
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import nearest
+from microagg.kernels.kd_search import nearest
 from microagg.kernels.left import Left, all_left, in_rounds, outermost, take
 from microagg.kernels.require_kinds import Demands
 from microagg.kernels.threads import share_out

@@ -29,7 +29,8 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.farthest_pair import farthest_pair, reach_of
-from microagg.kernels.kd_tree import Tree, begin, build, move, next_leaf, remove
+from microagg.kernels.kd_search import begin, next_leaf
+from microagg.kernels.kd_tree import Tree, build, move, remove
 from microagg.kernels.lean import lean_kernel, lean_subkernel
 from microagg.progress import DONE, STOP, State, new_state, part
 from microagg.results import Outcome

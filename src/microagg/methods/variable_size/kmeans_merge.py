@@ -27,7 +27,8 @@ from microagg.groups import Floats, Labels
 from microagg.kernels.halve import halve
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_tree import NO_ROW, Tree, build, for_thread, move, nearest_one, remove
+from microagg.kernels.kd_search import nearest_one
+from microagg.kernels.kd_tree import NO_ROW, Tree, build, for_thread, move, remove
 from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 from microagg.results import Outcome

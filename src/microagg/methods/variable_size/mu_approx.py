@@ -36,7 +36,8 @@ import numpy as np
 from microagg.groups import Floats, Labels
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import NO_ROW, build, for_thread, nearest, nearest_one
+from microagg.kernels.kd_search import nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, build, for_thread
 from microagg.kernels.threads import share_out
 from microagg.methods.variable_size.mst import cut_edges
 from microagg.progress import DONE, STOP, State, new_state

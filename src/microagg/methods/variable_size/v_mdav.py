@@ -7,7 +7,8 @@ Idea      The record farthest from the centroid of the whole table, among those 
           up to a gain factor gamma: 0 extends never, 1.1 readily. The last records, fewer than
           k, join the group of the record nearest to them.
 Cost      O(n²/k · d) time at most, in few dimensions about O(n log n · d); O(n·d) memory. A
-          heuristic: no bound on its loss is proved. With gamma="auto" one run for each gamma tried.
+          heuristic: no bound on its loss is proved. With gamma="auto" one run for each gamma tried, in
+          threads.
 Paper     Solanas & Martínez-Ballesté 2006, sections 2.1 to 2.3.
 Here      Gamma compares squared distances, and the last records go by their nearest record,
           not by centroids: the paper says neither, but so its Table 1 comes out to all digits.
@@ -29,8 +30,10 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, sum_of_squares
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, nearest, nearest_one, remove
+from microagg.kernels.kd_search import nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, remove
 from microagg.kernels.sums import add_row
+from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, new_state
 from microagg.results import Outcome
 from microagg.settings import as_number
@@ -42,6 +45,7 @@ GAMMAS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5)
 # A search for a member's nearest record goes so much farther, in squared distance, than is needed
 # now, since the next record to join will be farther away.
 _AHEAD = 1.5
+_MANY = 2_000  # records from which on several gammas are tried at the same time
 
 
 class _Group(NamedTuple):
@@ -110,11 +114,11 @@ def _extend(X, labels, tree, members, m, k, gamma, group):
 
 
 @kernel
-def _rounds(X, labels, tree, outward, k, gamma, where, few, state, share):
+def _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run):
     """Form groups until fewer than k records, or no more than ``few``, are left.
 
     ``where`` holds the next place in outward, the records left and the number of groups;
-    ``share`` the number of runs before this one and of all.
+    ``done`` the records done of all runs, which may be made at the same time.
     """
     n = X.shape[0]
     distances, rows = np.empty(k), np.empty(k, np.intp)
@@ -128,7 +132,8 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, share):
             size = _extend(X, labels, tree, members, where[1] - k, k, gamma, where[2])
         where[1] -= size
         where[2] += 1
-        state[DONE] = (share[0] * n + n - where[1]) // share[1]
+        done[run] = n - where[1]
+        state[DONE] = done.sum() // done.size
 
 
 @kernel
@@ -152,14 +157,16 @@ def _distances_to_centroid(X):
     return out
 
 
-def _run(X: Floats, k: int, gamma: float, outward: Any, state: State, share: Any) -> Labels:
+def _run(
+    X: Floats, k: int, gamma: float, outward: Any, state: State, done: Any, run: int
+) -> Labels:
     """Partition with one gamma."""
     labels = np.full(len(X), -1)
     where = np.array([0, len(X), 0])
     while where[1] >= k and not state[STOP]:
         tree = build(X, np.flatnonzero(labels < 0))
         few = tree.rows.size // 2 - WIDTH
-        _rounds(X, labels, tree, outward, k, gamma, where, few, state, share)
+        _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run)
     if where[1] > 0 and not state[STOP]:
         _join_nearest(X, labels, build(X, np.flatnonzero(labels >= 0)))
     return labels
@@ -206,13 +213,19 @@ def v_mdav(
     tries = _tries(gamma)
     state = new_state() if state is None else state
     outward = np.argsort(-_distances_to_centroid(X), kind="stable")
-    best, least = np.zeros(len(X), dtype=np.int64), np.inf
-    for run, value in enumerate(tries):
-        labels = _run(X, k, value, outward, state, np.array([run, len(tries)]))
-        if state[STOP]:
-            return Outcome(best)
-        sse = sum_of_squares(X, labels) if len(tries) > 1 else 0.0
-        if sse < least:
-            best, least = labels, sse
-    state[DONE] = len(X)
-    return Outcome(best)
+    done = np.zeros(len(tries), np.int64)
+    found: dict[int, tuple[float, Labels]] = {}
+
+    def work(begin: int, end: int, _: int) -> None:
+        for run in range(begin, end):
+            labels = _run(X, k, tries[run], outward, state, done, run)
+            if not state[STOP]:
+                found[run] = sum_of_squares(X, labels) if len(tries) > 1 else 0.0, labels
+
+    share_out(work, len(tries), state, at_once=1 if len(X) >= _MANY else len(tries))
+    if not state[STOP]:
+        state[DONE] = len(X)
+    if not found:
+        return Outcome(np.zeros(len(X), dtype=np.int64))
+    best = min(found, key=lambda run: (found[run][0], run))
+    return Outcome(found[best][1])
