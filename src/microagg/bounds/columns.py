@@ -4,15 +4,15 @@ Bound     Give each record a price (dual). When no group costs less than its rec
           partition costs less than the sum of all prices. When some do, by at most
           −floor(i) for the groups whose member of highest price is i, a partition with its
           n // k groups at most loses no more than the n // k lowest floors: so
-              SSE ≥ Σ prices − Σ penalties of cuts + (sum of the n // k lowest of min(0, floor)).
+              SSE ≥ Σ prices − Σ penalties of cuts · groups that may pay them
+                    + (sum of the n // k lowest of min(0, floor)).
           This holds for any prices whatever (Lagrange), so every round gives a valid bound.
 Idea      The best prices are the duals of the linear program over all groups of k to 2k−1 records
           (larger ones can be split, which never raises the SSE). It is solved with few groups;
           pricing (pricing.py) finds groups that are worth adding, until there are none.
           First a quick pricing among few candidates, then the exact one. Prices are
           smoothed with the best so far, and held in boxes (master.py).
-Cuts      Any three records: at most one group can hold two or more of them (subset-row cuts,
-          Jepsen et al. 2008). The linear program may hold three halves of such groups.
+Cuts      Those of cuts.py that the linear program breaks are added to it, round after round.
 Rounding  Floors are lowered by what pricing may be wrong (pricing.allowance), prices are taken as the
           floats that they are, sums are correctly rounded (math.fsum) and then lowered by a part in
           2⁵⁰ of their terms. The linear program itself proves nothing: a wrong price gives low floors.
@@ -25,15 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from microagg.bounds.cuts import Cuts, broken_cuts
 from microagg.bounds.master import Master
 from microagg.bounds.pricer import MANY, Pricer
-from microagg.bounds.pricing import Cuts, allowance
+from microagg.bounds.pricing import allowance
 from microagg.bounds.program import Relaxed
 from microagg.groups import Floats, Labels, Members, members_of
 from microagg.progress import STOP
 
 _CLOSE = 1e-7  # the bound is this near to the linear program's value when the search ends
 _NEAR = 24  # candidates of a seed in quick pricing
+ROUNDS_OF_CUTS = 60
+_CUTS_AT_ONCE = 150  # of each kind
+_WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
 
 
 class Prices(NamedTuple):
@@ -48,7 +52,8 @@ def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
     """The lower bound on the SSE that prices prove, given the floors of all seeds."""
     n, d = pricer.X.shape
     low = np.sort(np.minimum(floors - allowance(d, pricer.k, duals, cuts), 0.0))[: n // pricer.k]
-    terms = [*duals.tolist(), *(-cuts.penalties).tolist(), *low.tolist()]
+    paid = -cuts.penalties * cuts.sets.most
+    terms = [*duals.tolist(), *paid.tolist(), *low.tolist()]
     if not np.isfinite(terms).all():
         return -math.inf
     return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
@@ -115,9 +120,26 @@ class Generation:
             if new <= n // 10:
                 weight = weight / 3 if weight > 0.05 else 0.0
 
+    def cut(self, upper: float, nodes: int = MANY) -> bool:
+        """Add cuts that the linear program breaks, and go on; whether that was worth it.
+
+        ``upper`` is the SSE of a partition: a part of the gap to it must be closed.
+        """
+        if self.solved is None or not self.finished:
+            return False
+        x = self.solved.x
+        members = self.master.members[: len(x)]
+        sets = broken_cuts(len(self.pricer.X), self.pricer.k, members, x, _CUTS_AT_ONCE)
+        if not len(sets.need):
+            return False
+        before = self.best.bound
+        self.master.cut(sets)
+        self.run(nodes)
+        return self.best.bound - before > _WORTH * (upper - before)
+
     def _smoothed(self, solved: Relaxed, weight: float) -> tuple[Floats, Cuts]:
         """Prices between the best so far and those of the linear program."""
         duals = weight * self.centre + (1 - weight) * solved.duals
         penalties = (1 - weight) * solved.penalties
         penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
-        return duals, Cuts(self.master.triples, penalties)
+        return duals, Cuts(self.master.sets, penalties)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from microagg.bounds.ascent import ascend
-from microagg.bounds.columns import Generation, Prices
+from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation, Prices
+from microagg.bounds.cuts import NO_CUTS
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, Pricer
-from microagg.bounds.pricing import NO_CUTS
 from microagg.bounds.program import solver_unit
 from microagg.bounds.semidefinite import Size, proved_by, semidefinite_prices
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
@@ -121,5 +121,8 @@ def _priced(
         if effort == "best" and not state[STOP]:
             generation = Generation(pricer, [labels], best)
             generation.run()
+            for _ in range(ROUNDS_OF_CUTS):
+                if state[STOP] or not generation.cut(upper * unit**2):
+                    break
             bound = max(bound, generation.best.bound)
     return bound / unit**2
