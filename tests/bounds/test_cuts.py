@@ -7,8 +7,16 @@ import pytest
 
 import microagg
 import naive
-from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.cuts import NO_CUTS, NO_SETS, Sets, broken_cuts, broken_islands, broken_triples
+from microagg.bounds.columns import Generation
+from microagg.bounds.cuts import (
+    NO_CUTS,
+    NO_SETS,
+    Prices,
+    Sets,
+    broken_cuts,
+    broken_islands,
+    broken_triples,
+)
 from microagg.bounds.pricer import Pricer
 from microagg.groups import members_of
 

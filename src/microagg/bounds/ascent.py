@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.bounds.columns import Prices, proved
-from microagg.bounds.cuts import NO_CUTS
+from microagg.bounds.columns import proved
+from microagg.bounds.cuts import NO_CUTS, Prices
 from microagg.bounds.pricer import Pricer
 from microagg.progress import STOP
 

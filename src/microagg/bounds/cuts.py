@@ -65,6 +65,14 @@ class Cuts(NamedTuple):
     penalties: Floats  # (sets,), at least 0
 
 
+class Prices(NamedTuple):
+    """Prices of records and penalties of cuts, with the bound that they prove."""
+
+    duals: Floats
+    cuts: Cuts
+    bound: float
+
+
 NO_SETS = Sets(np.empty((0, 0), np.int32), np.empty(0, np.intp))
 NO_CUTS = Cuts(NO_SETS, np.empty(0))
 

@@ -12,8 +12,8 @@ import pytest
 import microagg
 import naive
 import oracles
-from microagg.bounds.columns import Generation, Prices
-from microagg.bounds.cuts import NO_CUTS, NO_SETS
+from microagg.bounds.columns import Generation
+from microagg.bounds.cuts import NO_CUTS, NO_SETS, Prices
 from microagg.bounds.pricer import Pricer
 from microagg.encode.scale import fit_scale
 from microagg.errors import StopSearch

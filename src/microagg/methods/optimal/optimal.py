@@ -22,7 +22,8 @@ import time
 
 import numpy as np
 
-from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation, Prices
+from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation
+from microagg.bounds.cuts import Prices
 from microagg.bounds.master import costs_of
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, MANY, Pricer
@@ -147,7 +148,7 @@ class _Search:
             return self._proved()
         n = len(self.X)
         with part(self.state, 1 / 4):
-            first = first_prices(self.X, self.k, "best", self.state, 1 / 4)
+            first = first_prices(self.X, self.k, self.state, 1 / 4)
         self._learn(first)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, first)
         generation.run(self.depth)
