@@ -363,8 +363,11 @@ def least_sse_of_subsets(rows, k):
     return best[-1]
 
 
-def groups_below(rows, k, duals, triples, penalties, limit):
-    """Groups of k to 2k−1 rows whose SSE, less their duals, with penalties, is below a limit."""
+def groups_below(rows, k, duals, cuts, limit):
+    """Groups of k to 2k−1 rows whose SSE, less their duals, with penalties, is below a limit.
+
+    A cut (set, need, penalty) is paid by groups that hold at least ``need`` records of the set.
+    """
     found = {}
     for size in range(k, 2 * k):
         for group in itertools.combinations(range(len(rows)), size):
@@ -372,8 +375,8 @@ def groups_below(rows, k, duals, triples, penalties, limit):
             means = [math.fsum(column) / size for column in zip(*members, strict=True)]
             reduced = math.fsum(squared_distance(row, means) for row in members)
             reduced -= math.fsum(duals[i] for i in group)
-            for triple, penalty in zip(triples, penalties, strict=True):
-                if len(set(group) & set(triple)) >= 2:
+            for held, need, penalty in cuts:
+                if len(set(group) & set(held)) >= need:
                     reduced += penalty
             if reduced < limit:
                 found[group] = reduced

@@ -120,6 +120,19 @@ def test_an_observer_hears_stages_progress_and_cautions(source, tmp_path):
     assert diary.stages == ["reading", "grouping", "measuring", "writing"]
 
 
+def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypatch):
+    def words_with(plan):
+        diary = Diary()
+        run(Job(source, tmp_path / "safe.csv", plan, report=tmp_path / "r.html"), diary)
+        return diary.words[diary.stages.index("bounding")]
+
+    plan = Plan.of(k=3, columns=["income", "age"], method="mdav")
+    assert words_with(plan) == ""  # nobody notices
+    monkeypatch.setattr("microagg.release.seconds_of_bound", lambda *_: 11.2)
+    assert words_with(plan).endswith("takes about 12 seconds")
+    assert words_with(PLAN) == ""  # there is no proof
+
+
 def test_who_does_not_wait_for_the_proof_has_the_groups(source, tmp_path):
     class Impatient(Observer):
         def progress(self, stage, done, total):

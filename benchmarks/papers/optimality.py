@@ -55,9 +55,11 @@ stop. Here is how microagg gets near, and how it proves how near. Written by `ma
   `"balanced"` and `"best"` put a price on each record such that no group of k to 2k−1 records is
   cheaper than what its records pay: the sum of prices is then a bound. First they come from semidefinite
   programs: how two records share a group is a matrix that is symmetric and semidefinite, and each of its rows
-  must be that of a group. `"balanced"` has a program for each neighbourhood, which is linear in n; `"best"`
-  a single one for up to 1,500 records. For k up to 5, where all groups of interest can be searched,
-  a linear program over groups then raises the prices.
+  must be that of a group; of three records, who shares with both others lets them share too. `"balanced"`
+  has a single program for up to 1,200 records and one for each neighbourhood beyond, which is linear in n;
+  `"best"` has larger ones. For k up to 5, where all groups of interest can be searched, a linear program
+  over groups then raises the prices, and `"best"` adds cuts to it: seven records are one group of five
+  or more, not 1.4.
 - **`optimal`** has both sides: it goes on until they meet, or says how far they stayed apart.
 
 A bound holds in exact arithmetic for the scaled values: prices are taken as the doubles they are,

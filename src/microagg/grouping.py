@@ -32,7 +32,7 @@ from microagg.require.wanted import whole_of, within
 from microagg.results import Partition
 from microagg.settings import settings_of
 
-__all__ = ["bound_over_cells", "group", "squares"]
+__all__ = ["bound_over_cells", "group", "seconds_of_bound", "squares"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
 _EXACT_FOR_CATEGORIES = (
@@ -406,6 +406,17 @@ def _required(
         },
         seconds=found.seconds + time.perf_counter() - started,
         stopped=found.stopped or bool(state[STOP]),
+    )
+
+
+def seconds_of_bound(cells: Labels, k: int) -> float:
+    """How long :func:`bound_over_cells` takes, about."""
+    from microagg.bounds.prices import expected_seconds  # here, for the sake of a fast import
+
+    sizes, counts = np.unique(np.bincount(cells), return_counts=True)
+    return sum(
+        int(count) * expected_seconds(int(size), k)
+        for size, count in zip(sizes, counts, strict=True)
     )
 
 

@@ -151,11 +151,12 @@ def lower_bound(
         As for :func:`microagg.partition`. For records whose weights differ the effort is "fast".
     effort : {"fast", "balanced", "best"}
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbours`), for any number of records.
-        "balanced" raises it by semidefinite programs over neighbours
-        (:mod:`microagg.bounds.semidefinite`), in a time that is linear in the number of records, and
-        for k up to 5 and up to 10,000 records by better prices (:mod:`microagg.bounds.ascent`). "best"
-        goes on from there by column generation (:mod:`microagg.bounds.columns`); for larger k or more
-        records it solves larger semidefinite programs, a single one for up to 1,500 records.
+        "balanced" raises it by semidefinite programs (:mod:`microagg.bounds.semidefinite`): a single
+        one for up to 1,200 records, and programs over neighbours beyond, in a time that is linear in the
+        number of records. For k up to 5 and up to 10,000 records it has better prices instead
+        (:mod:`microagg.bounds.ascent`), and "best" goes on from there by column generation with
+        cuts (:mod:`microagg.bounds.columns`); for larger k or more records "best" solves larger
+        semidefinite programs, for longer.
     time_limit : float, optional
         Seconds after which the best bound so far is returned.
     progress : callable, optional

@@ -7,6 +7,7 @@ that jobs in several threads do not mix.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ __all__ = [
 
 
 ENGINES = ("memory", "disk")
+_NOTICED = 2.0  # seconds after which somebody asks what takes so long
 
 
 class Observer:
@@ -56,7 +58,7 @@ class Observer:
     def stage(self, name: str, words: str = "") -> None:
         """A stage begins: reading, grouping, measuring, bounding, writing or reporting.
 
-        ``words`` are what there is to say of what is done by then, if anything.
+        ``words`` are what there is to say of what is done by then, or of what takes long, if anything.
         """
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -168,7 +170,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
-            hears.stage("bounding")
+            hears.stage("bounding", _words_of_bound(release))
             release = _with_bound(release, hears)
         hears.stage("measuring")
         evidence = replace(
@@ -319,6 +321,16 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             if parts.named:  # also if an interrupt comes right after
                 hears.written([job.target, *reports])
     return Outcome(evidence, guesses, [job.target, *reports], [], clock.seconds)
+
+
+def _words_of_bound(release: Release) -> str:
+    """Say how long a proof takes, where one has to wait for it."""
+    seconds = release.seconds_of_bound()
+    if seconds is None or seconds < _NOTICED:
+        return ""
+    return (
+        f"a proof of how near the optimum the groups are takes about {math.ceil(seconds)} seconds"
+    )
 
 
 def _with_bound(release: Release, hears: Observer) -> Release:

@@ -25,7 +25,7 @@ from microagg.deprecated import OldReleaseNames
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted, Part, Required
-from microagg.grouping import bound_over_cells
+from microagg.grouping import bound_over_cells, seconds_of_bound
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
 from microagg.measure.analyses import columns_of
@@ -199,21 +199,28 @@ class Release(OldReleaseNames):
         """Return the evidence with more measured, as for :meth:`measure`."""
         return self._evidence(*self.measure(**measures))
 
-    def with_bound(self, progress: Listener | None = None) -> Release:
-        """Return the release with a proved bound on the loss, where that takes seconds."""
+    def seconds_of_bound(self) -> float | None:
+        """How long a proof of :meth:`with_bound` takes, about; None where there is none."""
         n = len(self._original)
         if len(self.parts) > 1 or n * max(self.k, 10) > _EASILY_BOUND:
-            return self
+            return None
         part = self.parts[0]
         found, (block,) = part.partition, self.plan.blocks
         if block.bound is False or found.lower_bound is not None or found.stopped:
-            return self
+            return None
         exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
         if (exact and self._units is None) or block.released != "mean":
-            return self
+            return None
         if self._intake.relative_weights is not None:  # bounds are for records that count alike
+            return None
+        return seconds_of_bound(self._inputs[0].cells, found.k)
+
+    def with_bound(self, progress: Listener | None = None) -> Release:
+        """Return the release with a proved bound on the loss, where that takes seconds."""
+        if self.seconds_of_bound() is None:
             return self
-        (given,) = self._inputs
+        part, (given,) = self.parts[0], self._inputs
+        found = part.partition
         least = bound_over_cells(given.space, given.cells, found.k, progress)
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])

@@ -210,10 +210,11 @@ def _pairs(weights: Any = None) -> None:
 
 
 def _bound() -> None:
+    from microagg.bounds.pricer import EXACT_K
     from microagg.improve import lower_bound
 
-    for effort in ("fast", "balanced"):
-        lower_bound(_sample(), _K, effort=effort)
+    for k, effort in ((_K, "fast"), (_K, "balanced"), (EXACT_K + 1, "balanced")):
+        lower_bound(_sample(), k, effort=effort)
 
 
 def _best() -> None:

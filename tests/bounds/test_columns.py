@@ -10,8 +10,8 @@ import pytest
 import microagg
 import naive
 from microagg.bounds.columns import proved
+from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
 from microagg.bounds.pricer import Pricer
-from microagg.bounds.pricing import NO_CUTS, Cuts
 from microagg.bounds.program import Program
 
 
@@ -34,7 +34,9 @@ def test_any_prices_prove_a_bound_below_the_optimum():
         optimum = naive.least_sse_of_subsets(X.tolist(), k)
         duals = rng.normal(optimum / len(X), optimum / len(X), size=len(X))
         triples = np.array([rng.choice(len(X), 3, replace=False) for _ in range(3)], dtype=np.int32)
-        for cuts in (NO_CUTS, Cuts(triples, rng.uniform(0, 0.2, size=3))):
+        sets = np.array([rng.choice(len(X), len(X) - 1, replace=False)], dtype=np.int32)
+        some = Sets(triples, np.full(3, 2)).beside(Sets(sets, np.array([k])))
+        for cuts in (NO_CUTS, Cuts(some, rng.uniform(0, 0.2, size=4))):
             assert bound_of(X, k, duals, cuts) <= optimum + 1e-12 * (1 + optimum)
 
 
@@ -43,7 +45,7 @@ def exact_bound(X, k, duals):
     rows = [[Fraction(float(v)) for v in row] for row in X]
     order = sorted(range(len(X)), key=lambda i: -duals[i])
     floors = [Fraction(0)] * len(X)
-    for group in naive.groups_below(X.tolist(), k, duals.tolist(), [], [], np.inf):
+    for group in naive.groups_below(X.tolist(), k, duals.tolist(), [], np.inf):
         members = [rows[i] for i in group]
         means = [sum(column) / len(group) for column in zip(*members, strict=True)]
         cost = sum((v - m) ** 2 for row in members for v, m in zip(row, means, strict=True))
@@ -125,7 +127,7 @@ def test_published_bounds(data, balanced, best, reference):
     X = reference(data)
     sst = microagg.partition(X, 3, method="mdav").sst
     assert 100 * microagg.lower_bound(X, 3, effort="balanced") / sst > balanced
-    assert 100 * microagg.lower_bound(X, 3, effort="best") / sst == pytest.approx(best, abs=6e-5)
+    assert 100 * microagg.lower_bound(X, 3, effort="best") / sst > best
 
 
 def test_a_time_limit_still_gives_a_bound():

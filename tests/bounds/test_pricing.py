@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import naive
+from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
 from microagg.bounds.pricer import Pricer
-from microagg.bounds.pricing import NO_CUTS, Cuts
 from microagg.kernels import threads
 
 
@@ -20,9 +20,24 @@ def cases(count):
         duals = rng.normal(0.5, 0.5, size=n).round(1 if case % 2 else 6)
         cuts = NO_CUTS
         if case % 3 == 0:
-            triples = [rng.choice(n, 3, replace=False) for _ in range(5)]
-            cuts = Cuts(np.array(triples, dtype=np.int32), rng.uniform(0, 0.5, size=5))
+            cuts = drawn_cuts(rng, n, k, 5, 0.5)
         yield X, k, duals, cuts
+
+
+def drawn_cuts(rng, n, k, count, dearest):
+    """Cuts on triples and on larger sets, with penalties."""
+    sets = np.full((count, n), -1, np.int32)
+    need = np.empty(count, np.intp)
+    for c in range(count):
+        need[c], size = (2, 3) if c % 2 else (k, int(rng.integers(k, n + 1)))
+        sets[c, :size] = rng.choice(n, size, replace=False)
+    return Cuts(Sets(sets, need), rng.uniform(0, dearest, size=count))
+
+
+def plainly(cuts):
+    """The same cuts for the naive twin."""
+    rows = [row[row >= 0].tolist() for row in cuts.sets.members]
+    return list(zip(rows, cuts.sets.need.tolist(), cuts.penalties.tolist(), strict=True))
 
 
 def by_members(columns):
@@ -36,9 +51,7 @@ def by_members(columns):
 def test_lists_all_groups_below_a_limit(slack):
     for X, k, duals, cuts in cases(25):
         found = Pricer(X, k).within(duals, slack, 10**5, cuts)
-        expected = naive.groups_below(
-            X.tolist(), k, duals.tolist(), cuts.triples.tolist(), cuts.penalties.tolist(), slack
-        )
+        expected = naive.groups_below(X.tolist(), k, duals.tolist(), plainly(cuts), slack)
         assert len(found.reduced) == len(by_members(found)), "each group once"
         assert by_members(found) == pytest.approx(expected, abs=1e-9)
 
@@ -49,7 +62,7 @@ def test_floors_are_the_least_of_each_seed():
         expected = np.zeros(len(X))
         order = sorted(range(len(X)), key=lambda i: -duals[i])  # stable: ties by row
         for group, reduced in naive.groups_below(
-            X.tolist(), k, duals.tolist(), cuts.triples.tolist(), cuts.penalties.tolist(), 0.0
+            X.tolist(), k, duals.tolist(), plainly(cuts), 0.0
         ).items():
             seed = min(group, key=order.index)
             expected[seed] = min(expected[seed], reduced)

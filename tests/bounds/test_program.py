@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from microagg.bounds.program import Program, touches
+from microagg.bounds.cuts import Sets
+from microagg.bounds.program import Program
 from microagg.progress import STOP, new_state, stop_after
 
 
@@ -41,20 +42,20 @@ def test_chooses_as_trying_everything_does(seed):
     program = Program(n, 4, new_state())
     program.add_alone(np.full(n, dear))
     program.add(members[:9], costs[:9])
-    triples = np.array([[0, 1, 2], [3, 4, 6]], np.int32)
-    assert np.array_equal(program.cut(triples), touches(members[:9], triples))
+    sets = Sets(np.array([[0, 1, 2, -1, -1], [1, 3, 4, 5, 6]], np.int32), np.array([2, 2]))
+    held = np.array([[len(set(s) & set(g) - {-1}) >= 2 for s in sets.members] for g in members])
+    assert np.array_equal(program.cut(sets), held[:9])
     program.add(members[9:], costs[9:])  # also into the rows of the cuts
     program.allow(allowed)
     optimum = least(members, costs, n, allowed)
     relaxed = program.relax()
     assert relaxed.value <= min(optimum, n * dear) + 1e-6
-    held = touches(members, triples)
-    assert (relaxed.x @ held <= 1 + 1e-7).all()
+    assert (relaxed.x @ held <= np.array([1, 2]) + 1e-7).all()
     assert relaxed.x[~allowed].max(initial=0.0) == 0
     paid = [relaxed.duals[row[row >= 0]].sum() for row in members]
     reduced = costs - paid + held @ relaxed.penalties
     assert reduced[allowed].min() > -1e-6
-    assert relaxed.value == pytest.approx(relaxed.duals.sum() - relaxed.penalties.sum())
+    assert relaxed.value == pytest.approx(relaxed.duals.sum() - relaxed.penalties @ [1, 2])
     chosen = program.choose()
     if optimum < np.inf:
         assert costs[chosen].sum() == pytest.approx(optimum)

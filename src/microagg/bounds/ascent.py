@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.bounds.columns import Prices, proved
+from microagg.bounds.columns import proved
+from microagg.bounds.cuts import NO_CUTS, Prices
 from microagg.bounds.pricer import Pricer
-from microagg.bounds.pricing import NO_CUTS
 from microagg.progress import STOP
 
 _PATIENCE = 4  # rounds without a better bound, after which steps are halved

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.bounds.pricing import NO_CUTS, Cuts, Found, Table, price_seeds
+from microagg.bounds.cuts import NO_CUTS, Cuts
+from microagg.bounds.pricing import Found, Table, price_seeds
 from microagg.groups import Floats, Members
 from microagg.kernels.threads import share_out
 from microagg.progress import STOP, State, new_state
@@ -62,7 +63,8 @@ class Pricer:
         order = np.argsort(-duals, kind="stable")
         place = np.empty(len(order), np.intp)
         place[order] = np.arange(len(order))
-        rows = place[cuts.triples.ravel()]
+        cut, at = np.nonzero(cuts.sets.members >= 0)
+        rows = place[cuts.sets.members[cut, at]]
         by_row = np.argsort(rows, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(order)))])
         table = Table(
@@ -70,8 +72,9 @@ class Pricer:
             duals[order],
             self.near[order],
             first.astype(np.intp),
-            np.repeat(np.arange(len(cuts.triples)), 3)[by_row],
+            cut[by_row],
             np.ascontiguousarray(cuts.penalties, dtype=np.float64),
+            cuts.sets.need,
         )
         return order, table
 

@@ -8,13 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from microagg.bounds.ascent import ascend
-from microagg.bounds.columns import Generation, Prices
+from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation
+from microagg.bounds.cuts import NO_CUTS, Prices
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, Pricer
-from microagg.bounds.pricing import NO_CUTS
 from microagg.bounds.program import solver_unit
 from microagg.bounds.semidefinite import Size, proved_by, semidefinite_prices
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
+from microagg.kernels.threads import thread_count
 from microagg.progress import DONE, STOP, VALID, State, part, rest_of, seconds_left, stop_after
 
 # Finds a good partition in some seconds (None: in any time), heeding stops: labels of the records.
@@ -25,8 +26,12 @@ _PRICED_RECORDS = (
 )
 _ROUNDS = 60  # of ascent
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
-_SIZES = {"balanced": Size(block=100, rounds=60, worth=2e-3), "best": Size(250, 300, 5e-4)}
-_WHOLE = 1_500  # records up to which "best" has them all in one block
+_SIZES = {
+    "balanced": Size(block=100, rounds=80, worth=2e-3, triangles=True),
+    "best": Size(block=250, rounds=300, worth=3e-4, triangles=True),
+}
+_LARGEST_BLOCK = 1_500
+_WHOLE = {"balanced": 1_200, "best": 1_500}  # records up to which they are all in one block
 
 
 def price_bound(
@@ -49,14 +54,16 @@ def price_bound(
     with part(state, 1 / 8):
         bound = neighbour_bound(X, k, state=state)
     state[VALID] = 1
-    with stop_after(state, rest_of(time_limit, started)):
-        with part(state, 1 / 4 if _priceable(n, k) else 7 / 8):
-            prices = first_prices(X, k, effort, state)
+    if _priceable(n, k):
+        with stop_after(state, rest_of(time_limit, started)), part(state, 1 / 4):
+            prices = _semidefinite(X, k, [_FIRST], state)
         bound = max(bound, prices.bound)
-    if _priceable(n, k) and not state[STOP]:
-        bound = max(
-            bound, _priced(X, k, effort, prices, rest_of(time_limit, started), start, state)
-        )
+        if not state[STOP]:
+            rest = rest_of(time_limit, started)
+            bound = max(bound, _priced(X, k, effort, prices, rest, start, state))
+    else:
+        with stop_after(state, rest_of(time_limit, started)), part(state, 7 / 8):
+            bound = max(bound, _semidefinite(X, k, _sizes(n, k, effort), state).bound)
     state[DONE] = n
     return bound
 
@@ -66,28 +73,47 @@ def _priceable(n: int, k: int) -> bool:
     return k <= EXACT_K and n <= _PRICED_RECORDS
 
 
+def expected_seconds(n: int, k: int) -> float:
+    """How long the balanced bound takes, about, from measurements on tables of 11 to 13 columns.
+
+    >>> expected_seconds(1000, 3) < expected_seconds(1000, 10) < expected_seconds(10_000, 10)
+    True
+    """
+    sizes, threads = _sizes(n, k, "balanced"), thread_count()
+    if _priceable(n, k):
+        return (1.5e-3 * n + 1.3e-6 * n**2) / threads
+    if not sizes or n < 2 * k:
+        return 0.0
+    if sizes[0].block == n:  # half of it is done by one thread
+        return 2.1e-8 * n**3 * (1 + 1 / threads) / 2
+    return 9e-7 * n * sizes[0].block ** 2 / threads
+
+
 def _sizes(n: int, k: int, effort: str) -> list[Size]:
     """How much work the semidefinite bound may be: one after the other, each better than the last."""
-    if _priceable(n, k):
-        return [_FIRST]
-    whole = effort == "best" and n <= _WHOLE
-    if (
-        4 * k > _WHOLE and not whole
-    ):  # blocks that hold groups with their neighbours would be too large
-        return []
-    sizes = [_SIZES[name]._replace(block=max(_SIZES[name].block, 4 * k)) for name in _SIZES]
-    if whole:
-        sizes[-1] = sizes[-1]._replace(block=n)
-    return sizes if effort == "best" else sizes[:1]
+    sizes = []
+    for name in ("balanced", "best") if effort == "best" else ("balanced",):
+        whole, block = n <= _WHOLE[name], max(_SIZES[name].block, 4 * k)
+        # Blocks that hold groups with their neighbours may be too large.
+        if whole or block <= _LARGEST_BLOCK:
+            sizes.append(_SIZES[name]._replace(block=n if whole else block))
+    # A single block for longer proves what it does in fewer rounds, and more.
+    return sizes[-1:] if sizes and sizes[0].block == n else sizes
 
 
-def first_prices(X: Floats, k: int, effort: str, state: State, share: float = 1.0) -> Prices:
+def first_prices(X: Floats, k: int, state: State, share: float) -> Prices:
     """Prices of the semidefinite bound, in this share of the time that is left.
 
     For small k they are a start, from which pricing gets further; for larger k, where
-    pricing would not end, they are the best there are.
+    pricing may not end, they are the best there are.
     """
-    sizes, found = _sizes(len(X), k, effort), [np.zeros(len(X))]
+    sizes = [_FIRST] if k <= EXACT_K else _sizes(len(X), k, "best")
+    return _semidefinite(X, k, sizes, state, share)
+
+
+def _semidefinite(X: Floats, k: int, sizes: list[Size], state: State, share: float = 1.0) -> Prices:
+    """The best prices of semidefinite programs of some sizes."""
+    found = [np.zeros(len(X))]
     for size in sizes:
         seconds = share * seconds_left(state) / (1 if size == sizes[-1] else 4)
         with part(state, 1 / len(sizes)):
@@ -113,13 +139,21 @@ def _priced(
     if state[STOP] or upper == 0:
         return 0.0
     unit = solver_unit(upper / (int(labels.max()) + 1))
-    first = Prices(prices.duals * unit**2, NO_CUTS, prices.bound * unit**2)
+    best = Prices(prices.duals * unit**2, NO_CUTS, prices.bound * unit**2)
     with stop_after(state, rest_of(time_limit, started)):
         pricer = Pricer(X * unit, k, state)
-        best = ascend(pricer, first, upper * unit**2, rounds=_ROUNDS, width=32 if k <= 3 else 64)
-        bound = best.bound
+        width = 32 if k <= 3 else 64
+        best = ascend(pricer, best, upper * unit**2, rounds=_ROUNDS, width=width)
         if effort == "best" and not state[STOP]:
-            generation = Generation(pricer, [labels], best)
-            generation.run()
-            bound = max(bound, generation.best.bound)
-    return bound / unit**2
+            best = _generated(pricer, labels, best, upper * unit**2)
+    return best.bound / unit**2
+
+
+def _generated(pricer: Pricer, labels: Labels, prices: Prices, upper: float) -> Prices:
+    """The best prices of column generation with cuts."""
+    generation = Generation(pricer, [labels], prices)
+    generation.run(close=generation.close_to(upper))
+    for _ in range(ROUNDS_OF_CUTS):
+        if not generation.cut(upper):
+            break
+    return generation.best

@@ -2,7 +2,7 @@
 
 Problem   Given a price (dual) for each record, find groups G of k to 2k−1 records whose reduced cost
           SSE(G) − Σ duals over G is low: below 0, or below a given limit all of them. A cut adds
-          a penalty, paid by a group that has two or three of the cut's three records.
+          a penalty, paid by a group that holds enough of the cut's records (cuts.py).
 Idea      SSE(G) is the sum of squared distances over pairs, divided by the size s. The member of highest
           dual is the seed; the others are searched depth first among the records of lower dual. With
           some members chosen and r still to come, a candidate l will add at least
@@ -27,23 +27,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.groups import Floats
 from microagg.kernels.jit import kernel, subkernel
 from microagg.progress import STOP
 
-__all__ = ["NO_CUTS", "Cuts", "Found", "Table", "allowance", "price_seeds"]
-
-
-class Cuts(NamedTuple):
-    """Cuts on three records each: at most one group may hold two or more of them."""
-
-    triples: NDArray[np.int32]  # (cuts, 3)
-    penalties: Floats  # (cuts,), at least 0
-
-
-NO_CUTS = Cuts(np.empty((0, 3), np.int32), np.empty(0))
+__all__ = ["Found", "Table", "allowance", "price_seeds"]
 
 
 class Table(NamedTuple):
@@ -55,6 +45,7 @@ class Table(NamedTuple):
     first: Any  # (n + 1,) where a record's cuts begin in ``cut``
     cut: Any
     penalty: Any  # of each cut
+    need: Any  # how many of a cut's records a group holds that pays
 
 
 class _Levels(NamedTuple):
@@ -83,7 +74,7 @@ def _pay(table, row, held, step):
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
         cut = table.cut[c]
-        if step > 0 and held[cut] == 1:
+        if step > 0 and held[cut] == table.need[cut] - 1:
             total += table.penalty[cut]
         held[cut] += step
     return total
@@ -93,8 +84,9 @@ def _pay(table, row, held, step):
 def _would_pay(table, row, held):
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
-        if held[table.cut[c]] == 1:
-            total += table.penalty[table.cut[c]]
+        cut = table.cut[c]
+        if held[cut] == table.need[cut] - 1:
+            total += table.penalty[cut]
     return total
 
 
@@ -344,7 +336,7 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
     rows, between = np.empty(width, np.intp), np.empty((width, width))
     among, lowest = np.empty((width, 2 * k)), np.empty(2 * k)
     square = np.empty(n)
-    held = np.zeros(table.penalty.size, np.int8)
+    held = np.zeros(table.penalty.size, np.intp)
     room = found.members.shape[0]
     for seed in range(begin, end):
         if state[STOP]:
@@ -382,7 +374,8 @@ def allowance(d: int, k: int, duals: Floats, cuts: Cuts = NO_CUTS) -> float:
     """How far a computed floor may lie above the true one, see the head of this file."""
     size = 2 * k - 1
     paid = np.zeros(len(duals))
-    for column in cuts.triples.T:
-        np.add.at(paid, column, cuts.penalties)
+    for column in cuts.sets.members.T:
+        held = column >= 0
+        np.add.at(paid, column[held], cuts.penalties[held])
     most = size * (float(np.abs(duals).max()) + float(paid.max()))
     return 8 * 2 * (d + size * size + 2 * size + 4) * 2.0**-53 * most

@@ -2,7 +2,7 @@
 
     minimise   Σ cost(G)·x(G)
     such that  Σ x(G) over the groups with record i = 1              for each record i
-               Σ x(G) over the groups with ≥ 2 of a triple ≤ 1       for each cut
+               Σ x(G) over the groups that count for a set ≤ its most   for each cut (cuts.py)
 
 HiGHS solves them, in fractions or in whole numbers, and goes on from what it had when groups or cuts
 are added. It ends when the run is asked to stop or its time is over. Nothing that is proved
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.bounds.cuts import NO_SETS, Sets
 from microagg.groups import Floats, Members
 from microagg.progress import STOP, State, seconds_left
 
@@ -29,14 +30,6 @@ class Relaxed(NamedTuple):
     penalties: Floats  # (cuts,) at least 0
     x: Floats  # (groups,)
     alone: Floats  # of the columns of single records
-
-
-def touches(members: Members, triples: Members) -> NDArray[np.bool_]:
-    """Which groups hold two or more records of which cuts: shape (groups, cuts)."""
-    out = np.zeros((len(members), len(triples)), dtype=bool)
-    for c, triple in enumerate(triples):
-        out[:, c] = np.isin(members, triple).sum(axis=1) >= 2
-    return out
 
 
 def solver_unit(mean: float) -> float:
@@ -69,7 +62,7 @@ class Program:
 
         self.n, self._state = n, state
         self._singles, self._most = 0, most
-        self.members, self.triples = np.empty((0, width), np.int32), np.empty((0, 3), np.int32)
+        self.members, self.sets = np.empty((0, width), np.int32), NO_SETS
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # has no types
         # One thread, so that results are the same everywhere.
         self.set(output_flag=False, threads=1, parallel="off", **options)
@@ -102,8 +95,8 @@ class Program:
         """Add groups to choose from."""
         owner, place = np.nonzero(members >= 0)
         rows = members[owner, place]
-        if len(self.triples):
-            held, cut = np.nonzero(touches(members, self.triples))
+        if len(self.sets.need):
+            held, cut = np.nonzero(self.sets.counting(members))
             owner, rows = np.concatenate([owner, held]), np.concatenate([rows, self.n + cut])
             order = np.argsort(owner, kind="stable")
             owner, rows = owner[order], rows[order]
@@ -116,15 +109,15 @@ class Program:
         low, high = np.zeros(count), np.full(count, self._most)
         self._highs.addCols(count, costs, low, high, len(rows), starts, rows, values)
 
-    def cut(self, triples: Members) -> NDArray[np.bool_]:
-        """Allow at most one of the groups that touch a triple; return which do."""
-        held = touches(self.members, triples)
+    def cut(self, sets: Sets) -> NDArray[np.bool_]:
+        """Allow no more of the groups that count for a set than whole groups could; return which do."""
+        held = sets.counting(self.members)
         cut, group = np.nonzero(held.T)
-        count, columns = len(triples), self._columns()[group]
+        count, columns = len(sets.need), self._columns()[group]
         starts = np.searchsorted(cut, np.arange(count)).astype(np.int32)
-        low, high = np.full(count, -np.inf), np.ones(count)
+        low, high = np.full(count, -np.inf), sets.most.astype(float)
         self._highs.addRows(count, low, high, len(cut), starts, columns, np.ones(len(cut)))
-        self.triples = np.concatenate([self.triples, triples])
+        self.sets = self.sets.beside(sets)
         return held
 
     def allow(self, allowed: NDArray[np.bool_]) -> None:

@@ -31,6 +31,7 @@ class Lists(NamedTuple):
     scale: Any  # (pairs,) unit of the share: the product of both records' units
     count: Any  # (pairs,) blocks that hold the pair
     share: Any  # (pairs,) z, in units of its scale
+    added: Any  # (pairs,) what triangles add to the cost (triangles.py)
 
 
 class Pairs(NamedTuple):
@@ -218,7 +219,8 @@ def project_rows(lists, blocks, k, rho, prices, begin, end):
         for a in range(count):
             scale = lists.scale[start + a]
             weight[a] = max(lists.count[start + a], 1.0) * scale * scale
-            target[a] = (target[a] * scale - lists.cost[start + a] / rho) / weight[a]
+            cost = lists.cost[start + a] + lists.added[start + a]
+            target[a] = (target[a] * scale - cost / rho) / weight[a]
         own = lists.own[i] - start
         prices[i] = _nearest_row(target, weight, count, own, k, prices[i], at, value, heavy)
         for a in range(count):
@@ -226,9 +228,10 @@ def project_rows(lists, blocks, k, rho, prices, begin, end):
 
 
 @kernel
-def least_costs(lists, blocks, added, reach, slack, limit, k, costs, begin, end):
+def least_costs(lists, charge, blocks, added, reach, slack, limit, k, costs, begin, end):
     """Write the least cost of the rows begin..end−1, lowered by what rounding may have added.
 
+    ``charge`` is what triangles add to the costs of pairs (triangles.py);
     ``added`` (blocks, m, m) is what pairs cost beside the distances, as a sum of products of at most
     ``reach`` (blocks, m) of both records and of a rest. ``limit`` is what pairs cost at least that are
     not listed, ``slack`` the relative error of a pair's terms, and of sums of 2k of them.
@@ -241,7 +244,8 @@ def least_costs(lists, blocks, added, reach, slack, limit, k, costs, begin, end)
     for i in range(begin, end):
         start, count = lists.first[i], lists.first[i + 1] - lists.first[i]
         for a in range(count):
-            cost[a] = terms[a] = lists.cost[start + a]
+            cost[a] = lists.cost[start + a] + charge.added[start + a]
+            terms[a] = lists.cost[start + a] + charge.sizes[start + a]
         for h in range(blocks.first[i], blocks.first[i + 1]):
             b, p = blocks.held[h] // m, blocks.held[h] % m
             for c in range(m):

@@ -15,13 +15,15 @@ Blocks    W may be a sum of matrices, each for a few records. Groups are small a
           that blocks of neighbours, which overlap, prove nearly as much as one of all records, in a
           time that is linear in their number. Tables of many records are cut into regions,
           each with blocks of its own records only.
+Triangles What three records may share raises the bound further: see triangles.py.
 Paper     None: the relaxation of Peng & Wei 2007 for k-means, here with bounds on group sizes, which
           take the place of a fixed number of groups; the method of multipliers as in Wen, Goldfarb
           & Yin 2010.
 Rounding  W is taken as VVᵀ for the floats V, whatever the solver did, and A as the floats it has,
           so both are what they must be. Each pair's cost is then lowered by what its
-          computation may be wrong: (d + m + b + 2k + 20) roundings at most of the terms' sizes, with
-          m records in a block and b blocks. Prices are summed without error (math.fsum).
+          computation may be wrong: (d + m + b + c + 2k + 20) roundings at most of the terms' sizes, with
+          m records in a block, b blocks and c triangles with the pair. Prices are summed without error
+          (math.fsum).
 """
 
 from __future__ import annotations
@@ -29,7 +31,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ import numpy as np
 
 from microagg.bounds.program import solver_unit
 from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
+from microagg.bounds.triangles import Triangles
 from microagg.groups import Floats, canonical_labels
 from microagg.kernels.block_tree import build_tree
 from microagg.kernels.halve import halves
@@ -55,8 +57,10 @@ _RHO = 0.5  # the weight of the multipliers at first
 _RELAX = 1.6  # how far beyond the projected rows to go
 _PROVE = 20  # rounds between two proofs
 _AT_ONCE = 4  # blocks
+_FEW_POSITIVE = 300  # records of a block from which on its positive eigenvalues are sought alone
 _ADAPT = 5  # rounds between two looks at the weight of the multipliers
-_SETTLED = 100  # rounds after which that weight stays
+_SETTLED = 100  # rounds after which the looks are rarer
+_CUT_BY = 60  # rounds that triangles have before it is asked whether more are worth it
 
 
 class Size(NamedTuple):
@@ -65,6 +69,7 @@ class Size(NamedTuple):
     block: int  # records
     rounds: int
     worth: float  # relative gain of _PROVE rounds below which no more are done
+    triangles: bool = False
 
 
 class _Region(NamedTuple):
@@ -102,8 +107,8 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
         cost[:, : k - 1].sum(axis=1) / k * (1 - (X.shape[1] + k + 9) * 2.0**-52) - _UNDERFLOW
     )
     rows, first = halves(X, 1, max(2 * size.block, _REGION // size.block))
-    # Blocks are shared out to threads; a single one is left to those of the matrix library.
-    with nullcontext() if single else threadpool_limits(1):
+    # Blocks and rows are shared out to threads; those of the matrix library would wait in vain.
+    with threadpool_limits(1):
         for number, (begin, end) in enumerate(pairwise(first)):
             left = deadline - time.monotonic()
             if state[STOP] or left <= 0:
@@ -143,15 +148,18 @@ def _region(X: Floats, rows: Any, near: Any, cost: Floats, single: bool) -> _Reg
     return _Region(np.ascontiguousarray(X[rows]), number[near[rows]], cost[rows], limit)
 
 
-def _blocks_of(X: Floats, m: int, state: State) -> Any:
-    """The m records nearest to the centre of each of some cells, ascending; none when stopped."""
+def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:
+    """The m records nearest to the centre of each of some cells, ascending; none when stopped.
+
+    Also the cell of each record, which is the number of a block that holds it.
+    """
     n = len(X)
     if n <= m:
-        return np.arange(n, dtype=np.int32)[None]
+        return np.arange(n, dtype=np.int32)[None], np.zeros(n, np.int64)
     with part(state, 0.0):
         labels = mdav_labels(X, max(1, m // _OVERLAP), state)
     if state[STOP]:
-        return np.empty((0, m), np.int32)
+        return np.empty((0, m), np.int32), labels
     labels = canonical_labels(labels)
     sums = np.stack([np.bincount(labels, values) for values in X.T], axis=1)
     centres = sums / np.bincount(labels)[:, None]
@@ -161,7 +169,22 @@ def _blocks_of(X: Floats, m: int, state: State) -> Any:
         away = squares - 2 * (X @ cell)
         away[labels == c] = -np.inf  # a cell is in its block, so that all records are in one
         members[c] = np.sort(np.argpartition(away, m - 1)[:m])
-    return members
+    return members, labels
+
+
+def _positive_parts(matrices: Any) -> Any:
+    """Symmetric matrices without their negative eigenvalues."""
+    if matrices.shape[1] < _FEW_POSITIVE:
+        values, vectors = np.linalg.eigh(matrices)
+        return (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
+    from scipy.linalg import eigh
+
+    # There are about as many positive ones as groups: to find these alone takes a third of the time.
+    parts = np.empty_like(matrices)
+    for matrix, own in zip(matrices, parts, strict=True):
+        values, vectors = eigh(matrix, driver="evr", subset_by_value=(0, np.inf))
+        np.matmul(vectors * values, vectors.T, out=own)
+    return parts
 
 
 class _Solver:
@@ -170,7 +193,7 @@ class _Solver:
     def __init__(self, region: _Region, k: int, size: Size, state: State) -> None:
         """List the pairs and lay out the blocks."""
         self.k, self.size, self.state, self.limit = k, size, state, region.limit
-        members = _blocks_of(region.X, size.block, state)
+        members, home = _blocks_of(region.X, size.block, state)
         listed = list_pairs(members, len(region.X), region.near, region.cost)
         row, column = np.repeat(np.arange(len(region.X)), np.diff(listed.first)), listed.column
         known = np.zeros(len(row))
@@ -182,8 +205,8 @@ class _Solver:
         self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
         other = np.where(column < 0, row, column)
         scale = (self.tall[row] * self.tall[other]).astype(np.float32)
-        share = np.zeros(len(row), np.float32)
-        self.lists = Lists(listed.first, listed.own, cost, scale, listed.count, share)
+        share, added = np.zeros(len(row), np.float32), np.zeros(len(row))
+        self.lists = Lists(listed.first, listed.own, cost, scale, listed.count, share, added)
         shape = (*members.shape, members.shape[1])
         convex = np.zeros(shape, np.float32)
         diagonal = np.arange(members.shape[1])
@@ -196,7 +219,8 @@ class _Solver:
             convex,
             np.zeros(shape, np.float32),
         )
-        self.slack = (region.X.shape[1] + shape[1] + shape[0] + 2 * k + 20) * 2.0**-52
+        self.triangles = Triangles(k, self.lists, self.blocks, home, self.tall)
+        self.roundings = region.X.shape[1] + shape[1] + shape[0] + 2 * k + 20
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
     def run(self, deadline: float, done: int = 0) -> Floats:
@@ -215,20 +239,23 @@ class _Solver:
             apart, moved = self._project_blocks(rho)
             if self.state[STOP]:
                 break
+            if self.size.triangles:
+                self.triangles.follow(turn, rho)
             self.state[DONE] = done + len(prices) * turn // self.size.rounds
             now = time.monotonic()
             late = now + 2 * (now - begun) / turn > deadline  # a proof takes longer than a round
             if turn % _PROVE == 0 or turn == self.size.rounds or late:
                 before = self.best.sum()
                 self._prove()
-                if late or self.best.sum() < before * (1 + self.size.worth):
+                idle = self.best.sum() < before * (1 + self.size.worth)
+                if late or (idle and (turn >= _CUT_BY or not self.size.triangles)):
                     break
-            if turn % _ADAPT == 0 and turn <= _SETTLED and moved > 0:
+            if turn % (_ADAPT if turn <= _SETTLED else _PROVE) == 0 and moved > 0:
                 rho *= min(max(math.sqrt(apart / moved), 1 / 1.5), 1.5)
         return self.best
 
     def _each(self, work: Callable[[slice], object]) -> None:
-        """Call ``work`` for pieces of the blocks, in threads; a single block has those of the solver."""
+        """Call ``work`` for pieces of the blocks, in threads."""
         share_out(
             lambda begin, end, _: work(slice(begin, end)),
             len(self.blocks.members),
@@ -244,8 +271,7 @@ class _Solver:
         def work(some: slice) -> None:
             share, before = lists.share[blocks.place[some]], blocks.convex[some]
             mixed = _RELAX * share + (1 - _RELAX) * before + blocks.dual[some] / np.float32(rho)
-            values, vectors = np.linalg.eigh((mixed + mixed.transpose(0, 2, 1)) / 2)
-            convex = (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
+            convex = _positive_parts((mixed + mixed.transpose(0, 2, 1)) / 2)
             dual = np.float32(rho) * (mixed - convex)
             for number, each in enumerate((share - convex, convex, convex - before, dual)):
                 squares[number, some] = (each.astype(np.float64) ** 2).sum(axis=(1, 2))
@@ -275,16 +301,18 @@ class _Solver:
             self.best = prices
 
     def _least(self, added: Floats, reach: Floats) -> Floats:
-        """What the rows cost at least, with this beside the distances."""
-        costs = np.zeros(len(self.limit))
+        """What the rows cost at least, with this and what triangles add beside the distances."""
+        costs, charge = np.zeros(len(self.limit)), self.triangles.charge()
+        slack = (self.roundings + int(charge.terms.max(initial=0))) * 2.0**-52
 
         def work(begin: int, end: int, _: int) -> None:
             least_costs(
                 self.lists,
+                charge,
                 self.blocks,
                 added,
                 reach,
-                self.slack,
+                slack,
                 self.limit,
                 self.k,
                 costs,

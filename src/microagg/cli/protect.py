@@ -46,7 +46,9 @@ class _Listener(Observer):
 
     def stage(self, name: str, words: str = "") -> None:
         self.searching = False
-        if words:
+        if words and name == "bounding":
+            self._speaker.say("bound", words)
+        elif words:
             self._speaker.say("read", f"{self._job.source}: {words}")
         if name == "grouping":  # the first stage that needs what is being compiled
             self._compiled(self.bar)

@@ -12,14 +12,13 @@ import pytest
 import microagg
 import naive
 import oracles
-from microagg.bounds.columns import Generation, Prices
+from microagg.bounds.columns import Generation
+from microagg.bounds.cuts import NO_CUTS, NO_SETS, Prices
 from microagg.bounds.pricer import Pricer
-from microagg.bounds.pricing import NO_CUTS
 from microagg.encode.scale import fit_scale
 from microagg.errors import StopSearch
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
-from microagg.methods.optimal.cuts import broken_triples
 from microagg.methods.optimal.optimal import optimal
 from microagg.progress import STOP, new_state
 
@@ -160,22 +159,12 @@ def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     generation = Generation(Pricer(X, 3), [labels], none)
     generation.run()
     assert 100 * generation.best.bound / (X**2).sum() == pytest.approx(13.8574, abs=6e-5)
-    members, x = generation.master.members, generation.solved.x
-    generation.master.cut(broken_triples(len(X), members[: len(x)], x, 150))
-    generation.run()
+    assert generation.cut(0.145 * (X**2).sum())
     assert 14.4 < 100 * generation.best.bound / (X**2).sum() < 14.4677
 
 
-def test_triples_that_are_held_too_often():
-    # Three groups that share records pairwise, half of each: any two of three records.
-    members = np.array([[0, 1, 3, -1, -1], [1, 2, 4, -1, -1], [0, 2, 5, -1, -1]], dtype=np.int32)
-    found = broken_triples(6, members, np.full(3, 0.5), 10)
-    assert found.tolist() == [[0, 1, 2]]
-    assert broken_triples(6, members, np.ones(3), 10).shape == (0, 3)
-
-
 def all_groups(X, k):
-    groups = naive.groups_below(X.tolist(), k, [0.0] * len(X), [], [], np.inf)
+    groups = naive.groups_below(X.tolist(), k, [0.0] * len(X), [], np.inf)
     members = np.full((len(groups), 2 * k - 1), -1, dtype=np.int32)
     for row, group in zip(members, groups, strict=True):
         row[: len(group)] = group
@@ -184,7 +173,7 @@ def all_groups(X, k):
 
 def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
     # Without cuts there is something to branch on; the bound at the root alone is too low.
-    monkeypatch.setattr(branch, "broken_triples", lambda *_: np.empty((0, 3)))
+    monkeypatch.setattr(branch, "broken_cuts", lambda *_: NO_SETS)
     branched = 0
     for seed in range(12):
         X = np.random.default_rng(seed).normal(size=(10, 2))

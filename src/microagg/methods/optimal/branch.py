@@ -1,7 +1,7 @@
 """Branch and bound over a list of groups, of which a partition is to be chosen.
 
 Problem   Of the groups given, choose those that hold each record once and cost least.
-Idea      The linear program bounds from below; broken triples (cuts.py) sharpen it. Two records that
+Idea      The linear program bounds from below; broken cuts (bounds/cuts.py) sharpen it. Two records that
           share a group by a fraction are put together in one branch and kept apart in the other
           (Ryan & Foster 1981), which only takes groups off the list. The branch of lowest bound goes first.
 Safe      A node is closed by what its duals prove, not by the solver's word: reduced costs of
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
+from microagg.bounds.cuts import NO_SETS, Sets, broken_cuts
 from microagg.bounds.program import Program
 from microagg.groups import Floats, Members
-from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import State, seconds_left
 from microagg.results import PROOF
 
@@ -59,11 +59,11 @@ class Choice:
         self, X: Floats, k: int, members: Members, costs: Floats, upper: float, state: State
     ) -> None:
         self._state = state
-        self.n, self.d = X.shape
+        (self.n, self.d), self.k = X.shape, k
         self.groups, self.upper, self.lower = self.n // k, upper, 0.0
         self.best: Members = members[:0]
         self.nodes = 0
-        self._load(members, costs, np.empty((0, 3), np.int32))
+        self._load(members, costs, NO_SETS)
 
     def solve(self, most_nodes: int, heuristic_nodes: int) -> None:
         """Search until the best choice is proved, or time or nodes are used up."""
@@ -99,14 +99,14 @@ class Choice:
         """A node with this bound holds nothing better."""
         return self.upper * (1 - PROOF / 4)
 
-    def _load(self, members: Members, costs: Floats, triples: Members) -> None:
+    def _load(self, members: Members, costs: Floats, sets: Sets) -> None:
         """Give the solver the groups and cuts as they are now."""
         self.members, self.costs = members, costs
         self._program = self._new_program(members, costs, presolve="off")
         self._column, place = np.nonzero(members >= 0)
         self._row = members[self._column, place]
         self._held = csr_matrix((len(costs), 0))
-        self._add_cuts(triples)
+        self._add_cuts(sets)
 
     def _new_program(self, members: Members, costs: Floats, **options: Any) -> Program:
         """Make a program; records may stay out for more than all are worth, so it has a solution."""
@@ -115,9 +115,9 @@ class Choice:
         program.add(members, costs)
         return program
 
-    def _add_cuts(self, triples: Members) -> None:
-        if len(triples):
-            held = csr_matrix(self._program.cut(triples), dtype=float)
+    def _add_cuts(self, sets: Sets) -> None:
+        if len(sets.need):
+            held = csr_matrix(self._program.cut(sets), dtype=float)
             self._held = hstack([self._held, held], format="csr")
 
     def _allowed(self, pairs: tuple[tuple[int, int, bool], ...]) -> NDArray[np.bool_]:
@@ -147,10 +147,10 @@ class Choice:
             gap = self.upper - before
             if bound >= self._goal() or (turn > 0 and bound - before < _WORTH * gap):
                 break
-            triples = broken_triples(self.n, self.members, x, _CUTS_AT_ONCE)
-            if not len(triples):
+            sets = broken_cuts(self.n, self.k, self.members, x, _CUTS_AT_ONCE)
+            if not len(sets.need):
                 break
-            self._add_cuts(triples)
+            self._add_cuts(sets)
         return best
 
     def _reduced(self, duals: Floats, penalties: Floats) -> Floats:
@@ -161,12 +161,13 @@ class Choice:
     def _proved(self, duals: Floats, penalties: Floats, reduced: Floats) -> float:
         """The bound that duals prove for a node, from the reduced costs of its groups."""
         width = self.members.shape[1]
+        paid = penalties * self._program.sets.most
         size = width * float(np.abs(duals).max()) + float(penalties.sum())
         size += float(self.costs.max(initial=0.0))
         terms_of_one = width * (self.d + 2) + len(penalties) + 8
         error = 4 * terms_of_one * 2.0**-53 * size
         low = np.sort(np.minimum(reduced - error, 0.0))[: self.groups]
-        terms = [*duals.tolist(), *(-penalties).tolist(), *low.tolist()]
+        terms = [*duals.tolist(), *(-paid).tolist(), *low.tolist()]
         return math.fsum(terms) - 2.0**-50 * math.fsum(map(abs, terms))
 
     def _try(self, chosen: NDArray[np.intp]) -> None:
@@ -194,7 +195,7 @@ class Choice:
         """Take off the list the groups whose reduced cost alone exceeds the gap."""
         keep = look.reduced <= (self.upper - look.bound) * (1 + 1e-9) + 1e-9 * self.upper
         if not keep.all():
-            self._load(self.members[keep], self.costs[keep], self._program.triples)
+            self._load(self.members[keep], self.costs[keep], self._program.sets)
 
     def _heuristic(self, reduced: Floats, nodes: int) -> None:
         """Let the solver's own integer search choose from the best groups; it proves nothing."""

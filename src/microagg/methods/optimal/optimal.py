@@ -3,7 +3,7 @@
 Problem   Partition n records into groups of at least k, with the least possible SSE.
 Idea      Choose, of all groups of k to 2k−1 records, those that hold each record once and cost least:
           set partitioning. A search from auto gives an upper bound. Column generation
-          (bounds/columns.py) gives a lower one, subset-row cuts raise it. A group whose reduced cost
+          (bounds/columns.py) gives a lower one, cuts (bounds/cuts.py) raise it. A group whose reduced cost
           exceeds the gap between the two is in no better partition: all others are listed, and a branch
           and bound over the list (branch.py) finds the best partition or proves that there is none better.
           When the list would be too long, the best of the groups seen so far is chosen instead,
@@ -22,7 +22,8 @@ import time
 
 import numpy as np
 
-from microagg.bounds.columns import Generation, Prices
+from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation
+from microagg.bounds.cuts import Prices
 from microagg.bounds.master import costs_of
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, MANY, Pricer
@@ -32,17 +33,13 @@ from microagg.errors import InputError
 from microagg.groups import Floats, Labels, Members, canonical_labels, labels_of, sum_of_squares
 from microagg.methods.auto import auto
 from microagg.methods.optimal.branch import Choice
-from microagg.methods.optimal.cuts import broken_triples
 from microagg.progress import DONE, STOP, State, new_state, part, rest_of, stop_after, tell_best
 from microagg.results import PROOF, Outcome
 from microagg.settings import check_count, check_time_limit
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
-_CUTS_AT_ONCE = 150
 _BRANCHES_FOR_LARGE_K = 3000  # of pricing, for each record
-_ROUNDS_OF_CUTS = 60
-_WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are added
 
 # Records that are within reach for a k: from measurements on tables of 11 to 13 columns.
 _REACH = {2: 5000, 3: 5000, 4: 2000, 5: 1500, 6: 400, 7: 200, 8: 100}
@@ -151,14 +148,14 @@ class _Search:
             return self._proved()
         n = len(self.X)
         with part(self.state, 1 / 4):
-            first = first_prices(self.X, self.k, "best", self.state, 1 / 4)
+            first = first_prices(self.X, self.k, self.state, 1 / 4)
         self._learn(first)
         generation = Generation(Pricer(self.X, self.k, self.state), self.partitions, first)
         generation.run(self.depth)
         self._learn(generation.best)
         self.state[DONE] = n // 2
         listed_at = np.inf
-        for turn in range(_ROUNDS_OF_CUTS + 1):
+        for turn in range(ROUNDS_OF_CUTS + 1):
             if self._over():
                 break
             if turn % 4 == 0:
@@ -168,11 +165,13 @@ class _Search:
                 listed_at = gap
                 if self._settle(generation, nodes):
                     break
-            if not self._cut(generation):
+            worth = generation.cut(self.upper, self.depth)
+            self._learn(generation.best)
+            if not worth:
                 if listed_at > gap:
                     self._settle(generation, nodes)
                 break
-            self.state[DONE] = n // 2 + (n // 2) * turn // (_ROUNDS_OF_CUTS + 1)
+            self.state[DONE] = n // 2 + (n // 2) * turn // (ROUNDS_OF_CUTS + 1)
         if not self._over():
             self._choose(generation.master.members, 1, 200)
         return self._proved()
@@ -187,20 +186,6 @@ class _Search:
     def _learn(self, prices: Prices) -> None:
         self.lower = max(self.lower, prices.bound)
         self._tell()
-
-    def _cut(self, generation: Generation) -> bool:
-        """Add cuts that the linear program breaks; whether that was worth it."""
-        if generation.solved is None or not generation.finished:
-            return False
-        members, x = generation.master.members, generation.solved.x
-        triples = broken_triples(len(self.X), members[: len(x)], x, _CUTS_AT_ONCE)
-        if not len(triples):
-            return False
-        before = generation.best.bound
-        generation.master.cut(triples)
-        generation.run(self.depth)
-        self._learn(generation.best)
-        return generation.best.bound - before > _WORTH * (self.upper - before)
 
     def _settle(self, generation: Generation, nodes: int) -> bool:
         """List all groups that a better partition can have, and choose; False if there are too many."""
