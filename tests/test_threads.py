@@ -68,7 +68,7 @@ def test_result_does_not_depend_on_the_number_of_threads():
 def test_a_large_table_has_the_same_groups_whatever_the_number_of_threads(options, monkeypatch):
     X = np.random.default_rng(0).normal(size=(26_000, 8))  # so many that each of them uses threads
     found = []
-    for count in (1, 2, 3, 16):
+    for count in (1, 16):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
         p = microagg.partition(X, 3, **options)
         found.append((p.labels.tobytes(), p.sse))
