@@ -19,7 +19,7 @@ from microagg.encode.space import Space
 from microagg.errors import InputError, StopSearch, shown
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.improve import lower_bound
-from microagg.kernels.threads import thread_count
+from microagg.kernels.threads import at_work, thread_count
 from microagg.methods.nominal import nominal_exact
 from microagg.partition import partition
 from microagg.plan import Block
@@ -225,11 +225,15 @@ def _over_cells(
         done[number] = len(rows)
         return found
 
+    def counted(number: int) -> Partition | None:
+        with at_work():
+            return work(number)
+
     with ThreadPoolExecutor(workers, thread_name_prefix="microagg-cell") as pool:
         try:
             # The largest first, so that none of them is left to the end.
             largest = sorted(range(len(parts)), key=lambda at: (-len(parts[at]), at))
-            futures = {at: pool.submit(work, at) for at in largest}
+            futures = {at: pool.submit(counted, at) for at in largest}
             waiting = set(futures.values())
             while waiting:
                 waiting = wait(waiting, timeout=_SECONDS_BETWEEN_CALLS).not_done

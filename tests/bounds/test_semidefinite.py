@@ -164,3 +164,32 @@ def test_it_closes_most_of_the_gap_for_large_k(reference):
     # The neighbour bound proves 19.22; the best partition known loses 30.11.
     bound = proved_by(prices_of(X, 10, Size(100, 40, 0.0)))
     assert 27 < 100 * bound / (X**2).sum() < 30.11
+
+
+def test_eigenvalues_that_lie_close_together():
+    """A heavy tail: at first nearly all of them are 1, and the faster way to find some of them gives up."""
+    X = np.exp(8 * np.random.default_rng(0).normal(size=(400, 2)))
+    bound = microagg.lower_bound(X, 6, effort="balanced")
+    assert 0 < bound <= microagg.partition(X, 6, effort="fast").sse
+
+
+def test_eigenvalues_that_are_not_found_end_the_proof(monkeypatch):
+    """What was proved before stays: here the bound by neighbours."""
+
+    def gives_up(matrices):
+        raise np.linalg.LinAlgError
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    monkeypatch.setattr(semidefinite, "_positive_parts", gives_up)
+    assert microagg.lower_bound(X, 6, effort="balanced", scale="none") >= neighbour_bound(X, 6)
+
+
+def test_squares_smaller_than_all_doubles():
+    X = np.array(
+        [
+            [-6.420632654231754e-161, -7.311651633663745e-161],
+            [8.846755938695921e-161, -8.480016023498815e-161],
+        ]
+    )
+    exact = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in X.T.tolist()) / 2
+    assert Fraction(microagg.lower_bound(X, 2, effort="balanced", scale="none")) <= exact

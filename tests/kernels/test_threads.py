@@ -11,6 +11,15 @@ from microagg.kernels import threads
 from microagg.progress import new_state
 
 
+def test_nothing_to_do_is_done(monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 4)
+    done = []
+    threads.share_out(lambda *piece: done.append(piece), 0, new_state(), shrinking=True)
+    threads.each(done.append, 0)
+    assert done == []
+    assert threads.helpers() == 3
+
+
 def use(monkeypatch, count):
     monkeypatch.setattr(threads, "thread_count", lambda: count)
 

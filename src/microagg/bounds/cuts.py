@@ -50,12 +50,13 @@ class Sets(NamedTuple):
         ]
         return Sets(np.concatenate(rows), np.concatenate([self.need, others.need]))
 
-    def counting(self, groups: Members) -> NDArray[np.bool_]:
-        """Which groups count for which sets: shape (groups, sets)."""
+    def counting(self, groups: Members) -> csr_matrix:
+        """Which groups count for which sets, as ones: shape (groups, sets)."""
         n = int(max(groups.max(initial=-1), self.members.max(initial=-1))) + 1
-        held = _incidence(groups, n) @ _incidence(self.members, n).T
-        counting: NDArray[np.bool_] = held.toarray() >= self.need
-        return counting
+        held = (_incidence(groups, n) @ _incidence(self.members, n).T).tocoo()
+        counts = held.data >= self.need[held.col]
+        ones, where = np.ones(int(counts.sum())), (held.row[counts], held.col[counts])
+        return csr_matrix((ones, where), shape=held.shape)
 
 
 class Cuts(NamedTuple):

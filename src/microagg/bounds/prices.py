@@ -25,6 +25,9 @@ _PRICED_RECORDS = (
     10_000  # up to this many groups are priced: a round takes the square of their number
 )
 _ROUNDS = 60  # of ascent
+_SMALLEST = (
+    2.0**-1074
+)  # by which a square, or a product, that is smaller than all doubles is off at most
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
 _SIZES = {
     "balanced": Size(block=100, rounds=80, worth=2e-3, triangles=True),
@@ -49,7 +52,8 @@ def price_bound(
     n = len(X)
     if n < 2 * k:  # one group: its SSE, but for the rounding of n·d terms
         state[DONE] = n
-        return sum_of_squares(X, np.zeros(n, np.int64)) * (1 - 4 * (X.size + 9) * 2.0**-53)
+        whole = sum_of_squares(X, np.zeros(n, np.int64)) * (1 - 4 * (X.size + 9) * 2.0**-53)
+        return max(0.0, whole - X.size * _SMALLEST)
     started = time.monotonic()
     with part(state, 1 / 8):
         bound = neighbour_bound(X, k, state=state)
@@ -146,7 +150,7 @@ def _priced(
         best = ascend(pricer, best, upper * unit**2, rounds=_ROUNDS, width=width)
         if effort == "best" and not state[STOP]:
             best = _generated(pricer, labels, best, upper * unit**2)
-    return best.bound / unit**2
+    return max(0.0, best.bound / unit**2 - X.size * _SMALLEST)
 
 
 def _generated(pricer: Pricer, labels: Labels, prices: Prices, upper: float) -> Prices:

@@ -12,13 +12,14 @@ Idea      SSE(G) is the sum of squared distances over pairs, divided by the size
 Exact     For each seed the search tells a floor: no group with this seed has a lower reduced cost.
           When the search is cut short (``width`` candidates, ``nodes`` branches), the floor is that of
           the branches left out: lower, but still true.
-Rounding  A reduced cost is a sum of at most s² + 2s terms: squared distances, of relative error
-          (d + 2)ε, over s, duals and penalties, which are taken as exact. So a computed bound of
-          a branch is off by at most γ = 2(d + s² + 2s + 4)ε times the sum of the absolute values of its
-          terms. Let P be s times the greatest |dual| plus all that a group of s can pay in
-          penalties. Either the distances in the sum are below 4P: then it is off by 6γP at most. Or
-          they are above: then the true reduced cost is positive anyway. :func:`allowance` gives
-          8γP for s = 2k−1, and what is proved from floors subtracts it (columns.py).
+Rounding  A reduced cost is a sum of at most s² + s + sc terms, where no record is in more than c cuts:
+          squared distances, of relative error (d + 2)ε, over s, duals and penalties, which are taken as
+          exact. So a computed bound of a branch is off by at most γ = 2(d + s² + s + sc + 4)ε times the
+          sum of the absolute values of its terms. Let P be s times the greatest |dual| plus all that
+          a group of s can pay in penalties. Either the distances in the sum are below 4P: then it is
+          off by 6γP at most. Or they are above: then the true reduced cost is positive anyway.
+          :func:`allowance` gives 8γP for s = 2k−1, and what is proved from floors subtracts it
+          (columns.py).
 Threads   Seeds are searched independently, so results do not depend on the number of threads.
 """
 
@@ -373,9 +374,11 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
 def allowance(d: int, k: int, duals: Floats, cuts: Cuts = NO_CUTS) -> float:
     """How far a computed floor may lie above the true one, see the head of this file."""
     size = 2 * k - 1
-    paid = np.zeros(len(duals))
+    paid, cuts_of = np.zeros(len(duals)), np.zeros(len(duals))
     for column in cuts.sets.members.T:
         held = column >= 0
         np.add.at(paid, column[held], cuts.penalties[held])
+        np.add.at(cuts_of, column[held], 1.0)
     most = size * (float(np.abs(duals).max()) + float(paid.max()))
-    return 8 * 2 * (d + size * size + 2 * size + 4) * 2.0**-53 * most
+    terms = size * size + size * (1 + max(1.0, float(cuts_of.max())))
+    return 8 * 2 * (d + terms + 4) * 2.0**-53 * most

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from microagg.bounds.cuts import NO_SETS, Sets
 from microagg.groups import Floats, Members
@@ -96,7 +97,7 @@ class Program:
         owner, place = np.nonzero(members >= 0)
         rows = members[owner, place]
         if len(self.sets.need):
-            held, cut = np.nonzero(self.sets.counting(members))
+            held, cut = self.sets.counting(members).nonzero()
             owner, rows = np.concatenate([owner, held]), np.concatenate([rows, self.n + cut])
             order = np.argsort(owner, kind="stable")
             owner, rows = owner[order], rows[order]
@@ -109,10 +110,10 @@ class Program:
         low, high = np.zeros(count), np.full(count, self._most)
         self._highs.addCols(count, costs, low, high, len(rows), starts, rows, values)
 
-    def cut(self, sets: Sets) -> NDArray[np.bool_]:
+    def cut(self, sets: Sets) -> csr_matrix:
         """Allow no more of the groups that count for a set than whole groups could; return which do."""
         held = sets.counting(self.members)
-        cut, group = np.nonzero(held.T)
+        cut, group = held.T.tocsr().nonzero()
         count, columns = len(sets.need), self._columns()[group]
         starts = np.searchsorted(cut, np.arange(count)).astype(np.int32)
         low, high = np.full(count, -np.inf), sets.most.astype(float)

@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -179,11 +180,15 @@ def _positive_parts(matrices: Any) -> Any:
         return (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
     from scipy.linalg import eigh
 
-    # There are about as many positive ones as groups: to find these alone takes a third of the time.
+    # After some rounds there are about as many positive ones as groups: to find these alone takes a third
+    # of the time. Before, many can lie so close together that this driver gives up.
     parts = np.empty_like(matrices)
     for matrix, own in zip(matrices, parts, strict=True):
-        values, vectors = eigh(matrix, driver="evr", subset_by_value=(0, np.inf))
-        np.matmul(vectors * values, vectors.T, out=own)
+        try:
+            values, vectors = eigh(matrix, driver="evr", subset_by_value=(0, np.inf))
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(matrix)
+        np.matmul(vectors * np.maximum(values, 0), vectors.T, out=own)
     return parts
 
 
@@ -225,9 +230,14 @@ class _Solver:
 
     def run(self, deadline: float, done: int = 0) -> Floats:
         """Go on until it is not worth it; the best prices. ``done`` records were done before."""
+        if self.mean >= _NOTHING and len(self.blocks.members):
+            # Eigenvalues that are not found end it: what was proved until then stays.
+            with suppress(np.linalg.LinAlgError):
+                self._go_on(deadline, done)
+        return self.best
+
+    def _go_on(self, deadline: float, done: int) -> None:
         lists, blocks, k = self.lists, self.blocks, self.k
-        if self.mean < _NOTHING or not len(blocks.members):
-            return self.best
         rho, prices = _RHO * k * self.mean, np.zeros(len(self.best))
         begun = time.monotonic()
         for turn in range(1, self.size.rounds + 1):
@@ -252,7 +262,6 @@ class _Solver:
                     break
             if turn % (_ADAPT if turn <= _SETTLED else _PROVE) == 0 and moved > 0:
                 rho *= min(max(math.sqrt(apart / moved), 1 / 1.5), 1.5)
-        return self.best
 
     def _each(self, work: Callable[[slice], object]) -> None:
         """Call ``work`` for pieces of the blocks, in threads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar
@@ -75,6 +75,11 @@ class _Books:
 _books = _Books()
 
 
+def at_work() -> AbstractContextManager[None]:
+    """Count this thread as one with work of its own, while it is: others then get fewer helpers."""
+    return _books.at_work()
+
+
 def share_out(
     work: Callable[[int, int, int], object],
     items: int,
@@ -96,7 +101,7 @@ def share_out(
     lock = Lock()
     start = int(state[DONE])
     taken = finished = 0
-    threads = min(thread_count(), -(-items // at_once))
+    threads = max(1, min(thread_count(), -(-items // at_once)))
 
     def loop(thread: int) -> None:
         nonlocal taken, finished
@@ -113,7 +118,7 @@ def share_out(
                 state[DONE] = max(state[DONE], start + done * finished // items)
 
     def counted(thread: int) -> None:
-        with _books.at_work():
+        with at_work():
             loop(thread)
 
     if threads <= 1:
@@ -177,7 +182,7 @@ def share_with_helpers(
         for begin in pieces:
             work(begin, min(begin + at_once, items), thread)
 
-    _with_helpers(loop, -(-items // at_once) - 1)
+    _with_helpers(loop, max(0, -(-items // at_once) - 1))
 
 
 def each(work: Callable[[int], object], items: int) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
-from microagg.kernels.threads import thread_count
+from microagg.kernels.threads import at_work, thread_count
 from microagg.methods.univariate.stretches import cut_stretches
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
@@ -283,9 +283,14 @@ def _cut_column(
 
 def _each(work: Callable[[int], None], places: int, told: Told, done: int, workers: int) -> None:
     """Do something for each stretch, some at a time; it is one of two rounds."""
+
+    def counted(place: int) -> None:
+        with at_work():
+            work(place)
+
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for at, _ in enumerate(pool.map(work, range(places))):
+            for at, _ in enumerate(pool.map(counted, range(places))):
                 told("grouping", done + at + 1, 2 * places)
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -322,10 +327,11 @@ def _rows_from(batch: Batch) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if not batch.first or " row " not in str(error):
+        first = "the first record is row 1"
+        if not batch.first or first not in str(error):
             raise
-        told = f"Rows are counted here from row {batch.first + 1:,} of the table, which is read in parts."
-        raise InputError(f"{error} {told}") from None
+        told = f"row 1 is here row {batch.first + 1:,} of the table, which is read in parts"
+        raise InputError(str(error).replace(first, told)) from None
 
 
 def _all_words(source: BatchSource, recipe: Recipe) -> Iterator[Words]:
@@ -401,6 +407,10 @@ def _work(
     total = recipe.records * (plan.rounds + 1)
     done = turn * recipe.records
 
+    def counted(number: int, places: list[int]) -> None:
+        with at_work():
+            work(number, places)
+
     def work(number: int, places: list[int]) -> None:
         words = current.take(places)
         groups = None
@@ -419,7 +429,7 @@ def _work(
         for number, places in plan.sources(turn):
             size = int(counts[places].sum())
             if size and not following.has(number):
-                waiting[pool.submit(work, number, places)] = size
+                waiting[pool.submit(counted, number, places)] = size
             else:
                 done += size
         try:

@@ -117,7 +117,7 @@ class Choice:
 
     def _add_cuts(self, sets: Sets) -> None:
         if len(sets.need):
-            held = csr_matrix(self._program.cut(sets), dtype=float)
+            held = self._program.cut(sets)
             self._held = hstack([self._held, held], format="csr")
 
     def _allowed(self, pairs: tuple[tuple[int, int, bool], ...]) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from microagg.kernels.threads import thread_count
+from microagg.kernels.threads import at_work, thread_count
 from microagg.progress import DONE, STOP, State, new_state
 
 T = TypeVar("T")
@@ -29,8 +29,13 @@ def best_of(
     own = new_state()
     own[STOP] = state[STOP]
     best: tuple[float, int, R] | None = None
+
+    def counted(task: T) -> tuple[float, R]:
+        with at_work():
+            return attempt(task, own)
+
     with ThreadPoolExecutor(max_workers=thread_count(), thread_name_prefix="microagg") as pool:
-        waiting = {pool.submit(attempt, task, own): t for t, task in enumerate(tasks)}
+        waiting = {pool.submit(counted, task): t for t, task in enumerate(tasks)}
         while waiting:
             if state[STOP]:
                 own[STOP] = 1

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from microagg.groups import Floats, Labels
 from microagg.kernels.lean import lean_kernel
-from microagg.kernels.threads import thread_count
+from microagg.kernels.threads import at_work, helpers
 from microagg.methods.univariate.line import LEVELS, PLACE, SETTLED, UNTIL, Line, longer, new_line
 from microagg.progress import DONE, STOP, State, new_state
 
@@ -143,13 +143,18 @@ def _in_turn(
     solve: Callable[[int], _Stretch], count: int, look: Callable[[int], None], own: State
 ) -> Generator[_Stretch]:
     """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
-    threads = thread_count()
+    threads = 1 + helpers()
+
+    def counted(at: int) -> _Stretch:
+        with at_work():
+            return solve(at)
+
     with ThreadPoolExecutor(threads, thread_name_prefix="microagg-cut") as pool:
         waiting: deque[Future[_Stretch]] = deque()
         try:
             for at in range(count):
                 while len(waiting) < min(count - at, 1 + threads):
-                    waiting.append(pool.submit(solve, at + len(waiting)))
+                    waiting.append(pool.submit(counted, at + len(waiting)))
                 look(at)
                 while wait([waiting[0]], _SECONDS_BETWEEN_LOOKS).not_done:
                     look(at)

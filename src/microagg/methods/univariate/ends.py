@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.threads import thread_count
+from microagg.kernels.threads import helpers
 from microagg.methods.univariate.chain import Fill, Starts, chain, overlap_for, trace_into
 from microagg.methods.univariate.line import NOTHING, PLACE, SETTLED, Extra, new_line
 from microagg.progress import DONE, State
@@ -23,7 +23,7 @@ def best_ends(
     n, overlap = len(x), overlap_for(k)
     stretches = n // max(_STRETCH, _OVERLAPS * overlap) if extra == NOTHING else 1
     if stretches > 1:
-        stretches = min(stretches, thread_count())
+        stretches = min(stretches, 1 + helpers())
     if stretches > 1:
         # All stretches but the first begin a little before.
         inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]

@@ -133,7 +133,7 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run):
         where[1] -= size
         where[2] += 1
         done[run] = n - where[1]
-        state[DONE] = done.sum() // done.size
+        state[DONE] = max(state[DONE], done.sum() // done.size)
 
 
 @kernel
