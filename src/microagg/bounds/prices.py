@@ -25,9 +25,7 @@ _PRICED_RECORDS = (
     10_000  # up to this many groups are priced: a round takes the square of their number
 )
 _ROUNDS = 60  # of ascent
-_SMALLEST = (
-    2.0**-1074
-)  # by which a square, or a product, that is smaller than all doubles is off at most
+_SMALLEST = 2.0**-1074  # what is smaller than all doubles is off by this at most
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
 _SIZES = {
     "balanced": Size(block=100, rounds=80, worth=2e-3, triangles=True),

@@ -22,6 +22,7 @@ __all__ = [
     "TOLD",
     "Batches",
     "Layout",
+    "all_words",
     "gathered",
     "guarded",
     "pack",
@@ -128,3 +129,9 @@ def words_of(table: pa.Table, letter: str = "w") -> Words:
     for j, name in enumerate(names):
         found[:, j] = table.column(name).to_numpy()
     return found.view(np.uint64)
+
+
+def all_words(batches: Batches, width: int) -> Words:
+    """The words of all rows of a task, which may have none."""
+    held = [words_of(rows) for rows in gathered(batches)]
+    return np.concatenate(held) if held else np.zeros((0, width), np.uint64)

@@ -35,6 +35,7 @@ from microagg.scale_out.worker_tables import (
     TOLD,
     Batches,
     Layout,
+    all_words,
     gathered,
     guarded,
     pack,
@@ -153,8 +154,7 @@ class PlanBlocks:
     @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Go through the batches of a task."""
-        held = [words_of(rows) for rows in gathered(batches)]
-        words = np.concatenate(held) if held else np.zeros((0, self.recipe.width), np.uint64)
+        words = all_words(batches, self.recipe.width)
         yield pa.table({"plan": [plan_blocks(self.recipe, words, self.leaf).to_json()]})
 
 

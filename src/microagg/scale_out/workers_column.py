@@ -16,6 +16,7 @@ from microagg.scale_out.one_column import Splits, sorted_words, split_column
 from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.worker_tables import (
     Batches,
+    all_words,
     gathered,
     guarded,
     pack,
@@ -38,8 +39,7 @@ class PlanSplits:
     @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Go through the batches of a task."""
-        held = [words_of(rows) for rows in gathered(batches)]
-        words = np.concatenate(held) if held else np.zeros((0, self.recipe.width), np.uint64)
+        words = all_words(batches, self.recipe.width)
         yield pa.table({"packed": [pack(split_column(self.recipe, words, self.stretch))]})
 
 
