@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import microagg
-from microagg.bounds import semidefinite
+from microagg.bounds import multipliers, semidefinite
+from microagg.bounds.multipliers import Size, Solver
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.rows import _nearest_row
-from microagg.bounds.semidefinite import Size, _Solver, proved_by, semidefinite_prices
+from microagg.bounds.semidefinite import proved_by, semidefinite_prices
 from microagg.encode.scale import fit_scale
 from microagg.kernels import threads
 from microagg.kernels.jit import kernel
@@ -52,8 +53,8 @@ def prices_of(X, k, size=SMALL, state=None):
 def solver_of(X, k, size=SMALL):
     state = new_state()
     near, cost = semidefinite._nearest(X, size.block, state)
-    region = semidefinite._region(X, np.arange(len(X)), near, cost, False)
-    return _Solver(region, k, size, state)
+    region = semidefinite._region(X, np.arange(len(X)), near, cost, size.block, state)
+    return Solver(region, k, size, state)
 
 
 def test_no_group_costs_less_than_its_records_pay():
@@ -98,12 +99,23 @@ def test_regions_prove_too(monkeypatch):
         assert proved_by(prices) >= neighbour_bound(X, k) * (1 - 1e-9)
 
 
+def test_blocks_of_cheap_records_are_left_and_still_prove(monkeypatch):
+    monkeypatch.setattr(multipliers, "_DEAR_AFTER", 5)
+    left = 0
+    for X, k in tables(30, seed=8):
+        solver = solver_of(X, k, Size(4, 25, -1.0, stars=True))
+        prices = solver.run(math.inf)
+        assert worst_group(X, k, prices) >= 0
+        left += not solver.moving.all()
+    assert left > 5
+
+
 def test_the_number_of_threads_does_not_matter(monkeypatch):
     X = np.random.default_rng(4).normal(size=(300, 3))
     found = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        found.append(prices_of(X, 4, Size(40, 10, -1.0)))
+        found.append(prices_of(X, 4, Size(40, 45, -1.0, stars=True, islands=True)))
     assert (found[0] == found[1]).all()
     assert (found[0] == found[2]).all()
 
@@ -180,7 +192,7 @@ def test_eigenvalues_that_are_not_found_end_the_proof(monkeypatch):
         raise np.linalg.LinAlgError
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    monkeypatch.setattr(semidefinite, "_positive_parts", gives_up)
+    monkeypatch.setattr(multipliers, "_positive_parts", gives_up)
     assert microagg.lower_bound(X, 6, effort="balanced", scale="none") >= neighbour_bound(X, 6)
 
 

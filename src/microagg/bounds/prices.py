@@ -10,10 +10,11 @@ import numpy as np
 from microagg.bounds.ascent import ascend
 from microagg.bounds.columns import ROUNDS_OF_CUTS, Generation
 from microagg.bounds.cuts import NO_CUTS, Prices
+from microagg.bounds.multipliers import Size
 from microagg.bounds.neighbours import neighbour_bound
 from microagg.bounds.pricer import EXACT_K, Pricer
 from microagg.bounds.program import solver_unit
-from microagg.bounds.semidefinite import Size, proved_by, semidefinite_prices
+from microagg.bounds.semidefinite import proved_by, semidefinite_prices
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.kernels.threads import thread_count
 from microagg.progress import DONE, STOP, VALID, State, part, rest_of, seconds_left, stop_after
@@ -27,12 +28,10 @@ _PRICED_RECORDS = (
 _ROUNDS = 60  # of ascent
 _SMALLEST = 2.0**-1074  # what is smaller than all doubles is off by this at most
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
-_SIZES = {
-    "balanced": Size(block=100, rounds=80, worth=2e-3, triangles=True),
-    "best": Size(block=250, rounds=300, worth=3e-4, triangles=True),
-}
+_WORTH = {"balanced": 2e-3, "best": 3e-4}
+_IN_BLOCKS = {"balanced": (100, 240), "best": (250, 300)}  # records of a block, rounds
+_WHOLE = {"balanced": (1_200, 80), "best": (1_500, 300)}  # records of a table in one block, rounds
 _LARGEST_BLOCK = 1_500
-_WHOLE = {"balanced": 1_200, "best": 1_500}  # records up to which they are all in one block
 
 
 def price_bound(
@@ -95,10 +94,14 @@ def _sizes(n: int, k: int, effort: str) -> list[Size]:
     """How much work the semidefinite bound may be: one after the other, each better than the last."""
     sizes = []
     for name in ("balanced", "best") if effort == "best" else ("balanced",):
-        whole, block = n <= _WHOLE[name], max(_SIZES[name].block, 4 * k)
+        largest, rounds = _WHOLE[name]
+        block = n
+        if n > largest:
+            least, rounds = _IN_BLOCKS[name]
+            block = max(least, 4 * k)
         # Blocks that hold groups with their neighbours may be too large.
-        if whole or block <= _LARGEST_BLOCK:
-            sizes.append(_SIZES[name]._replace(block=n if whole else block))
+        if block <= _LARGEST_BLOCK:
+            sizes.append(Size(block, rounds, _WORTH[name], stars=True, islands=True))
     # A single block for longer proves what it does in fewer rounds, and more.
     return sizes[-1:] if sizes and sizes[0].block == n else sizes
 
@@ -110,6 +113,9 @@ def first_prices(X: Floats, k: int, state: State, share: float) -> Prices:
     pricing may not end, they are the best there are.
     """
     sizes = [_FIRST] if k <= EXACT_K else _sizes(len(X), k, "best")
+    sizes = [
+        size._replace(islands=False) for size in sizes
+    ]  # each group must pay its records' prices
     return _semidefinite(X, k, sizes, state, share)
 
 

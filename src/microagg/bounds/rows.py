@@ -31,7 +31,7 @@ class Lists(NamedTuple):
     scale: Any  # (pairs,) unit of the share: the product of both records' units
     count: Any  # (pairs,) blocks that hold the pair
     share: Any  # (pairs,) z, in units of its scale
-    added: Any  # (pairs,) what triangles add to the cost (triangles.py)
+    added: Any  # (pairs,) what inequalities add to the cost (inequalities.py)
 
 
 class Pairs(NamedTuple):
@@ -197,15 +197,15 @@ def _nearest_row(target, weight, count, own, k, price, at, value, heavy):
 
 
 @kernel
-def project_rows(lists, blocks, k, rho, prices, begin, end):
-    """Move the shares of the rows begin..end−1 to the least cost, not far from the convex copies."""
+def project_rows(lists, blocks, k, rho, prices, rows):
+    """Move the shares of some rows to the least cost, not far from the convex copies."""
     m = blocks.members.shape[1]
     longest = 0
-    for i in range(begin, end):
+    for i in rows:
         longest = max(longest, lists.first[i + 1] - lists.first[i])
     target, weight, value = np.empty(longest), np.empty(longest), np.empty(longest)
     heavy, at = np.empty(longest), np.empty(longest, np.intp)
-    for i in range(begin, end):
+    for i in rows:
         start, count = lists.first[i], lists.first[i + 1] - lists.first[i]
         for a in range(count):
             # A pair in no block stays near to what it was.
@@ -231,7 +231,7 @@ def project_rows(lists, blocks, k, rho, prices, begin, end):
 def least_costs(lists, charge, blocks, added, reach, slack, limit, k, costs, begin, end):
     """Write the least cost of the rows begin..end−1, lowered by what rounding may have added.
 
-    ``charge`` is what triangles add to the costs of pairs (triangles.py);
+    ``charge`` is what inequalities add to the costs of pairs (inequalities.py);
     ``added`` (blocks, m, m) is what pairs cost beside the distances, as a sum of products of at most
     ``reach`` (blocks, m) of both records and of a rest. ``limit`` is what pairs cost at least that are
     not listed, ``slack`` the relative error of a pair's terms, and of sums of 2k of them.

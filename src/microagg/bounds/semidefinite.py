@@ -9,81 +9,46 @@ Bound     Let Z(i, j) be 1/s for two members of the same group of s, else 0. A p
           of its record: no group costs less than its records pay.
 Idea      The best W and A are the dual of a semidefinite program, with two copies of Z: one with the right
           rows, one that is symmetric and semidefinite. They are brought together by the method of
-          multipliers: rows are projected (rows.py), the other copy loses its negative eigenvalues,
-          which are, times ρ, the W of the next round.
+          multipliers (multipliers.py): rows are projected, the other copy loses its negative
+          eigenvalues, which are, times ρ, the W of the next round.
 Blocks    W may be a sum of matrices, each for a few records. Groups are small and near, so
           that blocks of neighbours, which overlap, prove nearly as much as one of all records, in a
           time that is linear in their number. Tables of many records are cut into regions,
           each with blocks of its own records only.
-Triangles What three records may share raises the bound further: see triangles.py.
+Cuts      What holds for all partitions raises the bound further: see inequalities.py. With islands the sum
+          of prices is proved, but not that no group costs less than its records pay.
 Paper     None: the relaxation of Peng & Wei 2007 for k-means, here with bounds on group sizes, which
           take the place of a fixed number of groups; the method of multipliers as in Wen, Goldfarb
           & Yin 2010.
-Rounding  W is taken as VVᵀ for the floats V, whatever the solver did, and A as the floats it has,
-          so both are what they must be. Each pair's cost is then lowered by what its
-          computation may be wrong: (d + m + b + c + 2k + 20) roundings at most of the terms' sizes, with
-          m records in a block, b blocks and c triangles with the pair. Prices are summed without error
-          (math.fsum).
+Rounding  See multipliers.py. Prices are summed without error (math.fsum).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from microagg.bounds.multipliers import UNDERFLOW, Region, Size, Solver
 from microagg.bounds.program import solver_unit
-from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
-from microagg.bounds.triangles import Triangles
 from microagg.groups import Floats, canonical_labels
 from microagg.kernels.block_tree import build_tree
 from microagg.kernels.halve import halves
 from microagg.kernels.mdav import mdav_labels
 from microagg.kernels.neighbours import nearest_neighbours
-from microagg.kernels.threads import share_out
 from microagg.progress import DONE, STOP, State, part
 
 _REGION = 1_600_000  # records of a region, times those of a block
 _OVERLAP = 6  # blocks that hold a record, about
-_POWER = 0.35  # of a record's distances to its neighbours in its unit; outliers need larger steps
-_SMALLEST = 0.01  # of the mean distance: records with copies have units too
-_NOTHING = 1e-30  # a mean cost that is too small for single precision
-_UNDERFLOW = 1e-300  # more than what is lost where products underflow
-_RHO = 0.5  # the weight of the multipliers at first
-_RELAX = 1.6  # how far beyond the projected rows to go
-_PROVE = 20  # rounds between two proofs
-_AT_ONCE = 4  # blocks
-_FEW_POSITIVE = 300  # records of a block from which on its positive eigenvalues are sought alone
-_ADAPT = 5  # rounds between two looks at the weight of the multipliers
-_SETTLED = 100  # rounds after which the looks are rarer
-_CUT_BY = 60  # rounds that triangles have before it is asked whether more are worth it
-
-
-class Size(NamedTuple):
-    """How much work a bound may be."""
-
-    block: int  # records
-    rounds: int
-    worth: float  # relative gain of _PROVE rounds below which no more are done
-    triangles: bool = False
-
-
-class _Region(NamedTuple):
-    """Records of a table, with what is known of their neighbours in all of it."""
-
-    X: Floats
-    near: Any  # (n, l) numbers of neighbours in the region, −1 for those outside
-    cost: Floats  # (n, l) half their squared distances, rising
-    limit: Floats  # (n,) what all other pairs cost at least
 
 
 def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: State) -> Floats:
-    """Prices of records such that no group of k to 2k−1 costs less than its records pay.
+    """Prices of records such that no partition costs less than their sum.
+
+    Without islands no group of k to 2k−1 costs less than its records pay.
 
     After some seconds, or when asked to stop, the prices are those proved so far.
 
@@ -99,13 +64,12 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
     # Products are kept in single precision, which a power of two keeps from overflow.
     factor = solver_unit(float(np.mean(X**2)))
     X = X * factor
-    single = len(X) <= size.block
-    near, cost = _nearest(X, k - 1 if single else size.block, state)
+    near, cost = _nearest(X, k - 1 if len(X) <= size.block else size.block, state)
     if state[STOP]:
         return np.zeros(len(X))
     # The neighbour bound's: for whoever is not reached in time.
     prices: Floats = (
-        cost[:, : k - 1].sum(axis=1) / k * (1 - (X.shape[1] + k + 9) * 2.0**-52) - _UNDERFLOW
+        cost[:, : k - 1].sum(axis=1) / k * (1 - (X.shape[1] + k + 9) * 2.0**-52) - UNDERFLOW
     )
     rows, first = halves(X, 1, max(2 * size.block, _REGION // size.block))
     # Blocks and rows are shared out to threads; those of the matrix library would wait in vain.
@@ -116,8 +80,8 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
                 break
             own = np.sort(rows[begin:end])
             ends = time.monotonic() + left / (len(first) - 1 - number)
-            solver = _Solver(_region(X, own, near, cost, single), k, size, state)
-            better = solver.run(ends, int(begin))
+            region = _region(X, own, near, cost, size.block, state)
+            better = Solver(region, k, size, state).run(ends, int(begin))
             if better.sum() > prices[own].sum():
                 prices[own] = better
             state[DONE] = end
@@ -140,13 +104,14 @@ def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
     return near, cost
 
 
-def _region(X: Floats, rows: Any, near: Any, cost: Floats, single: bool) -> _Region:
-    """What is known of some records; of all, if there is a single block."""
+def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: State) -> Region:
+    """What is known of some records, and their blocks."""
     number = np.full(len(X), -1, np.int32)
     number[rows] = np.arange(len(rows))
-    complete = single or near.shape[1] == len(X) - 1
+    complete = len(X) <= block or near.shape[1] == len(X) - 1
     limit = np.full(len(rows), np.inf) if complete else cost[rows, -1]
-    return _Region(np.ascontiguousarray(X[rows]), number[near[rows]], cost[rows], limit)
+    own = np.ascontiguousarray(X[rows])
+    return Region(own, number[near[rows]], cost[rows], limit, *_blocks_of(own, block, state))
 
 
 def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:
@@ -171,163 +136,3 @@ def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:
         away[labels == c] = -np.inf  # a cell is in its block, so that all records are in one
         members[c] = np.sort(np.argpartition(away, m - 1)[:m])
     return members, labels
-
-
-def _positive_parts(matrices: Any) -> Any:
-    """Symmetric matrices without their negative eigenvalues."""
-    if matrices.shape[1] < _FEW_POSITIVE:
-        values, vectors = np.linalg.eigh(matrices)
-        return (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
-    from scipy.linalg import eigh
-
-    # After some rounds there are about as many positive ones as groups: to find these alone takes a third
-    # of the time. Before, many can lie so close together that this driver gives up.
-    parts = np.empty_like(matrices)
-    for matrix, own in zip(matrices, parts, strict=True):
-        try:
-            values, vectors = eigh(matrix, driver="evr", subset_by_value=(0, np.inf))
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(matrix)
-        np.matmul(vectors * np.maximum(values, 0), vectors.T, out=own)
-    return parts
-
-
-class _Solver:
-    """The method of multipliers for one region."""
-
-    def __init__(self, region: _Region, k: int, size: Size, state: State) -> None:
-        """List the pairs and lay out the blocks."""
-        self.k, self.size, self.state, self.limit = k, size, state, region.limit
-        members, home = _blocks_of(region.X, size.block, state)
-        listed = list_pairs(members, len(region.X), region.near, region.cost)
-        row, column = np.repeat(np.arange(len(region.X)), np.diff(listed.first)), listed.column
-        known = np.zeros(len(row))
-        for values in region.X.T:
-            known += (values[row] - values[column]) ** 2
-        cost = np.where(column < 0, listed.cost, known / 2)
-        typical = region.cost[:, : k - 1].mean(axis=1)
-        self.mean = float(typical.mean())
-        self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
-        other = np.where(column < 0, row, column)
-        scale = (self.tall[row] * self.tall[other]).astype(np.float32)
-        share, added = np.zeros(len(row), np.float32), np.zeros(len(row))
-        self.lists = Lists(listed.first, listed.own, cost, scale, listed.count, share, added)
-        shape = (*members.shape, members.shape[1])
-        convex = np.zeros(shape, np.float32)
-        diagonal = np.arange(members.shape[1])
-        convex[:, diagonal, diagonal] = (self.tall**2 / k)[members]
-        self.blocks = Blocks(
-            members,
-            listed.place,
-            listed.first_held,
-            listed.held,
-            convex,
-            np.zeros(shape, np.float32),
-        )
-        self.triangles = Triangles(k, self.lists, self.blocks, home, self.tall)
-        self.roundings = region.X.shape[1] + shape[1] + shape[0] + 2 * k + 20
-        self.best = self._least(np.zeros(shape), np.zeros(members.shape))
-
-    def run(self, deadline: float, done: int = 0) -> Floats:
-        """Go on until it is not worth it; the best prices. ``done`` records were done before."""
-        if self.mean >= _NOTHING and len(self.blocks.members):
-            # Eigenvalues that are not found end it: what was proved until then stays.
-            with suppress(np.linalg.LinAlgError):
-                self._go_on(deadline, done)
-        return self.best
-
-    def _go_on(self, deadline: float, done: int) -> None:
-        lists, blocks, k = self.lists, self.blocks, self.k
-        rho, prices = _RHO * k * self.mean, np.zeros(len(self.best))
-        begun = time.monotonic()
-        for turn in range(1, self.size.rounds + 1):
-
-            def rows(begin: int, end: int, _: int, rho: float = rho) -> None:
-                project_rows(lists, blocks, k, rho, prices, begin, end)
-
-            share_out(rows, len(prices), self.state)
-            apart, moved = self._project_blocks(rho)
-            if self.state[STOP]:
-                break
-            if self.size.triangles:
-                self.triangles.follow(turn, rho)
-            self.state[DONE] = done + len(prices) * turn // self.size.rounds
-            now = time.monotonic()
-            late = now + 2 * (now - begun) / turn > deadline  # a proof takes longer than a round
-            if turn % _PROVE == 0 or turn == self.size.rounds or late:
-                before = self.best.sum()
-                self._prove()
-                idle = self.best.sum() < before * (1 + self.size.worth)
-                if late or (idle and (turn >= _CUT_BY or not self.size.triangles)):
-                    break
-            if turn % (_ADAPT if turn <= _SETTLED else _PROVE) == 0 and moved > 0:
-                rho *= min(max(math.sqrt(apart / moved), 1 / 1.5), 1.5)
-
-    def _each(self, work: Callable[[slice], object]) -> None:
-        """Call ``work`` for pieces of the blocks, in threads."""
-        share_out(
-            lambda begin, end, _: work(slice(begin, end)),
-            len(self.blocks.members),
-            self.state,
-            at_once=_AT_ONCE,
-        )
-
-    def _project_blocks(self, rho: float) -> tuple[float, float]:
-        """Make the second copy symmetric and semidefinite; how far the copies are apart, how far it moved."""
-        lists, blocks = self.lists, self.blocks
-        squares = np.zeros((4, len(blocks.members)))
-
-        def work(some: slice) -> None:
-            share, before = lists.share[blocks.place[some]], blocks.convex[some]
-            mixed = _RELAX * share + (1 - _RELAX) * before + blocks.dual[some] / np.float32(rho)
-            convex = _positive_parts((mixed + mixed.transpose(0, 2, 1)) / 2)
-            dual = np.float32(rho) * (mixed - convex)
-            for number, each in enumerate((share - convex, convex, convex - before, dual)):
-                squares[number, some] = (each.astype(np.float64) ** 2).sum(axis=(1, 2))
-            blocks.convex[some], blocks.dual[some] = convex, dual
-
-        self._each(work)
-        apart, size, moved, dual = np.sqrt(squares.sum(axis=1))
-        return float(apart * dual), float(rho * moved * size)
-
-    def _prove(self) -> None:
-        """See what the multipliers prove; keep the prices if they are better."""
-        blocks, tall = self.blocks, self.tall
-        added, reach = np.zeros(blocks.dual.shape), np.zeros(blocks.members.shape)
-
-        def work(some: slice) -> None:
-            dual, unit = blocks.dual[some].astype(np.float64), tall[blocks.members[some]]
-            turned = dual.transpose(0, 2, 1)
-            values, vectors = np.linalg.eigh((dual + turned) / 2)
-            V = vectors * np.sqrt(np.maximum(-values, 0))[:, None] * unit[:, :, None]
-            A = (dual - turned) / 2 * (unit[:, :, None] * unit[:, None, :])
-            added[some] = A - V @ V.transpose(0, 2, 1)
-            reach[some] = np.sqrt((V**2).sum(axis=2))
-
-        self._each(work)
-        prices = self._least(added, reach)
-        if not self.state[STOP] and prices.sum() > self.best.sum():
-            self.best = prices
-
-    def _least(self, added: Floats, reach: Floats) -> Floats:
-        """What the rows cost at least, with this and what triangles add beside the distances."""
-        costs, charge = np.zeros(len(self.limit)), self.triangles.charge()
-        slack = (self.roundings + int(charge.terms.max(initial=0))) * 2.0**-52
-
-        def work(begin: int, end: int, _: int) -> None:
-            least_costs(
-                self.lists,
-                charge,
-                self.blocks,
-                added,
-                reach,
-                slack,
-                self.limit,
-                self.k,
-                costs,
-                begin,
-                end,
-            )
-
-        share_out(work, len(costs), self.state)
-        return costs - _UNDERFLOW
