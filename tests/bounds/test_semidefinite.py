@@ -180,7 +180,7 @@ def test_it_closes_most_of_the_gap_for_large_k(reference):
 
 def test_eigenvalues_that_lie_close_together():
     """A heavy tail: at first nearly all of them are 1, and the faster way to find some of them gives up."""
-    X = np.exp(8 * np.random.default_rng(0).normal(size=(400, 2)))
+    X = np.exp(8 * np.random.default_rng(0).normal(size=(320, 2)))
     bound = microagg.lower_bound(X, 6, effort="balanced")
     assert 0 < bound <= microagg.partition(X, 6, effort="fast").sse
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Barrier
+from threading import Barrier, Lock
 
 import numpy as np
 import pytest
@@ -106,3 +106,22 @@ def test_what_a_helper_raises_is_raised(monkeypatch):
     with pytest.raises(ValueError, match="piece 8"):
         threads.share_growing(item, 1)
     assert threads.helpers() == 2
+
+
+def test_work_within_work_ends_though_all_threads_are_busy(monkeypatch):
+    use(monkeypatch, 16)
+    done, lock = [], Lock()
+
+    def inner(begin, end, thread):
+        with lock:
+            done.append(begin)
+
+    def middle(begin, end, thread):
+        threads.share_out(inner, 40, new_state(), at_once=1)
+
+    def outer(begin, end, thread):
+        threads.share_out(middle, 40, new_state(), at_once=1)
+
+    threads.share_out(outer, 40, new_state(), at_once=1)
+    assert len(done) == 40**3
+    assert threads.helpers() == 15

@@ -123,25 +123,46 @@ def share_out(
 
     if threads <= 1:
         loop(0)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="microagg") as pool:
-        for _ in pool.map(counted, range(threads)):
-            pass
+    else:
+        _together(counted, threads - 1)
 
 
-# --- helpers: threads that wait for work too short to start threads for ---------------------------
+# --- threads that wait for work: to start them anew would take longer than much of it -------------
 
 _pool: ThreadPoolExecutor | None = None
 
 
 def _forget_pool() -> None:
-    """Leave the helpers to the parent: threads do not live on in a process that is forked off."""
+    """Leave the threads to the parent: they do not live on in a process that is forked off."""
     global _pool, _books
     _pool, _books = None, _Books()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
+
+
+def _together(loop: Callable[[int], None], others: int) -> None:
+    """Call ``loop(0)`` here, and ``loop(1)``, … in as many others of the threads that wait.
+
+    Where all of them are busy, what none has begun when the call here is through is left out: it must
+    not wait for threads that may wait for this one.
+    """
+    global _pool
+    with _books.lock:
+        if others and _pool is None:
+            _pool = ThreadPoolExecutor(2 * _MOST, thread_name_prefix="microagg")
+        rest = [_pool.submit(loop, 1 + a) for a in range(others)] if _pool else []
+    try:
+        loop(0)
+    finally:
+        begun = [other for other in rest if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
+
+
+# --- helpers: threads for which there is nothing else to do ---------------------------------------
 
 
 def helpers() -> int:
@@ -155,18 +176,8 @@ def helpers() -> int:
 
 def _with_helpers(loop: Callable[[int], None], most: int) -> None:
     """Call ``loop(thread)`` here, as thread 0, and in up to ``most`` other threads at the same time."""
-    global _pool
     with _books.taken(most) as count:
-        with _books.lock:
-            if count and _pool is None:
-                _pool = ThreadPoolExecutor(_MOST - 1, thread_name_prefix="microagg-helper")
-            others = [_pool.submit(loop, 1 + a) for a in range(count)] if _pool else []
-        try:
-            loop(0)
-        finally:
-            wait(others)
-        for other in others:
-            other.result()
+        _together(loop, count)
 
 
 def share_with_helpers(
