@@ -188,25 +188,26 @@ def protect(
             return
         if master is not None:
             raise InputError("--master is where Spark runs; say --engine spark too.")
-        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
-        with compiling(speaker, parts) as compiled:  # while all else is loaded and IN is read
-            from microagg.cli.protect import protect_file
-            from microagg.job import Job
+        from microagg.cli.protect import protect_file
+        from microagg.job import Job
 
-            job = Job(
-                source,
-                target,
-                plan,
-                csv=_csv_format(delimiter, encoding, decimal),
-                sheet=sheet,
-                report=report,
-                public=public,
-                analyses=analyses or [],
-                dominance=split_names(dominance) or [],
-                dominance_percent=dominance_percent,
-                engine=engine,
-                memory=None if memory is None else bytes_of("memory", memory),
-            )
+        job = Job(
+            source,
+            target,
+            plan,
+            csv=_csv_format(delimiter, encoding, decimal),
+            sheet=sheet,
+            report=report,
+            public=public,
+            analyses=analyses or [],
+            dominance=split_names(dominance) or [],
+            dominance_percent=dominance_percent,
+            engine=engine,
+            memory=None if memory is None else bytes_of("memory", memory),
+        )
+        job.check()  # a mistake is told before anything is compiled
+        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
+        with compiling(speaker, parts) as compiled:  # while IN is read
             holds = protect_file(speaker, job, strict, compiled)
     if not holds:
         raise typer.Exit(1)
