@@ -21,6 +21,7 @@ import numpy as np
 from microagg.choices import Cell, Targets, next_k_for
 from microagg.errors import MicroaggError, StopSearch
 from microagg.groups import Floats, group_means
+from microagg.kernels.threads import at_work
 from microagg.partition import partition
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ class _Run:
 
     def _try(self, name: str, k: int) -> None:
         self._waiting.discard((name, k))
-        self.cells[name, k] = self._cell(name, k)
+        with at_work():
+            self.cells[name, k] = self._cell(name, k)
         self._done[name, k] = len(self.trials.matrix)
 
     def _cell(self, name: str, k: int) -> Cell:
