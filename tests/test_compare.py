@@ -332,7 +332,7 @@ def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
     microagg.compare(
         frame, [3, 5], ["mdav", "mst"], budget=30, progress=lambda done, total: seen.append(done)
     )
-    assert seen[0].words == "compiling for this machine, once"
+    assert seen[0].words == "compiling for the first job of this kind on this machine"
     assert (seen[-1].tried, seen[-1].cells) == (4, 4)
     assert 0 < seen[-1].seconds_left <= 30
     assert seen[-1].words.startswith("4 of 4 tried, at most ")

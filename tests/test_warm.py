@@ -112,7 +112,9 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     monkeypatch.setattr(warm, "needed", lambda *_, **__: ["linkage"])
     assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
     words = ["protect", table, tmp_path / "out.csv", *JOBS["pca"]]
-    assert here(*words).stderr.startswith("compiling    for this machine, once")
+    assert here(*words).stderr.startswith(
+        "compiling    for the first job of this kind on this machine"
+    )
     assert warm.lacking(["linkage", "start"]) == ["start"]
     assert "compiling" not in here(*words).stderr
 
@@ -123,7 +125,7 @@ def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypat
     monkeypatch.setattr("microagg.cli.warmup.Warming", None)
     done = here("protect", table, tmp_path / "out.csv", "--k", 3, flag, "nowhere")
     assert done.returncode == 2
-    assert done.stderr.startswith("Error: There is no column 'nowhere'; the table has 'a'")
+    assert done.stderr.startswith("Error: There is no column 'nowhere'; the table has 'c0'")
 
 
 def test_ctrl_c_ends_the_compiling_too(tmp_path, table):

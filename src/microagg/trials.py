@@ -23,6 +23,7 @@ from microagg.errors import MicroaggError, StopSearch
 from microagg.groups import Floats, group_means
 from microagg.kernels.threads import at_work
 from microagg.partition import partition
+from microagg.words import FIRST_RUN
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -64,7 +65,7 @@ class Tried(int):
     def words(self) -> str:
         """What to show beside a bar."""
         if self.compiling:
-            return "compiling for this machine, once"
+            return f"compiling {FIRST_RUN}"
         left = f", at most {self.seconds_left:.0f} s left" if self.seconds_left < math.inf else ""
         return f"{self.tried} of {self.cells} tried{left}"
 
