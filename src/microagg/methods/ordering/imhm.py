@@ -15,8 +15,8 @@ Here      How that optimisation goes the papers at hand do not say, and its publ
           ours (docs/papers/mortazavi.md). We repeat the visit of mdav-mhm (by_groups.py), which
           has no parameter. It ends when the SSE falls by less than a ten-millionth, or by less than a
           thousandth in ten iterations together. Without the latter the iterations grow with the table, to
-          436 for 80,000 records of 10 columns in place of 175, and the whole as n^1.9, for a SSE that is
-          1.2 % lower. On the reference tables the losses are the same to all digits of the papers.
+          436 for 80,000 records of 10 columns in place of 175, and the whole as n², for a SSE that is
+          1 to 2 % lower. On the reference tables the losses are the same to all digits of the papers.
 """
 
 from __future__ import annotations
