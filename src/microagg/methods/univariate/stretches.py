@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple
 
@@ -30,6 +31,7 @@ def cut_stretches(
     k: int,
     cost: str = "sse",
     most: int | None = None,
+    folder: Path | None = None,
 ) -> list[Labels]:
     """Ends of the best groups in each of consecutive stretches of sorted values.
 
@@ -40,6 +42,7 @@ def cut_stretches(
     k, cost : as in :func:`microagg.methods.univariate.sorted_cut.cut_sorted`
     most : stretches cut at a time, as many as there are threads if None; the values of not many more are
         in memory, wherever their groups meet
+    folder : where a file goes that holds the values of stretches that do not meet
 
     Returns
     -------
@@ -59,7 +62,7 @@ def cut_stretches(
         )
 
     fill, number = plain_fill(k, max(sizes)), cost_number(cost)
-    with TemporaryFile() as file:
+    with TemporaryFile(dir=folder) as file:
         found = chain(
             np.unique(borders).tolist(),
             values,
