@@ -479,6 +479,23 @@ def visit_groups(rows, labels):
         )
 
 
+def imhm(rows, k):
+    """The order of the last of many visits, each of the groups that the cut of the one before has found."""
+    n = len(rows)
+    labels = labels_of(mdav(rows, k), n)
+    losses = [math.inf]
+    while True:
+        order = visit_groups(rows, labels)
+        starts = best_cut([rows[i] for i in order], k)
+        runs = [order[a:b] for a, b in itertools.pairwise([*starts, n])]
+        labels = labels_of(runs, n)
+        means = [centroid_of(rows, run) for run in runs]
+        losses.append(math.fsum(squared_distance(rows[i], means[labels[i]]) for i in range(n)))
+        falls = losses[-1] < losses[-2] * (1 - 1e-7)
+        if not falls or (len(losses) > 10 and losses[-1] >= losses[-11] * 0.999):
+            return order
+
+
 def k_ward(rows, k):
     """k-Ward by looking at all pairs of groups in every step, groups as lists of row numbers."""
 

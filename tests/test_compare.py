@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import microagg
 from microagg import InputError, StopSearch
+from microagg.kernels.threads import helpers
 from microagg.report.bands import band
 
 module = import_module("microagg.compare")  # microagg.compare is the function
@@ -26,6 +27,23 @@ def frame():
     rng = np.random.default_rng(0)
     X = rng.lognormal(size=(150, 3))
     return pd.DataFrame(X, columns=["a", "b", "c"]).assign(name="x")
+
+
+def test_each_cell_counts_as_a_thread_at_work(frame, monkeypatch):
+    both, found, original = threading.Barrier(2, timeout=60), [], trials.partition
+
+    def watched(*arguments, **settings):
+        if "progress" in settings:  # not while it is compiled
+            both.wait()
+            found.append(helpers())
+            both.wait()
+        return original(*arguments, **settings)
+
+    monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda: 6)
+    monkeypatch.setattr(trials, "partition", watched)
+    microagg.compare(frame, k=[3, 5], methods=["mdav"], workers=2)
+    assert found == [2, 2]
+    assert helpers() == 5
 
 
 def test_cells_are_what_partition_and_the_measures_give(frame):
@@ -314,7 +332,7 @@ def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
     microagg.compare(
         frame, [3, 5], ["mdav", "mst"], budget=30, progress=lambda done, total: seen.append(done)
     )
-    assert seen[0].words == "compiling for this machine, once"
+    assert seen[0].words == "compiling for the first job of this kind on this machine"
     assert (seen[-1].tried, seen[-1].cells) == (4, 4)
     assert 0 < seen[-1].seconds_left <= 30
     assert seen[-1].words.startswith("4 of 4 tried, at most ")

@@ -87,6 +87,23 @@ def test_from_file_to_file(source, tmp_path):
     assert set(outcome.seconds) >= {"read", "check", "partition", "measure", "write", "report"}
 
 
+@pytest.mark.parametrize("engine", [None, "disk"])
+def test_a_wrong_name_is_refused_before_groups_are_formed(source, tmp_path, engine):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pq.write_table(pa.table({"income": [1.0, 2.0], "age": [3.0, 4.0]}), folder / "one.parquet")
+    for given, plan, dominance in (
+        (source, PLAN.override(drop=["wages"]), []),
+        (source, PLAN, ["wages"]),
+        (folder, PLAN.override(k=2, drop=["wages"]), []),  # of which no header is read ahead
+    ):
+        diary = Diary()
+        job = Job(given, tmp_path / "out.parquet", plan, dominance=dominance, engine=engine)
+        with pytest.raises(InputError, match="There is no column 'wages'; the table has "):
+            run(job, diary)
+        assert diary.stages == (["reading"] if given == folder else [])
+
+
 def test_the_library_does_the_same(source, tmp_path):
     run(Job(source, tmp_path / "safe.csv", PLAN))
     table = pa.table({"income": [float(r[2]) for r in ROWS], "age": [int(r[3]) for r in ROWS]})

@@ -112,9 +112,20 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     monkeypatch.setattr(warm, "needed", lambda *_, **__: ["linkage"])
     assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
     words = ["protect", table, tmp_path / "out.csv", *JOBS["pca"]]
-    assert here(*words).stderr.startswith("compiling    for this machine, once")
+    assert here(*words).stderr.startswith(
+        "compiling    for the first job of this kind on this machine"
+    )
     assert warm.lacking(["linkage", "start"]) == ["start"]
     assert "compiling" not in here(*words).stderr
+
+
+@pytest.mark.parametrize("flag", ["--columns", "--drop", "--unit", "--dominance"])
+def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypatch, table, flag):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("microagg.cli.warmup.Warming", None)
+    done = here("protect", table, tmp_path / "out.csv", "--k", 3, flag, "nowhere")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: There is no column 'nowhere'; the table has 'c0'")
 
 
 def test_ctrl_c_ends_the_compiling_too(tmp_path, table):

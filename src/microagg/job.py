@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
 from microagg.plan import UNSET, Plan
+from microagg.plan_checks import no_column
 from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
 from microagg.report.html import check_report_target, draw, report_texts
 from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
+from microagg.tables.batches import open_batches
 from microagg.tables.files import (
     CsvFormat,
     FileFormat,
@@ -32,6 +34,7 @@ from microagg.tables.files import (
     is_folder_target,
     kind_of,
     read_file,
+    stands_for_several,
 )
 from microagg.tables.frames import Frame
 from microagg.tables.misfits import what_is_left
@@ -100,7 +103,7 @@ class Job:
     """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
 
     def check(self) -> None:
-        """Refuse what cannot work before anything is read: a mistake costs no waiting."""
+        """Refuse what cannot work before the records are read: a mistake costs no waiting."""
         kind_of(self.source)
         folder = is_folder_target(self.target, self.source)
         if not folder:
@@ -122,6 +125,15 @@ class Job:
         for path, _ in self.reports:
             check_report_target(path, *taken)
             taken += [path, path.with_suffix(".json")]
+        if kind_of(self.source) in ("parquet", "csv") and not stands_for_several(self.source):
+            self.check_names(open_batches(self.source, self.csv).names)  # its header is enough
+
+    def check_names(self, names: Collection[Any]) -> None:
+        """Refuse columns that the table does not have."""
+        self.plan.roles(names)
+        for name in self.dominance:
+            if name not in names:
+                raise no_column(name, names)
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:
@@ -156,6 +168,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         numbers = numbers_of(job.plan, job.analyses, job.dominance)
         source = read_file(job.source, numbers=numbers, csv=job.csv, sheet=job.sheet)
         origin = {"path": str(job.source), "sha256": sha256(job.source)}
+        job.check_names(Frame(source.table).names)
         left_out = what_is_left(source, job.target, job.plan.drop)
     for words in left_out:
         hears.left_out(words)
@@ -255,7 +268,6 @@ def _from_disk(job: Job) -> bool:
     if kind_of(job.source) not in ("parquet", "csv"):
         return False
     from microagg.scale_out.room import fits
-    from microagg.tables.batches import open_batches
 
     return not fits(open_batches(job.source, job.csv), job.memory)
 
@@ -265,11 +277,11 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     from microagg.scale_out import disk_job
     from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
-    from microagg.tables.batches import open_batches
 
     clock = Clock()
     numbers = numbers_of(job.plan, job.analyses, job.dominance)
     source = open_batches(job.source, job.csv, numbers)
+    job.check_names(source.names)
     folder = is_folder_target(job.target, job.source)
     kind = "parquet" if folder else kind_of(job.target, writing=True)
     if kind not in ("parquet", "csv"):

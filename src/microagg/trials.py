@@ -21,7 +21,9 @@ import numpy as np
 from microagg.choices import Cell, Targets, next_k_for
 from microagg.errors import MicroaggError, StopSearch
 from microagg.groups import Floats, group_means
+from microagg.kernels.threads import at_work
 from microagg.partition import partition
+from microagg.words import FIRST_RUN
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -63,7 +65,7 @@ class Tried(int):
     def words(self) -> str:
         """What to show beside a bar."""
         if self.compiling:
-            return "compiling for this machine, once"
+            return f"compiling {FIRST_RUN}"
         left = f", at most {self.seconds_left:.0f} s left" if self.seconds_left < math.inf else ""
         return f"{self.tried} of {self.cells} tried{left}"
 
@@ -204,7 +206,8 @@ class _Run:
 
     def _try(self, name: str, k: int) -> None:
         self._waiting.discard((name, k))
-        self.cells[name, k] = self._cell(name, k)
+        with at_work():
+            self.cells[name, k] = self._cell(name, k)
         self._done[name, k] = len(self.trials.matrix)
 
     def _cell(self, name: str, k: int) -> Cell:

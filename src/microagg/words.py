@@ -8,6 +8,7 @@ from typing import Any
 from microagg.errors import shown
 
 __all__ = [
+    "FIRST_RUN",
     "TRADE_OFF",
     "among_fewer",
     "few_digits",
@@ -21,6 +22,9 @@ __all__ = [
 ]
 
 _LONGEST_NAME = 60
+
+# Why there is something to compile.
+FIRST_RUN = "for the first job of this kind on this machine"
 
 # Said wherever loss and linkage stand side by side.
 TRADE_OFF = (

@@ -183,3 +183,18 @@ def test_the_help_teaches_each_setting():
         *("--missing-code", "--require", "--relation"),
     ):
         assert flag in done.stdout, flag
+
+
+@pytest.mark.parametrize(
+    "command", [c.name or c.callback.__name__ for c in app.registered_commands]
+)
+def test_help_is_whole_on_a_narrow_terminal(command):
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).stdout
+    assert "…" not in shown  # a word that did not fit
+    # No flag looks as if it took a value, but the one that typer adds.
+    assert {line.split()[1] for line in shown.splitlines() if "<bool>" in line} <= {"--help"}
+
+
+def test_paragraphs_of_help_are_filled():
+    shown = CliRunner().invoke(app, ["protect", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "see microagg plan. What is neither protected nor confidential is taken" in shown

@@ -32,6 +32,47 @@ def test_stretches_give_the_groups_of_the_whole(kind, cost):
         assert np.array_equal(np.concatenate(found), cut_sorted(x, k, cost=cost))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("overlap", [0, 1, 7])
+def test_any_overlap_comes_to_an_end(kind, overlap, monkeypatch):
+    monkeypatch.setattr(chain, "overlap_for", lambda k: overlap)
+    rng = np.random.default_rng(overlap)
+    x = np.sort(KINDS[kind](rng, 1500))
+    parts = np.split(x, [3, 400, 401, 900])
+    for k in (1, 2, 5):
+        found = cut_stretches([len(part) for part in parts], parts.__getitem__, k)
+        assert np.array_equal(np.concatenate(found), cut_sorted(x, k))
+
+
+@pytest.mark.parametrize("exponent", [0, 600])
+def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
+    read, alive = [], [0, 0]
+    original = chain._in_turn
+
+    def watched(solve, count, look, own, most):
+        def counted(at):
+            alive[0] += 1
+            alive[1] = max(alive)
+            return solve(at)
+
+        for stretch in original(counted, count, look, own, most):
+            yield stretch
+            alive[0] -= 1
+
+    def values_of(at):
+        read.append(at)
+        return parts[at]
+
+    monkeypatch.setattr(chain, "_in_turn", watched)
+    monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda: 8)
+    x = np.ldexp(np.arange(1.0, 30_001.0), exponent)
+    parts = np.split(x, 30)
+    found = cut_stretches([1000] * 30, values_of, 3, most=2)
+    assert np.array_equal(np.concatenate(found), cut_sorted(x, 3))
+    assert alive[1] <= 4  # two at a time, one that waits, one that is put to those before
+    assert len(read) <= 30 * 4  # a few times each, however many have been put together
+
+
 def test_stretches_that_meet_are_not_put_together(monkeypatch):
     lengths = []
     new_line = chain.new_line

@@ -21,6 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _flag(kind: Any, *names: str, help: str, metavar: str | None = None) -> Any:  # noqa: A002
+    if kind is bool:
+        metavar = ""  # it takes no value
+    elif kind == list[str] and metavar is None:
+        metavar = "COLUMNS"
     return Annotated[kind | None, typer.Option(*names, help=help, metavar=metavar)]
 
 
@@ -65,7 +69,8 @@ _FLAGS: dict[str, Any] = {
     "small_strata": _flag(
         str,
         "--small-strata",
-        help="What becomes of a stratum with fewer than k units: error names it, merge joins it to another.",
+        help="What becomes of a stratum with fewer than k units: error (refuse, and name it) or merge (join "
+        "it to another).",
     ),
     "weight": _flag(
         str,
@@ -76,8 +81,8 @@ _FLAGS: dict[str, Any] = {
     "weight_release": _flag(
         str,
         "--weight-release",
-        help="mean of the group, which keeps weighted totals and singles nobody out; keep it as it is; drop "
-        "it.",
+        help="What is released of the weight: mean (of the group: keeps weighted totals, singles nobody "
+        "out), keep (as it is) or drop.",
     ),
     "weight_grouping": _flag(
         str,
@@ -107,7 +112,7 @@ _FLAGS: dict[str, Any] = {
         "--kind",
         metavar="COLUMN=KIND",
         help="What a column holds, where its values do not tell: number, integer, boolean, nominal, ordinal, "
-        "date, spiked or hierarchy; or its levels from lowest to highest, as in education=low,middle,high.",
+        "date, spiked or hierarchy; or its levels from lowest to highest, as in pay=low,middle,high.",
     ),
     "importance": _flag(
         list[str],
@@ -124,10 +129,10 @@ _FLAGS: dict[str, Any] = {
     "require": _flag(
         list[str],
         "--require",
-        metavar="RULE:COLUMN=NUMBER",
-        help="What each group must satisfy beside k: distinct:diagnosis=3 (l-diversity; also entropy and "
-        "recursive), closeness:diagnosis=0.2, p_percent:turnover=10, n_k:turnover=2,85, population=100, "
-        "individual_risk=0.05.",
+        metavar="RULE=NUMBER",
+        help="What each group must satisfy beside k. Of a column: distinct:illness=3 (l-diversity; also "
+        "entropy and recursive), closeness:illness=0.2, p_percent:sales=10, n_k:sales=2,85. Of a group: "
+        "population=100, individual_risk=0.05. May be given several times.",
     ),
     "relation": _flag(
         list[str],
@@ -193,7 +198,8 @@ _FLAGS: dict[str, Any] = {
     "digits": _flag(
         int,
         "--digits",
-        help="Decimals of released values; a millionth of a standard deviation is kept if left out.",
+        help="Decimals of released values; if left out, so many that a millionth of the standard "
+        "deviation is kept.",
     ),
     "shuffle": _flag(bool, "--shuffle", help="Write the rows in a random order."),
     "max_loss": _flag(
@@ -207,7 +213,7 @@ _FLAGS: dict[str, Any] = {
     "seed": _flag(
         str,
         "--seed",
-        help="Seed of methods that draw random numbers, 0 if left out; fresh for a new one.",
+        help="Seed of methods that draw random numbers, 0 if left out; the word fresh draws a new one.",
     ),
     "plan": _flag(
         Path,

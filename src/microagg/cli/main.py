@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import signal
 import sys
@@ -56,6 +57,7 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         "-c",
+        metavar="COLUMNS",
         help="Columns to work on, separated by commas (names with commas in double quotes).",
     ),
 ]
@@ -70,16 +72,26 @@ Decimal = Annotated[str, typer.Option(help="CSV: decimal sign, . or ,")]
 Confidential = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="COLUMNS",
         help="Columns whose values must not come out although records look alike: l-diversity and "
-        "t-closeness."
+        "t-closeness.",
     ),
 ]
-Dominance = Annotated[list[str] | None, typer.Option(help="Magnitude columns for the (1, p) rule.")]
-DominancePercent = Annotated[float, typer.Option(help="The p of the (1, p) rule.")]
+Dominance = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Magnitudes, such as sales, of which one record must not hold most of a group: the (1, p) rule.",
+    ),
+]
+DominancePercent = Annotated[
+    float, typer.Option(metavar="P", help="The p of the (1, p) rule: largest share of one record.")
+]
 Analyses = Annotated[
     list[str] | None,
     typer.Option(
         "--analysis",
+        metavar="TEXT",
         help="An analysis of your own to run on both tables, such as 'income by region' or 'income ~ "
         "age + rent'; may be given several times.",
     ),
@@ -100,6 +112,7 @@ Public = Annotated[
     bool,
     typer.Option(
         "--public",
+        metavar="",
         help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
     ),
 ]
@@ -122,16 +135,22 @@ Master = Annotated[
     str | None,
     typer.Option("--master", help="Spark: where it runs, such as local[2] or spark://host:7077."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Give everything as one JSON object on stdout.")]
+Json = Annotated[
+    bool, typer.Option("--json", metavar="", help="Give everything as one JSON object on stdout.")
+]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Say nothing but errors and warnings about disclosure."),
+    typer.Option(
+        "--quiet", "-q", metavar="", help="Say nothing but errors and warnings about disclosure."
+    ),
 ]
 
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Show the version and stop.")
+    ] = False,
 ) -> None:
     """Handle what goes before a command."""
     if version:
@@ -149,7 +168,7 @@ def protect(
     report: ReportFile = None,
     public: Public = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 also if the verdict is amber.")
+        bool, typer.Option("--strict", metavar="", help="Exit with 1 also if the verdict is amber.")
     ] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
@@ -188,25 +207,26 @@ def protect(
             return
         if master is not None:
             raise InputError("--master is where Spark runs; say --engine spark too.")
-        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
-        with compiling(speaker, parts) as compiled:  # while all else is loaded and IN is read
-            from microagg.cli.protect import protect_file
-            from microagg.job import Job
+        from microagg.cli.protect import protect_file
+        from microagg.job import Job
 
-            job = Job(
-                source,
-                target,
-                plan,
-                csv=_csv_format(delimiter, encoding, decimal),
-                sheet=sheet,
-                report=report,
-                public=public,
-                analyses=analyses or [],
-                dominance=split_names(dominance) or [],
-                dominance_percent=dominance_percent,
-                engine=engine,
-                memory=None if memory is None else bytes_of("memory", memory),
-            )
+        job = Job(
+            source,
+            target,
+            plan,
+            csv=_csv_format(delimiter, encoding, decimal),
+            sheet=sheet,
+            report=report,
+            public=public,
+            analyses=analyses or [],
+            dominance=split_names(dominance) or [],
+            dominance_percent=dominance_percent,
+            engine=engine,
+            memory=None if memory is None else bytes_of("memory", memory),
+        )
+        job.check()  # a mistake is told before anything is compiled
+        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
+        with compiling(speaker, parts) as compiled:  # while IN is read
             holds = protect_file(speaker, job, strict, compiled)
     if not holds:
         raise typer.Exit(1)
@@ -549,7 +569,9 @@ def page(
     ] = None,
     no_open: Annotated[
         bool,
-        typer.Option("--no-open", help="Open no browser, but say the address and the way to it."),
+        typer.Option(
+            "--no-open", metavar="", help="Open no browser, but say the address and the way to it."
+        ),
     ] = False,
     port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
     idle: Annotated[
@@ -574,6 +596,18 @@ def _csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> Cs
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"
     return CsvFormat(delimiter, encoding, decimal)
+
+
+def _unwrap_help() -> None:
+    """Let paragraphs of help fill the terminal: they would break where those of the source do."""
+    for command in app.registered_commands:
+        paragraphs = inspect.cleandoc(getattr(command.callback, "__doc__", None) or "").split(
+            "\n\n"
+        )
+        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
+
+_unwrap_help()
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from microagg.cli.show import Speaker
 from microagg.warm import Warming, all_parts, lacking
+from microagg.words import FIRST_RUN
 
 __all__ = ["compile_all", "compiling"]
 
@@ -15,7 +16,7 @@ class _Compiled(int):
     """Number of parts compiled."""
 
     doing = "compiling"
-    words = "for this machine, once"
+    words = FIRST_RUN
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def compiling(speaker: Speaker, parts: Sequence[str]) -> Iterator[Callable[..., 
     if not lack:
         yield lambda bar: None
         return
-    speaker.say("compiling", "for this machine, once; microagg warmup does it ahead")
+    speaker.say("compiling", f"{FIRST_RUN}; microagg warmup does it ahead, for all jobs")
     warming = Warming(lack)
 
     def wait(bar: Callable[[int, int], None] | None) -> None:

@@ -251,7 +251,7 @@ def _cut_column(
                 starts = np.append(0, np.cumsum(sizes))
                 cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
             else:
-                cut = cut_stretches(sizes, values_of, recipe.k)
+                cut = cut_stretches(sizes, values_of, recipe.k, most=workers, folder=scratch.folder)
             for at, own in enumerate(cut):
                 ends[low + at] = own - int(counts[low : low + at].sum())
         scratch.keep("ends", ends)

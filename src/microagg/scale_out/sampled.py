@@ -281,13 +281,15 @@ def evidence_at_scale(
 
 
 def _note(sampled: int, n: int) -> Caution:
-    return Caution(
-        "note",
-        (),
-        f"The table was protected in parts. Promise, loss, classes and totals are of all {number(n)} records;"
-        " distributions, correlations, medians, analyses, and what is said of single columns and of groups "
-        f"that agree, of {number(sampled)} in whole groups.",
-    )
+    """Say which figures are of a sample, where one was drawn."""
+    words = "The table was protected in parts."
+    if sampled < n:
+        words += (
+            f" Promise, loss, classes and totals are of all {number(n)} records; distributions, "
+            "correlations, medians, analyses, and what is said of single columns and of groups that agree, "
+            f"of {number(sampled)} in whole groups."
+        )
+    return Caution("note", (), words)
 
 
 def _risk(sampled: Risk, counts: Counts, n: int, linkage: Linkage) -> Risk:

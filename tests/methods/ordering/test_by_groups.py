@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import microagg
 import naive
 from microagg.groups import canonical_labels
 from microagg.methods.ordering.by_groups import visit_groups
-from microagg.methods.ordering.imhm import imhm_order
+from microagg.methods.ordering.imhm import _ended, imhm_order
 from microagg.progress import DONE, STOP, new_state, records_done
 from published import MDAV_MHM
 from strategies import tables
@@ -34,6 +34,28 @@ def test_a_hint_has_no_influence():
     followers[order[:-1]] = order[1:]
     for hint in (followers, rng.integers(-1, 900, 900)):
         assert visit_groups(X, labels, hint).tolist() == order.tolist()
+
+
+@given(st.integers(2, 60), st.integers(1, 5), st.integers(1, 6), st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_imhm_equals_the_naive_twin(n, d, k, seed):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    assert imhm_order(X, min(k, n)).tolist() == naive.imhm(X.tolist(), min(k, n))
+
+
+def test_imhm_ends_when_iterations_are_hardly_worth_their_time():
+    def iterations(falls):
+        losses = [np.inf, 1.0]
+        for fall in falls:
+            losses.append(losses[-1] * (1 - fall))
+            if _ended(losses):
+                break
+        return len(losses) - 1
+
+    assert iterations([1e-2] * 5 + [0.0] * 9) == 7  # the first that lowers nothing
+    assert iterations([1e-2] + [2e-4] * 50) == 52  # ten of them lower the SSE by 0.2 %
+    assert iterations([1e-2] * 4 + [5e-5] * 50) == 15  # the last ten by less than 0.1 %
+    assert iterations([1e-6] * 5) == 6  # too few to tell
 
 
 def test_imhm_reports_its_iterations_and_stops():

@@ -77,6 +77,9 @@ def chain(
     cost: int,
     fill: Fill,
     state: State,
+    *,
+    joined: Callable[[int, int], Floats] | None = None,
+    most: int | None = None,
 ) -> list[Starts]:
     """Cut the stretches of a column by the algorithm ``fill``; nothing when told to stop.
 
@@ -85,6 +88,8 @@ def chain(
     borders : columns at which the stretches begin, ascending from 0, and the number of all values
     values : gives the sorted values from one column to another; called from several threads
     k, cost : least size of a group, and the number of a cost
+    joined : as ``values``, for stretches that go on over those after them, which may become very long
+    most : stretches cut at a time, as many as there are threads if None
 
     Returns
     -------
@@ -113,8 +118,8 @@ def chain(
 
     def go_on(left: _Stretch, right: _Stretch, end: int) -> tuple[_Stretch, _Stretch | None]:
         """Continue a stretch to where the next one meets it, or to its end, where nothing is left of that."""
-        left = left._replace(line=longer(left.line, values(left.start, end)))
-        step = overlap
+        left = left._replace(line=longer(left.line, (joined or values)(left.start, end)))
+        step = max(overlap, 1)
         while right.first < end and not state[STOP]:
             right = right._replace(first=min(right.first + step, end))
             left.line.q[PLACE, UNTIL] = right.first - left.start
@@ -126,7 +131,7 @@ def chain(
 
     found = []
     rest: _Stretch | None
-    with closing(_in_turn(solve, count, look, own)) as solved:
+    with closing(_in_turn(solve, count, look, own, most)) as solved:
         left = next(solved)
         for at, right in enumerate(solved, 1):
             rest = right
@@ -140,10 +145,14 @@ def chain(
 
 
 def _in_turn(
-    solve: Callable[[int], _Stretch], count: int, look: Callable[[int], None], own: State
+    solve: Callable[[int], _Stretch],
+    count: int,
+    look: Callable[[int], None],
+    own: State,
+    most: int | None,
 ) -> Generator[_Stretch]:
     """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
-    threads = 1 + helpers()
+    threads = min(1 + helpers(), most or count)
 
     def counted(at: int) -> _Stretch:
         with at_work():

@@ -111,7 +111,7 @@ def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> Line:
     n = len(x)
     near, exponent = near_one(x)
     behind, ahead = next((b, a) for limit, b, a in _REACH if k < limit)
-    width = max(min((behind + ahead) * k, 4 * n) + 2, 64)
+    width = _width((behind + ahead) * k, n)
     w, q = np.empty((11, width)), np.empty((15, width), dtype=np.int64)
     w[BOUND, : LARGEST_EXTRA + 1] = 0.0, 0.0, 2.0**-1000, 0.0
     q[PLACE, :LEVELS] = 0
@@ -133,7 +133,16 @@ def longer(line: Line, x: Floats) -> Line:
     if len(back) <= len(x):  # room to go on and on; what is not written to takes no memory
         back = _no_starts(max(len(x), 2 * len(back)))
         back[: len(line.back)] = line.back
+    place = line.q[PLACE]
+    reach = int((place[BEHIND] + place[AHEAD]) * place[SPAN])
+    while line.w.shape[1] < _width(reach, len(x)):  # what was wide enough for few values
+        line = wider(line)
     return line._replace(x=near, raw=x.view(np.int64), back=back)
+
+
+def _width(reach: int, n: int) -> int:
+    """Columns of a window that reaches so far, less where there are few values."""
+    return max(min(reach, 4 * n) + 2, 64)
 
 
 def _no_starts(n: int) -> NDArray[np.signedinteger]:
@@ -145,9 +154,9 @@ def wider(line: Line) -> Line:
     """Make room for windows twice as long."""
     w = np.concatenate([line.w, np.empty_like(line.w)], axis=1)
     q = np.concatenate([line.q, np.empty_like(line.q)], axis=1)
-    longer = line._replace(w=w, q=q)
-    _fill_by_size(longer)
-    return longer
+    wide = line._replace(w=w, q=q)
+    _fill_by_size(wide)
+    return wide
 
 
 def narrower(line: Line, given: Line) -> None:

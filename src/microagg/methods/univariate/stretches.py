@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -20,9 +22,16 @@ from microagg.progress import new_state
 
 __all__ = ["Crossing", "crossing", "crossings_meet", "cut_stretches"]
 
+_AT_ONCE = 1 << 20  # values written to a file at a time
+
 
 def cut_stretches(
-    sizes: Sequence[int], values_of: Callable[[int], Floats], k: int, cost: str = "sse"
+    sizes: Sequence[int],
+    values_of: Callable[[int], Floats],
+    k: int,
+    cost: str = "sse",
+    most: int | None = None,
+    folder: Path | None = None,
 ) -> list[Labels]:
     """Ends of the best groups in each of consecutive stretches of sorted values.
 
@@ -31,6 +40,9 @@ def cut_stretches(
     sizes : values in each stretch; all together at least k
     values_of : gives the values of a stretch, ascending; called a few times for each
     k, cost : as in :func:`microagg.methods.univariate.sorted_cut.cut_sorted`
+    most : stretches cut at a time, as many as there are threads if None; the values of not many more are
+        in memory, wherever their groups meet
+    folder : where a file goes that holds the values of stretches that do not meet
 
     Returns
     -------
@@ -50,13 +62,48 @@ def cut_stretches(
         )
 
     fill, number = plain_fill(k, max(sizes)), cost_number(cost)
-    found = chain(np.unique(borders).tolist(), values, k, number, fill, new_state())
+    with TemporaryFile(dir=folder) as file:
+        found = chain(
+            np.unique(borders).tolist(),
+            values,
+            k,
+            number,
+            fill,
+            new_state(),
+            joined=_Joined(values, file),
+            most=most,
+        )
     ends, column = deque[Labels](), int(borders[-1])
     for starts in reversed(found):
         own, column = trace(starts, column)
         ends.appendleft(own)
     whole = np.concatenate(ends)
     return np.split(whole, np.searchsorted(whole, borders[1:-1], side="right"))
+
+
+class _Joined:
+    """The values of a stretch that goes on over those after it, in a file.
+
+    Groups that do not meet, as on evenly spaced values, may need any of the values before them, but hardly
+    ever do. The file is mapped into memory, which the machine can take back while nobody looks.
+    """
+
+    def __init__(self, values: Callable[[int, int], Floats], file: IO[bytes]) -> None:
+        self._values, self._file = values, file
+        self._start = self._end = 0
+
+    def __call__(self, start: int, end: int) -> Floats:
+        """Give the values from one column to another; what the file has of them is not read again."""
+        if start != self._start:
+            self._start = self._end = start
+        self._file.seek(8 * (self._end - start))
+        while self._end < end:
+            following = min(self._end + _AT_ONCE, end)
+            self._file.write(self._values(self._end, following).tobytes())
+            self._end = following
+        self._file.flush()
+        # Nobody writes to the copy; an array that cannot be written to has kernels of its own.
+        return np.asarray(np.memmap(self._file, np.float64, mode="c", shape=(end - start,)))
 
 
 class Crossing(NamedTuple):
