@@ -150,6 +150,17 @@ def _start() -> None:
     compacted(Fresh(groups.start, groups.rows, np.diff(groups.start), groups.centroid))
 
 
+def _large_start() -> None:
+    import numpy as np
+
+    from microagg.methods.refine.cells import part_placed, place_some, plan_halvings
+
+    plan, _, _ = plan_halvings(_N, 2, np.zeros(1, np.uint64))
+    groups, keys = np.arange(_N), np.zeros(_N)
+    place_some(_sample(), groups, keys, plan, 0, 0, _N)
+    part_placed(groups, keys, plan, 0)
+
+
 def _linkage() -> None:
     import numpy as np
 
@@ -282,6 +293,7 @@ _PARTS: dict[str, Callable[[], None]] = {
     "weighted large search": lambda: _large_search(_weights()),
     "linkage": _linkage,
     "start": _start,
+    "large start": _large_start,
     "left": _left,
     "weighted left": _weighted_left,
     "pairs": _pairs,
@@ -316,6 +328,8 @@ def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> 
         if searched:
             ways = {"large search", "pairs"} if in_pairs else {"search"}
             found |= {"start", *(f"{heavy}{way}" for way in ways)}
+            if large:
+                found.add("large start")
         if block.method == "mdav" or (searched and (in_pairs or large)):
             found |= {f"{heavy}mdav", f"{heavy}left"}
             if large:

@@ -73,7 +73,7 @@ def test_work_that_grows_is_done_to_the_end(monkeypatch):
         done.append(item)
         return [child for child in (2 * item, 2 * item + 1) if child < 500]
 
-    threads.share_growing(work, 1)
+    threads.share_growing(work, [1])
     assert sorted(done) == list(range(1, 500))
 
 
@@ -104,7 +104,7 @@ def test_what_a_helper_raises_is_raised(monkeypatch):
     with pytest.raises(ValueError, match="piece 8"):
         threads.share_with_helpers(piece, 40, at_once=1)
     with pytest.raises(ValueError, match="piece 8"):
-        threads.share_growing(item, 1)
+        threads.share_growing(item, [1])
     assert threads.helpers() == 2
 
 

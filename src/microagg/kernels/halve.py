@@ -115,5 +115,5 @@ def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
         _, middle, _ = _halve_all(X, rows, start, stop, k, stop - start - 1, keys)  # once
         return [(start, int(middle)), (int(middle), stop)]
 
-    share_growing(work, (0, n))
+    share_growing(work, [(0, n)])
     return rows, np.append(np.sort(np.concatenate(places)), n)

@@ -91,7 +91,7 @@ def _arrange(X: Floats, rows: Any, leaves: int, threads: int) -> None:
     if threads == 1:
         work((0, leaves))
     else:
-        share_growing(work, (0, leaves))
+        share_growing(work, [(0, leaves)])
 
 
 def empty_tree(n: int, all_rows: int, d: int) -> Tree:

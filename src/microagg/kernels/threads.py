@@ -201,11 +201,17 @@ def each(work: Callable[[int], object], items: int) -> None:
     share_with_helpers(lambda begin, end, thread: work(begin), items, at_once=1)
 
 
-def share_growing(work: Callable[[T], Sequence[T]], first: T) -> None:
-    """Call ``work(item)`` for an item, then for those that it returns, and so on, here and in helpers."""
+def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: int = _MOST) -> None:
+    """Call ``work(item)`` for some items, then for those that it returns, and so on.
+
+    This is done here and in ``most`` helpers at most.
+    """
+    if not first:
+        return
     waiting: SimpleQueue[T | None] = SimpleQueue()
-    waiting.put(first)
-    unfinished, lock = 1, Lock()
+    for item in first:
+        waiting.put(item)
+    unfinished, lock = len(first), Lock()
 
     def loop(_: int) -> None:
         nonlocal unfinished
@@ -222,4 +228,4 @@ def share_growing(work: Callable[[T], Sequence[T]], first: T) -> None:
                     waiting.put(None)
         waiting.put(None)  # for the next thread
 
-    _with_helpers(loop, _MOST)
+    _with_helpers(loop, most)

@@ -9,11 +9,14 @@ import numpy as np
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halve import select
 from microagg.kernels.jit import kernel, subkernel
-from microagg.kernels.threads import helpers, share_growing
+from microagg.kernels.threads import each, helpers, share_growing
 from microagg.methods.refine.pool import draw
 
 _HALF = 0.6  # of a table at most: cuts are not at the very middle
 _MANY = 8_192  # groups from which on threads split them faster than one
+_SHARED = 50_000  # groups from which on one halving is for several threads
+_PIECE = 8_192  # groups of it that a thread places at once
+_FEW_HELPERS = 7  # for fewer groups: more would wait for each other
 
 
 class Groups(NamedTuple):
@@ -83,7 +86,7 @@ class _Halvings(NamedTuple):
 
 
 @kernel
-def _plan(n_groups, most, random):
+def plan_halvings(n_groups, most, random):
     """Draw the halvings; the cells are between the places returned beside them."""
     count = 0
     plan = _Halvings(
@@ -120,16 +123,34 @@ def _plan(n_groups, most, random):
     return plan, count, first[: cells + 1]
 
 
+@subkernel
+def _place(centroid, groups, keys, plan, h, begin, end):
+    """Place some groups of a halving along the line through two of its groups."""
+    one, other = groups[plan.one[h]], groups[plan.other[h]]
+    for a in range(begin, end):
+        keys[a] = 0.0
+        for j in range(centroid.shape[1]):
+            keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
+
+
 @kernel
 def _halve(centroid, groups, keys, plan, begin, end):
     """Make the halvings begin..end−1: groups are in two parts along the line through two of them."""
     for h in range(begin, end):
-        one, other = groups[plan.one[h]], groups[plan.other[h]]
-        for a in range(plan.start[h], plan.stop[h]):
-            keys[a] = 0.0
-            for j in range(centroid.shape[1]):
-                keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
+        _place(centroid, groups, keys, plan, h, plan.start[h], plan.stop[h])
         select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
+
+
+@kernel
+def place_some(centroid, groups, keys, plan, h, begin, end):
+    """Begin a halving: some of its groups are placed along its line."""
+    _place(centroid, groups, keys, plan, h, begin, end)
+
+
+@kernel
+def part_placed(groups, keys, plan, h):
+    """End a halving whose groups are placed."""
+    select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
 
 
 def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
@@ -139,23 +160,42 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
     """
     n_groups = len(centroid)
     groups, keys = np.arange(n_groups), np.empty(n_groups)
-    plan, count, first = _plan(n_groups, most, random)
+    plan, count, first = plan_halvings(n_groups, most, random)
     threads = 1 + (helpers() if n_groups >= _MANY else 0)
     if threads == 1 or count == 0:
         _halve(centroid, groups, keys, plan, 0, count)
         return groups, first
 
-    def work(h: int) -> list[int]:
+    def halves_of(h: int) -> list[int]:
+        """The halvings of the two parts of a halving, where they are halved."""
         after = int(plan.after[h])
-        if plan.stop[h] - plan.start[h] <= max(most, n_groups // (2 * threads)):
-            _halve(centroid, groups, keys, plan, h, after)
-            return []
-        _halve(centroid, groups, keys, plan, h, h + 1)
         large = plan.middle[h] - plan.start[h] > most
         second = int(plan.after[h + 1]) if large else h + 1
         return [*([h + 1] if large else []), *([second] if second < after else [])]
 
-    share_growing(work, 0)
+    def work(h: int) -> list[int]:
+        if plan.stop[h] - plan.start[h] <= max(most, n_groups // (2 * threads)):
+            _halve(centroid, groups, keys, plan, h, int(plan.after[h]))
+            return []
+        _halve(centroid, groups, keys, plan, h, h + 1)
+        return halves_of(h)
+
+    def halve_together(large: list[int]) -> None:
+        """Make halvings that are shared out to all threads, one after the other."""
+        pieces = [
+            (h, begin, min(begin + _PIECE, int(plan.stop[h])))
+            for h in large
+            for begin in range(plan.start[h], plan.stop[h], _PIECE)
+        ]
+        each(lambda a: place_some(centroid, groups, keys, plan, *pieces[a]), len(pieces))
+        each(lambda a: part_placed(groups, keys, plan, large[a]), len(large))
+
+    # Of the largest parts there are too few for all threads.
+    parts = [0]
+    while large := [h for h in parts if plan.stop[h] - plan.start[h] > _SHARED]:
+        halve_together(large)
+        parts = [h for part in parts for h in (halves_of(part) if part in large else [part])]
+    share_growing(work, parts, _FEW_HELPERS if n_groups <= _SHARED else threads - 1)
     return groups, first
 
 

@@ -60,7 +60,7 @@ _BUDGETS = {
 _ANY = 2**62  # no bound on the records of a pool
 _LARGE_BUDGETS = {
     "fast": Budget(2, 20_000, 30, 4, 0.02, 2, 3, _ANY),
-    "balanced": Budget(12, 250_000, 350, 48, 0.03, 3, 6, _ANY),
+    "balanced": Budget(16, 250_000, 350, 48, 0.03, 3, 6, _ANY),
     "best": Budget(30, 400_000, 600, 48, 0.03, 3, 6, _ANY),
 }
 _HOTTEST = 1.5
