@@ -9,6 +9,7 @@ of huge or tiny values from overflowing or vanishing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from microagg.errors import InputError
 from microagg.groups import Floats
+from microagg.kernels.threads import share_with_helpers
 from microagg.settings import check_scale
 
 __all__ = ["Scaling", "fit_scale", "scaling_of", "total_squares"]
@@ -40,11 +42,29 @@ class Scaling:
 
     def apply(self, X: Floats) -> Floats:
         """Return the scaled data as a new C-contiguous matrix."""
-        Y = np.ldexp(X, -self.exponent)
-        Y -= np.ldexp(self.low, -self.exponent)
-        Y -= self.centre
-        Y /= self.spread
+        Y = np.empty(X.shape)
+        low = np.ldexp(self.low, -self.exponent)
+
+        def work(rows: slice) -> None:
+            np.ldexp(X[rows], -self.exponent, out=Y[rows])
+            Y[rows] -= low
+            Y[rows] -= self.centre
+            Y[rows] /= self.spread
+
+        _by_rows(work, len(X))
         return Y
+
+
+def _by_rows(work: Callable[[slice], object], n: int) -> None:
+    """Call ``work`` for pieces of n rows, in threads where there are many."""
+    share_with_helpers(lambda begin, end, _: work(slice(begin, end)), n, at_once=_FEW)
+
+
+def _least_and_most(X: Floats) -> tuple[Floats, Floats]:
+    """Least and greatest value of each column."""
+    ends: list[Floats] = []
+    _by_rows(lambda rows: ends.extend((X[rows].min(axis=0), X[rows].max(axis=0))), len(X))
+    return np.min(ends, axis=0), np.max(ends, axis=0)
 
 
 def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> Scaling:
@@ -66,17 +86,18 @@ def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> 
     [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     """
     check_scale(how)
-    low, high = X.min(axis=0), X.max(axis=0)
+    low, high = _least_and_most(X)
     if how == "none":
         if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
             raise _too_wide()
         exponent = np.zeros(X.shape[1], dtype=np.intc)
     else:
         exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
-    Y = np.ldexp(X, -exponent)
-    Y -= np.ldexp(low, -exponent)
+    Y = Scaling(low, exponent, np.zeros(X.shape[1]), np.ones(X.shape[1])).apply(X)
+    # A sum of all rows in their order: in pieces it would have other last digits.
     centre = Y.mean(axis=0) if weights is None else _weighted_mean(Y, weights)
-    spread = np.ones(X.shape[1]) if how == "none" else _spread(Y - centre, how, weights)
+    _by_rows(lambda rows: np.subtract(Y[rows], centre, out=Y[rows]), len(Y))
+    spread = np.ones(X.shape[1]) if how == "none" else _spread(Y, how, weights)
     spread[low == high] = np.inf
     return Scaling(low, exponent, centre, spread)
 
