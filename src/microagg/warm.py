@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 from microagg.errors import MicroaggError
 from microagg.kernels.stamp import stamp
 from microagg.registry import METHODS
-from microagg.settings import LARGE_K
+from microagg.settings import FEW_RECORDS, LARGE_K
 
 if TYPE_CHECKING:
     from microagg.plan import Plan
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Warming", "all_parts", "kept_in", "lacking", "needed"]
 
 _N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
-_LARGE_FILE = (
-    2**18
-)  # bytes; larger ones probably have more records than are searched from any start
+_LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
 
 
 def _sample() -> Any:
@@ -153,22 +151,52 @@ def _start() -> None:
 def _linkage() -> None:
     import numpy as np
 
-    from microagg.kernels.kd_tree import build, for_thread
-    from microagg.kernels.rivals import credit_links, credit_links_by_scan
+    from microagg.kernels.rivals import WIDTH, credit_links_by_scan, in_blocks
 
     X, rows, sizes = _sample(), np.arange(_N), np.ones(_N, np.int64)
-    inner, outer, credit = np.zeros(_N), np.ones(_N), np.zeros(_N)
-    credit_links(X, rows, inner, outer, for_thread(build(X, rows)), sizes, credit)
-    credit_links_by_scan(X, rows, inner, outer, X, sizes, rows, rows, credit)
+    radius, credit = np.zeros(_N), np.zeros(_N)
+    args = in_blocks(X), sizes, rows, rows, np.empty(WIDTH), credit
+    credit_links_by_scan(X, rows, radius, radius, *args)
+
+
+def _linkage_in_a_tree() -> None:
+    import numpy as np
+
+    from microagg.kernels.kd_tree import build, for_thread
+    from microagg.kernels.rivals import credit_links
+
+    X, rows, sizes = _sample(), np.arange(_N), np.ones(_N, np.int64)
+    radius, credit = np.zeros(_N), np.zeros(_N)
+    credit_links(X, rows, radius, radius, for_thread(build(X, rows)), sizes, credit)
 
 
 def _mdav(weights: Any = None) -> None:
+    """Those of many records; the shells and the tree are the part "left"."""
     from microagg.kernels.left import none_left
+
+    _rounds(none_left(_sample(), weights), both=3 * _K)
+
+
+def _rounds(left: Any, moving: Any = None, both: int | None = None) -> None:
     from microagg.kernels.outside_in import rounds, scratch
     from microagg.progress import new_state
 
-    left = none_left(_sample(), weights)
-    rounds(left, None, None, 3 * _K, 0, _K, 2 * _K, 0, 0, *scratch(_K), new_state())
+    rounds(left, None, moving, both, 0, _K, 2 * _K, 0, 0, *scratch(_K), new_state())
+
+
+def _mdav_of_few(weights: Any = None) -> None:
+    from microagg.kernels.left import all_left
+
+    _rounds(all_left(_sample(), weights, in_tree=False), both=3 * _K)
+
+
+def _centroid() -> None:
+    import numpy as np
+
+    from microagg.kernels.left import none_left
+
+    _method("centroid")()
+    _rounds(none_left(_sample()), np.empty((2, _D)))
 
 
 def _ahead(weights: Any = None) -> None:
@@ -266,6 +294,9 @@ def _parts_of_a_table() -> None:
     link_sample(_sample(), _sample(), [(_sample(), None)], len(_sample()))
 
 
+# Methods that begin with the groups of another one.
+_AFTER = {"cbfs-mhm": "centroid", "igd": "mdav", "imhm": "mdav", "mdav-mhm": "mdav"}
+
 # The longest first, so that no processor waits for the last of them.
 _PARTS: dict[str, Callable[[], None]] = {
     "search": _search,
@@ -280,7 +311,9 @@ _PARTS: dict[str, Callable[[], None]] = {
     "weighted mdav in threads": lambda: _ahead(_weights()),
     "large search": _large_search,
     "weighted large search": lambda: _large_search(_weights()),
-    "linkage": _linkage,
+    "linkage in a tree": _linkage_in_a_tree,
+    "mdav of few": _mdav_of_few,
+    "weighted mdav of few": lambda: _mdav_of_few(_weights()),
     "start": _start,
     "left": _left,
     "weighted left": _weighted_left,
@@ -289,6 +322,8 @@ _PARTS: dict[str, Callable[[], None]] = {
     "one column": _one_column,
     "best": _best,
     "evaluation": _evaluation,
+    "linkage": _linkage,
+    "centroid": _centroid,
     "parts of a table": _parts_of_a_table,
 }
 _PARTS |= {
@@ -304,31 +339,48 @@ def all_parts() -> list[str]:
 
 
 def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> list[str]:
-    """Parts that a job will need, as far as its plan and the size of its file tell."""
+    """Parts that a job will need, as far as its plan and its file tell before that is read."""
     found = {"evaluation", "linkage"}
     if engine == "disk":
         found.add("parts of a table")
+    many = _many_records(source)
+    if many:
+        found.add("linkage in a tree")
+
+    def mdav(heavy: str = "") -> set[str]:
+        # Parts of a large table may be small.
+        large = {f"{heavy}mdav", f"{heavy}left"} if many else set()
+        return {f"{heavy}mdav of few"} | large
+
     heavy = "weighted " if plan.weight is not None else ""
-    large = not source.is_file() or source.stat().st_size > _LARGE_FILE
     for block in plan.blocks:
         searched = block.method == "auto" or bool(block.refine)
         in_pairs = (block.k or 0) > LARGE_K
         if searched:
             ways = {"large search", "pairs"} if in_pairs else {"search"}
             found |= {"start", *(f"{heavy}{way}" for way in ways)}
-        if block.method == "mdav" or (searched and (in_pairs or large)):
-            found |= {f"{heavy}mdav", f"{heavy}left"}
-            if large:
+        methods = {block.method, _AFTER.get(block.method, block.method)} - {"auto"}
+        if "mdav" in methods or (searched and (in_pairs or many)):
+            found |= mdav(heavy)
+            if many:
                 found.add(f"{heavy}mdav in threads")
-        elif block.method != "auto":
-            found.add(block.method)
+        found |= methods - {"mdav"}
         if plan.unit_of(block).column is not None or block.require:
-            found |= {"required search", "required start", "required merging", "mdav", "left"}
+            found |= {"required search", "required start", "required merging", "left", *mdav()}
         if block.per_column or len(block.columns or "some") == 1:
             found.add("one column")
     if bound:
-        found |= {"bound", "mdav", "left"}
+        found |= {"bound", *mdav()}
     return [name for name in _PARTS if name in found]
+
+
+def _many_records(source: Path) -> bool:
+    """Whether a file has probably more than few records; a folder may have."""
+    if not source.is_file() or source.stat().st_size > _LARGE_FILE:
+        return True
+    return (
+        source.read_bytes().count(b"\n") > FEW_RECORDS + 1
+    )  # records of text, and a line of names
 
 
 # --- what is compiled already --------------------------------------------------------------------
@@ -377,12 +429,16 @@ class Warming:
             feeder.start()
 
     def wait(self, told: Callable[[int, int], None] | None = None) -> None:
-        """Wait until all is compiled, and tell how much is."""
-        while any(feeder.is_alive() for feeder in self._feeders):
+        """Wait until all is compiled, and tell how much is; meanwhile load what runs it."""
+        from microagg.kernels.jit import load_compiler
+
+        load_compiler()
+        over = False
+        while not over:
             if told is not None:
                 told(self.done, self.total)
             with self._change:
-                self._change.wait(0.1)
+                over = self._change.wait_for(lambda: self.done == self.total, 0.1)
         if self._failed is not None:
             raise MicroaggError(f"Compiling ahead failed: {self._failed}")
 
@@ -405,6 +461,7 @@ class Warming:
                     self.done += 1
                     self._failed = failed or self._failed
                     self._change.notify()
+            worker.kill()  # it has nothing left to do, and would take a while to end by itself
         worker.wait()
 
     def _next(self) -> str | None:
