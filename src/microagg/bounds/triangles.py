@@ -61,7 +61,8 @@ def _broken(convex, members, tall, home, number, least, each, found):
                 a = have if have < each else each - 1
                 while a > 0 and best[a - 1] < excess:
                     best[a] = best[a - 1]
-                    found[count + a] = found[count + a - 1]
+                    for s in range(4):  # assigning a row to a row takes seconds to compile
+                        found[count + a, s] = found[count + a - 1, s]
                     a -= 1
                 best[a] = excess
                 found[count + a, 0], found[count + a, 1] = number, i
