@@ -11,6 +11,7 @@ will meet and as little work as possible; tests/test_warm.py holds that nothing 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -495,6 +496,7 @@ def _ask(asks: IO[str], answers: IO[str], part: str) -> str | None:
 
 def _serve() -> None:
     """Compile the parts named on stdin, one a line."""
+    gc.set_threshold(50_000)  # compilers make many objects, of which little is garbage in a ring
     for line in sys.stdin:
         part, failed = line.strip(), None
         try:
