@@ -15,6 +15,7 @@ from microagg import warm
 from microagg.errors import MicroaggError
 from microagg.plan import Plan
 from microagg.settings import FEW_RECORDS
+from microagg.warm_parts import needed
 
 FILE = """\
 import numpy as np, pyarrow as pa, pyarrow.csv, sys
@@ -106,17 +107,17 @@ def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
     many.write_text("a\n" + "1\n" * (FEW_RECORDS + 1), encoding="utf-8")
     plan = Plan.of(**settings)
     always = {"evaluation", "linkage"}
-    assert set(warm.needed(plan, few, bound=False)) == parts | always
+    assert set(needed(plan, few, bound=False)) == parts | always
     proof = {"bound", "mdav of few"}
-    assert set(warm.needed(plan, few, bound=True)) == parts | always | proof
+    assert set(needed(plan, few, bound=True)) == parts | always | proof
     large = parts | parts_of_many | always | {"linkage in a tree"}
-    assert set(warm.needed(plan, many, bound=False)) == large
-    assert set(warm.needed(plan, tmp_path, bound=False)) == large  # a folder, which may be large
+    assert set(needed(plan, many, bound=False)) == large
+    assert set(needed(plan, tmp_path, bound=False)) == large  # a folder, which may be large
 
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(warm, "needed", lambda *_, **__: ["linkage"])
+    monkeypatch.setattr("microagg.warm_parts.needed", lambda *_, **__: ["linkage"])
     assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
     words = ["protect", table, tmp_path / "out.csv", *JOBS["pca"]]
     assert here(*words).stderr.startswith("compiling    for this machine, once")
@@ -142,7 +143,7 @@ def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
 
 def test_warmup_says_what_it_did(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("microagg.cli.warmup.all_parts", lambda: ["linkage"])
+    monkeypatch.setattr("microagg.cli.warmup.PARTS", ["linkage"])
     first, second = (json.loads(here("warmup", "--json", "--quiet").stdout) for _ in range(2))
     assert first == {"parts": ["linkage"], "compiled_now": ["linkage"]}
     assert second == {"parts": ["linkage"], "compiled_now": []}
