@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Files of tests are dealt to processes in the order of tests/conftest.py: the longest first.
 SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-lowest compiled lint types bench papers pictures figures docs package clean
+.PHONY: demo test test-all test-lowest checked compiled lint types bench papers pictures figures docs package clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,12 +19,16 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(PY) -m microagg demo
 
-test: lint types compiled
+test: checked
 	$(PY) -m pytest $(SIDE_BY_SIDE)
 
 # All that `make test` does, and the full sweeps of which it takes samples.
-test-all: lint types compiled
+test-all: checked
 	$(PY) -m pytest $(SIDE_BY_SIDE) -m "" --hypothesis-profile long
+
+# Types are checked while kernels are compiled.
+checked: $(VENV)/installed
+	$(MAKE) --no-print-directory --jobs=2 lint types compiled
 
 # Kernels once, side by side: otherwise each process of the tests compiles most of them for itself.
 compiled: $(VENV)/installed

@@ -72,6 +72,7 @@ STAGES = [
     ["rehearse"],
     ["page"],
     ["estimator", "datasets"],
+    ["warm_parts"],
     ["warm"],
     ["scale_out.spark_warm"],
     ["scale_out.spark_job", "spark"],

@@ -14,6 +14,8 @@ from command import here
 from microagg import warm
 from microagg.errors import MicroaggError
 from microagg.plan import Plan
+from microagg.settings import FEW_RECORDS
+from microagg.warm_parts import needed
 
 FILE = """\
 import numpy as np, pyarrow as pa, pyarrow.csv, sys
@@ -62,6 +64,7 @@ JOBS = {
 
 
 REQUIRED = {"required search", "required start", "required merging"}
+MDAV = {"mdav of few", "mdav", "left", "mdav in threads"}
 
 
 @pytest.fixture(scope="module")
@@ -85,31 +88,36 @@ def test_a_job_finds_all_that_it_needs_compiled(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "parts"),
+    ("settings", "parts", "parts_of_many"),
     [
-        ({"k": 3}, {"search", "start"}),
-        ({"k": 40}, {"pairs", "large search", "start", "mdav", "left"}),
-        ({"k": 3, "weight": "w"}, {"weighted search", "start"}),
-        ({"k": 3, "method": "mdav"}, {"mdav", "left"}),
-        ({"k": 3, "method": "tsp"}, {"tsp"}),
-        ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}),
-        ({"k": 3, "unit": "u"}, {"search", "start", "mdav", "left", *REQUIRED}),
+        ({"k": 3}, {"search", "start"}, MDAV),
+        ({"k": 40}, {"pairs", "large search", "start", "mdav of few"}, MDAV),
+        ({"k": 3, "weight": "w"}, {"weighted search", "start"}, {f"weighted {m}" for m in MDAV}),
+        ({"k": 3, "method": "mdav"}, {"mdav of few"}, MDAV),
+        ({"k": 3, "method": "tsp"}, {"tsp"}, set()),
+        ({"k": 3, "method": "igd"}, {"igd", "mdav of few"}, MDAV),
+        ({"k": 3, "method": "cbfs-mhm"}, {"cbfs-mhm", "centroid"}, set()),
+        ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, MDAV),
+        ({"k": 3, "unit": "u"}, {"search", "start", "mdav of few", "left", *REQUIRED}, MDAV),
     ],
 )
-def test_a_plan_tells_its_parts(settings, parts, tmp_path):
-    small = tmp_path / "small.csv"
-    small.write_text("a\n1\n", encoding="utf-8")
+def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
+    few, many = tmp_path / "few.csv", tmp_path / "many.csv"
+    few.write_text("a\n" + "1\n" * FEW_RECORDS, encoding="utf-8")
+    many.write_text("a\n" + "1\n" * (FEW_RECORDS + 1), encoding="utf-8")
     plan = Plan.of(**settings)
     always = {"evaluation", "linkage"}
-    assert set(warm.needed(plan, small, bound=False)) == parts | always
-    assert set(warm.needed(plan, tmp_path, bound=False)) >= parts  # a folder, which may be large
-    proof = {"bound", "mdav", "left"}
-    assert set(warm.needed(plan, small, bound=True)) == parts | always | proof
+    assert set(needed(plan, few, bound=False)) == parts | always
+    proof = {"bound", "mdav of few"}
+    assert set(needed(plan, few, bound=True)) == parts | always | proof
+    large = parts | parts_of_many | always | {"linkage in a tree"}
+    assert set(needed(plan, many, bound=False)) == large
+    assert set(needed(plan, tmp_path, bound=False)) == large  # a folder, which may be large
 
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(warm, "needed", lambda *_, **__: ["linkage"])
+    monkeypatch.setattr("microagg.warm_parts.needed", lambda *_, **__: ["linkage"])
     assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
     words = ["protect", table, tmp_path / "out.csv", *JOBS["pca"]]
     assert here(*words).stderr.startswith(
@@ -146,7 +154,7 @@ def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
 
 def test_warmup_says_what_it_did(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("microagg.cli.warmup.all_parts", lambda: ["linkage"])
+    monkeypatch.setattr("microagg.cli.warmup.PARTS", ["linkage"])
     first, second = (json.loads(here("warmup", "--json", "--quiet").stdout) for _ in range(2))
     assert first == {"parts": ["linkage"], "compiled_now": ["linkage"]}
     assert second == {"parts": ["linkage"], "compiled_now": []}

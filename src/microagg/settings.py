@@ -20,6 +20,7 @@ __all__ = [
     "AGGREGATES",
     "AGGREGATE_OF_COST",
     "EFFORTS",
+    "FEW_RECORDS",
     "LARGE_K",
     "SCALES",
     "as_number",
@@ -39,6 +40,9 @@ EFFORTS = ("fast", "balanced", "best")
 # Groups of more than this are searched as large ones: with tables of all their distances, k² for each
 # group, a step could look at two groups at most.
 LARGE_K = 13
+# Up to this many records looking at all of them takes about the time of a search in a tree, or less, and what
+# does it is compiled much sooner.
+FEW_RECORDS = 2_000
 SCALES = ("zscore", "range", "robust", "none")
 AGGREGATES = ("mean", "median", "midrange", "maximum", "minimum")
 

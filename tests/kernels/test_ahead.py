@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from awkward import data
-from microagg.kernels import ahead, threads
+from microagg.kernels import ahead, outside_in, threads
 from microagg.methods.auto import mdav_in_blocks
 from microagg.methods.fixed_size.centroid import centroid
 from microagg.methods.fixed_size.mdav import mdav
@@ -28,6 +28,7 @@ CASES = [
 @pytest.fixture
 def batches(monkeypatch):
     """Search ahead in small tables too, in batches that take from each other; counts them."""
+    monkeypatch.setattr(outside_in, "FEW_RECORDS", 0)
     monkeypatch.setattr(ahead, "_FEW_COLUMNS", 0)
     monkeypatch.setattr(ahead, "_APART", 8)
     monkeypatch.setattr(ahead, "_LEAST", 2)

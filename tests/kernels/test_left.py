@@ -9,16 +9,20 @@ import pytest
 
 from awkward import data
 from entries import entry
-from microagg.kernels import kd_search, kd_tree, shells, threads
+from microagg.kernels import kd_search, kd_tree, outside_in, shells, threads
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread
 from microagg.kernels.left import all_left
 from microagg.kernels.shells import build_shells
+from microagg.methods.fixed_size.centroid import centroid
+from microagg.methods.fixed_size.mdav import mdav
 
 farthest, nearest, nearest_one = map(
     entry, (kd_search.farthest, kd_search.nearest, kd_search.nearest_one)
 )
 move, remove = entry(kd_tree.move), entry(kd_tree.remove)
-farthest_in_shells, leave = entry(shells.farthest_in_shells), entry(shells.leave)
+farthest_in_shells, nearest_in_shells, leave = map(
+    entry, (shells.farthest_in_shells, shells.nearest_in_shells, shells.leave)
+)
 
 CASES = [
     # records, columns, kind
@@ -148,11 +152,45 @@ def test_threads_search_the_same_tree_without_harm():
 def test_shells_find_what_a_scan_finds(n, d, kind):
     X = data(kind, n, d)
     shells = build_shells(X, np.arange(n), X.mean(axis=0))
-    for rows, centroid, gone in leaving(X, "centroids"):
-        row, _ = farthest_in_shells(shells, centroid)
-        assert row == rows[np.argmax(scan(X, rows, centroid))]
+    for rows, centre, gone in leaving(X, "centroids"):
+        row, _ = farthest_in_shells(shells, centre)
+        assert row == rows[np.argmax(scan(X, rows, centre))]
         for one in gone:
             leave(shells, one)
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_shells_find_what_a_scan_finds_from_any_point(n, d, kind):
+    X = data(kind, n, d)
+    shells = build_shells(X, np.arange(n), X.mean(axis=0))
+    distances, found = np.empty(99), np.empty(99, np.intp)
+    for turn, (rows, point, gone) in enumerate(leaving(X, "records")):
+        expected = scan(X, rows, point)
+        k = [1, 2, 7, 99][turn % 4]
+        order = np.lexsort((rows, expected))[:k]
+        count = nearest_in_shells(shells, point, k, distances, found)
+        assert sorted(found[:count]) == sorted(rows[order])
+        assert sorted(distances[:count]) == expected[order].tolist()
+        assert found[0] == rows[order[-1]]
+        assert farthest_in_shells(shells, point)[0] == rows[np.argmax(expected)]
+        for row in gone:
+            leave(shells, row)
+    assert nearest_in_shells(shells, point, 3, distances, found) == 0
+    assert nearest_in_shells(shells, point, 0, distances, found) == 0
+
+
+@pytest.mark.parametrize(("n", "d", "kind"), CASES)
+def test_groups_are_the_same_with_a_tree_and_without(n, d, kind, monkeypatch):
+    X = data(kind, n, d)
+    weights = np.random.default_rng(5).uniform(0.1, 9, n)
+    found = []
+    for few in (0, n):
+        monkeypatch.setattr(outside_in, "FEW_RECORDS", few)
+        for k in (1, 2, 5):
+            found += [mdav(X, k).labels, mdav(X, k, weights=weights).labels, centroid(X, k).labels]
+    half = len(found) // 2
+    for one, other in zip(found[:half], found[half:], strict=True):
+        assert (one == other).all()
 
 
 def test_shells_ask_to_be_renewed_when_the_centroid_has_drifted_away():

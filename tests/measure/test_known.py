@@ -50,6 +50,7 @@ def test_risk_equals_the_naive_twin_whether_blocks_are_scanned_or_in_trees(few_p
     both, known, k = table
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linkage, "_FEW_POINTS", few_points)
+        patch.setattr(linkage, "FEW_RECORDS", 0)
         found = known_risk(both, known, k)
     n, together = len(both), rows_of(known, len(both))
     rows, safe = both.original.tolist(), both.protected.tolist()

@@ -80,8 +80,8 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
                     best, most = w, far
             if best >= 0:
                 found[count, 0], found[count, 1] = number, best
-                found[count, 2 : 2 + size] = held[:size]
-                found[count, 2 + size :] = -1
+                for a in range(found.shape[1] - 2):
+                    found[count, 2 + a] = held[a] if a < size else -1
                 count += 1
     return count
 

@@ -41,7 +41,8 @@ def broken_stars(number, share, at_home, least, arms, each, found):
         for begin in range(used):
             for a in range(used):
                 gain[a] = share[i, near[a]]
-            star[:] = -1
+            for a in range(arms):
+                star[a] = -1
             excess, size, taken = -own, 0, begin
             while taken >= 0 and size < arms:
                 excess += gain[taken]
@@ -72,11 +73,13 @@ def broken_stars(number, share, at_home, least, arms, each, found):
             a = have if have < each else each - 1
             while a > 0 and best[a - 1] < excess:
                 best[a] = best[a - 1]
-                found[count + a] = found[count + a - 1]
+                for s in range(2 + arms):  # assigning a row to a row takes seconds to compile
+                    found[count + a, s] = found[count + a - 1, s]
                 a -= 1
             best[a] = excess
             found[count + a, 0], found[count + a, 1] = number, i
-            found[count + a, 2:] = star
+            for s in range(arms):
+                found[count + a, 2 + s] = star[s]
             have = min(have + 1, each)
         count += have
     return count

@@ -195,7 +195,7 @@ def protect(
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.warmup import compiling
-        from microagg.warm import needed
+        from microagg.warm_parts import needed
 
         plan = plan_of(flags)
         if engine == "spark":
@@ -528,7 +528,7 @@ def demo(
         from microagg.cli.warmup import compiling
         from microagg.job import Job
         from microagg.plan import Plan
-        from microagg.warm import needed
+        from microagg.warm_parts import needed
 
         example = write_example(folder)
         if example.missing_extra:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from microagg.cli.show import Speaker
-from microagg.warm import Warming, all_parts, lacking
+from microagg.warm import Warming, lacking
+from microagg.warm_parts import PARTS
 from microagg.words import FIRST_RUN
 
 __all__ = ["compile_all", "compiling"]
@@ -40,7 +41,7 @@ def compiling(speaker: Speaker, parts: Sequence[str]) -> Iterator[Callable[..., 
 
 def compile_all(speaker: Speaker) -> None:
     """Compile all that is not compiled yet."""
-    parts = all_parts()
+    parts = list(PARTS)
     lack = lacking(parts)
     with compiling(speaker, lack) as wait, speaker.progress("compiling") as bar:
         wait(bar)

@@ -80,8 +80,9 @@ def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
     )
 
 
-def eyes_of(tree: Tree, ahead: Ahead) -> Eyes:
+def eyes_of(tree: Tree | None, ahead: Ahead) -> Eyes:
     """Give a thread scratch of its own."""
+    assert tree is not None
     return Eyes(for_thread(tree), np.empty(max(ahead.near.shape[1], _FAR)))
 
 

@@ -65,7 +65,8 @@ def _fill(first, last, bins, rows, start, listed):
     place = start[:-1].copy()
     at = np.empty(g, np.intp)
     for b in range(rows.size):
-        at[:] = first[:, b]
+        for j in range(g):
+            at[j] = first[j, b]
         while True:
             cell = 0
             for j in range(g):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from microagg.kernels.kd_search import in_order, nearest, nearest_one
-from microagg.kernels.kd_tree import NO_ROW
+from microagg.kernels.kd_search import in_order
 from microagg.kernels.lean import lean_subkernel
-from microagg.kernels.left import take
+from microagg.kernels.left import nearest_left, nearest_one_left, take
 
 __all__ = ["form", "gather"]
 
@@ -26,7 +23,7 @@ def gather(left, moving, seed, k, group, distances, rows):
     They leave in the order of joining: the last bits of a running total depend on it.
     """
     if moving is None:
-        have = nearest(left.tree, left.X[seed], k - 1, distances, rows)
+        have = nearest_left(left.tree, left.shells, left.X[seed], k - 1, distances, rows)
         in_order(distances, rows, have)
         for a in range(have):
             take(left, rows[a], group)
@@ -35,7 +32,7 @@ def gather(left, moving, seed, k, group, distances, rows):
         for j in range(total.size):
             total[j] = centre[j] = left.X[seed, j]
         for size in range(2, k + 1):
-            _, row = nearest_one(left.tree, centre, NO_ROW, np.inf, NO_ROW, -1.0)
+            row = nearest_one_left(left.tree, left.shells, centre, distances, rows)
             take(left, row, group)
             for j in range(total.size):
                 total[j] += left.X[row, j]

@@ -10,10 +10,11 @@ from numba import njit
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
 
 from microagg.kernels.kept import KernelCache
 
-__all__ = ["compiled", "compiled_part", "kernel", "subkernel"]
+__all__ = ["compiled", "compiled_part", "kernel", "load_compiler", "subkernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,6 +60,12 @@ def _compiled(
     )
     machine_code: Callable[..., Any] = dispatcher
     return machine_code
+
+
+def load_compiler() -> None:
+    """Load what numba would else load with the first kernel."""
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 class _NoEnvironment:

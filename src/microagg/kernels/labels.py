@@ -36,14 +36,14 @@ def renumber(labels, number):
 
 
 @kernel
-def _squares_of(X, labels, begin, end, squares):
+def _squares_of(X, labels, begin, end, groups, squares):
     """Sums of squares of the columns in the groups begin..end−1, in one pass over all records.
 
     Sums are of differences to the first member, so that large offsets do no harm: the squares
-    cancel to no less than about a group's own spread. What a row needs lies side by side.
+    cancel to no less than about a group's own spread. What a row needs lies side by side: ``groups``
+    holds the size of each, then first value, sum and squares by column, all 0 at first.
     """
     n, d = X.shape
-    groups = np.zeros((end - begin, d + 1, 3))  # size; then first value, sum and squares by column
     for i in range(n):
         if not begin <= labels[i] < end:
             continue
@@ -79,7 +79,8 @@ def squares_within(X: Floats, labels: Labels, n_groups: int) -> float:
 
     def work(part: int, _: int, __: int) -> None:
         begin, end = n_groups * part // parts, n_groups * (part + 1) // parts
-        _squares_of(X, labels, begin, end, squares)
+        groups = np.zeros((end - begin, X.shape[1] + 1, 3))
+        _squares_of(X, labels, begin, end, groups, squares)
 
     share_with_helpers(work, parts, at_once=1)
     return float(_total(squares))

@@ -3,7 +3,8 @@
 Methods that work from the outside in ask three things of them, again and again: the one farthest
 from their centroid, those nearest to a record, the one farthest from a record. The first is
 answered by shells around the centroid, the others by a tree; both are made anew when they
-are worn. The centroid is a running total in doubled precision.
+are worn. The centroid is a running total in doubled precision. Where all are few, the shells answer
+everything and there is no tree, which would take much longer to compile.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.groups import Floats, Labels
-from microagg.kernels.kd_tree import WIDTH, Tree, build, empty_tree, remove
+from microagg.kernels.kd_search import farthest, nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, Tree, build, empty_tree, remove
 from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.shells import Shells, build_shells, empty_shells, farthest_in_shells, leave
+from microagg.kernels.shells import (
+    Shells,
+    build_shells,
+    empty_shells,
+    farthest_in_shells,
+    leave,
+    nearest_in_shells,
+)
 from microagg.kernels.sums import add_row, two_sum
 from microagg.kernels.threads import share_with_helpers
 from microagg.progress import STOP, State
@@ -24,7 +33,10 @@ from microagg.progress import STOP, State
 __all__ = [
     "Left",
     "all_left",
+    "farthest_left",
     "in_rounds",
+    "nearest_left",
+    "nearest_one_left",
     "none_left",
     "outermost",
     "renewed",
@@ -42,7 +54,7 @@ class Left(NamedTuple):
 
     X: Floats
     labels: Labels  # −1 for those that are left
-    tree: Tree
+    tree: Tree | None  # None where shells answer all
     shells: Shells
     high: Any  # (d,) the total
     low: Any
@@ -61,22 +73,22 @@ class _Total(NamedTuple):
     mass: Any
 
 
-def all_left(X: Floats, weights: Floats | None = None) -> Left:
+def all_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
     """Begin with all records of X; with weights their centroid is the weighted one."""
     n, d = X.shape
     mass = None if weights is None else np.zeros(2)
     total = _Total(np.zeros(d), np.zeros(d), weights, mass)
     _add_all(X, *total)
-    return _around(X, np.full(n, -1), None, total)
+    return _around(X, np.full(n, -1), None, total, in_tree)
 
 
-def none_left(X: Floats, weights: Floats | None = None) -> Left:
+def none_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
     """Begin with no record of X: what there is room for is not filled in."""
     n, d = X.shape
     return Left(
         X,
         np.zeros(n, np.int64),
-        empty_tree(n, n, d),
+        empty_tree(n, n, d) if in_tree else None,
         empty_shells(n, np.zeros(d), np.zeros(1)),
         np.zeros(d),
         np.zeros(d),
@@ -90,7 +102,8 @@ def none_left(X: Floats, weights: Floats | None = None) -> Left:
 def renewed(left: Left) -> Left:
     """Build new shells around the present centroid, and a new tree if it is half empty."""
     tree = None if np.count_nonzero(left.labels < 0) <= left.enough else left.tree
-    return _around(left.X, left.labels, tree, _Total(left.high, left.low, left.weights, left.mass))
+    total = _Total(left.high, left.low, left.weights, left.mass)
+    return _around(left.X, left.labels, tree, total, in_tree=left.tree is not None)
 
 
 def in_rounds(
@@ -108,11 +121,15 @@ def in_rounds(
     return left.labels, m, group
 
 
-def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total) -> Left:
+def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total, in_tree: bool) -> Left:
     """The records without a label, with new shells around their centroid, and a new tree if there is none."""
     rows = np.flatnonzero(labels < 0)
     mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
     centroid = (total.high + total.low) / mass
+    if not in_tree:  # new shells when they are half empty, as a tree
+        shells = build_shells(X, rows, centroid, patience=len(rows))
+        enough = len(rows) // 2
+        return Left(X, labels, None, shells, total.high, total.low, centroid, *total[2:], enough)
     made: dict[int, Any] = {1: tree}
 
     def work(begin: int, end: int, _: int) -> None:
@@ -152,8 +169,14 @@ def _mass_of(mass, m):
 @lean_subkernel
 def take(left, row, group):
     """Give a record a label and take it away."""
-    remove(left.tree, row)
+    _remove(left.tree, row)
     take_but_in_tree(left, row, group)
+
+
+@lean_subkernel
+def _remove(tree, row):
+    if tree is not None:
+        remove(tree, row)
 
 
 @lean_subkernel
@@ -177,3 +200,28 @@ def outermost(left, m):
     """Row of the record farthest from the centroid of the m left; whether shells are worn."""
     settle_centroid(left, m)
     return farthest_in_shells(left.shells, left.centroid)
+
+
+@lean_subkernel
+def farthest_left(tree, shells, point):
+    """Row of the record farthest from a point."""
+    if tree is None:
+        return farthest_in_shells(shells, point)[0]
+    return farthest(tree, point)
+
+
+@lean_subkernel
+def nearest_left(tree, shells, point, k, distances, rows):
+    """Find the k records nearest to a point, as ``kd_search.nearest`` does."""
+    if tree is None:
+        return nearest_in_shells(shells, point, k, distances, rows)
+    return nearest(tree, point, k, distances, rows)
+
+
+@lean_subkernel
+def nearest_one_left(tree, shells, point, distances, rows):
+    """Row of the record nearest to a point; the last two are scratch."""
+    if tree is None:
+        nearest_in_shells(shells, point, 1, distances, rows)
+        return rows[0]
+    return nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, -1.0)[1]

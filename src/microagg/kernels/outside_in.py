@@ -25,11 +25,11 @@ from microagg.kernels.ahead import Searchers
 from microagg.kernels.farthest_pair import Reach, farthest_pair
 from microagg.kernels.gather import form
 from microagg.kernels.jit import kernel
-from microagg.kernels.kd_search import farthest
 from microagg.kernels.kd_tree import NO_ROW
 from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.left import Left, all_left, in_rounds, outermost
+from microagg.kernels.left import Left, all_left, farthest_left, in_rounds, outermost
 from microagg.progress import DONE, STOP, State
+from microagg.settings import FEW_RECORDS
 
 __all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
 
@@ -54,7 +54,7 @@ def _second_seed(left, reach, both, m, first, partner):
     if m < both:
         return NO_ROW
     if reach is None:
-        return farthest(left.tree, left.X[first])
+        return farthest_left(left.tree, left.shells, left.X[first])
     return partner if left.labels[partner] < 0 else NO_ROW
 
 
@@ -104,7 +104,8 @@ def outside_in(
     """
     centres = np.empty((2, X.shape[1])) if moving else None
     room = scratch(k)
-    searchers = Searchers(k, both, centres) if reach is None else None
+    in_tree = reach is not None or len(X) > FEW_RECORDS  # pairs are sought in a tree
+    searchers = Searchers(k, both, centres) if reach is None and in_tree else None
 
     def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
         worn = False
@@ -119,7 +120,7 @@ def outside_in(
                 )
         return m, group
 
-    return in_rounds(all_left(X, weights), least, go_on, state)
+    return in_rounds(all_left(X, weights, in_tree=in_tree), least, go_on, state)
 
 
 @kernel

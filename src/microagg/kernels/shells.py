@@ -7,7 +7,8 @@ centroid drifts the longer the scans, and at some point new shells around it are
 
 Answers are those of a scan over all records, ties included (lower row first): distances are
 summed column by column, and the bound is widened by more than its rounding error. Records lie
-in blocks of 16, column by column, so that several distances are computed at a time.
+in blocks of 16, column by column, so that several distances are computed at a time. Among few records
+that makes a look at every block as fast as any tree, from whatever point.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "empty_shells",
     "farthest_in_shells",
     "leave",
+    "nearest_in_shells",
     "some_farthest_in_shells",
 ]
 
@@ -46,13 +48,16 @@ class Shells(NamedTuple):
     distance: Any  # (16,) scratch
 
 
-def build_shells(X: Floats, rows: Any, centroid: Any) -> Shells:
-    """Order some rows of X by distance to a point, in O(n log n + n·d)."""
+def build_shells(X: Floats, rows: Any, centroid: Any, patience: int = _PATIENCE) -> Shells:
+    """Order some rows of X by distance to a point, in O(n log n + n·d).
+
+    ``patience`` is how many records may be looked at for each one left before new shells are asked for.
+    """
     nearness = np.empty(len(rows))
     _measure_rows(X, rows, centroid, nearness)
     order = np.argsort(nearness, kind="stable")
     shells = empty_shells(len(X), centroid, np.sqrt(-nearness[order[::WIDTH]]))
-    shells.counters[1] = _PATIENCE * len(rows)
+    shells.counters[1] = patience * len(rows)
     _fill(X, rows, order, shells)
     return shells
 
@@ -127,7 +132,10 @@ def _measure(shells, block, centroid):
 
 @lean_subkernel
 def farthest_in_shells(shells, centroid):
-    """Row of the record farthest from the centroid, and whether new shells would be cheaper."""
+    """Row of the record farthest from the centroid, and whether new shells would be cheaper.
+
+    It may be any other point too, for which more shells are looked at.
+    """
     drift, distance = _drift(shells, centroid), shells.distance
     best, best_row = -1.0, -1
     first = shells.counters[0]
@@ -159,4 +167,20 @@ def some_farthest_in_shells(shells, centroid, k, distances, rows):
             if distance[s] >= 0.0:
                 have = keep(distances, rows, have, k, -distance[s], shells.rows[block, s])
     in_order(distances, rows, have)
+    return have
+
+
+@lean_subkernel
+def nearest_in_shells(shells, point, k, distances, rows):
+    """Find the k records nearest to a point in a scan, as ``kd_search.nearest`` does in a tree."""
+    if k == 0:
+        return 0
+    distance, have, limit = shells.distance, 0, np.inf
+    for block in range(shells.counters[0], shells.outer.size):
+        _measure(shells, block, point)
+        for s in range(WIDTH):
+            if distance[s] <= limit:  # not so for those that left
+                have = keep(distances, rows, have, k, distance[s], shells.rows[block, s])
+                if have == k:
+                    limit = distances[0]
     return have

@@ -8,7 +8,8 @@ An attacker may know more about a record, exactly: columns that were left as the
 agree in these form a block, and only the protected records of its own block are compared with a record.
 
 Protected rows repeat, so that only the distinct ones of a block are searched, with the
-distance to a record's own twin as the radius: in a tree, or one after the other where they are few.
+distance to a record's own twin as the radius: in a tree, or one after the other where these or the records
+are few.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
+from microagg.settings import FEW_RECORDS
 
 __all__ = ["Linkage", "check_sample", "estimated", "link", "radii", "sample_for"]
 
@@ -135,11 +137,12 @@ def _credits(
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records of its block, else 0."""
     from microagg.kernels.kd_tree import Tree, build, for_thread
-    from microagg.kernels.rivals import credit_links, credit_links_by_scan
+    from microagg.kernels.rivals import WIDTH, credit_links, credit_links_by_scan, in_blocks
 
     Z, twins = both.encoded
     inner, outer = radii(Z, twins)
     among = _Candidates(both, blocks)
+    points = in_blocks(among.points)
     credit = np.zeros(len(Z))
 
     def pieces() -> Iterator[tuple[Labels, Tree | None, Labels]]:
@@ -163,7 +166,8 @@ def _credits(
         some, tree, sizes = piece
         if tree is None:
             begin, end = among.starts[blocks[some]], among.ends[blocks[some]]
-            credit_links_by_scan(Z, some, inner, outer, among.points, sizes, begin, end, credit)
+            own = np.empty(WIDTH)
+            credit_links_by_scan(Z, some, inner, outer, points, sizes, begin, end, own, credit)
         else:
             credit_links(Z, some, inner, outer, for_thread(tree), sizes, credit)
         return len(some)
@@ -183,7 +187,8 @@ def _credits(
 
 def _by_block(rows: Labels, blocks: Labels, among: _Candidates) -> Iterator[tuple[Labels, bool]]:
     """Give the rows of all blocks with few candidates together, then those of each other block."""
-    few = (among.ends - among.starts <= _FEW_POINTS)[blocks[rows]]
+    candidates = among.ends - among.starts
+    few = (candidates <= (_FEW_POINTS if len(blocks) > FEW_RECORDS else FEW_RECORDS))[blocks[rows]]
     if few.any():
         yield rows[few], True
     if not few.all():

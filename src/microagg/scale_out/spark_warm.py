@@ -18,7 +18,8 @@ import pyarrow as pa
 from microagg.plan import Plan
 from microagg.scale_out.spark import on_spark
 from microagg.scale_out.worker_tables import streaming
-from microagg.warm import Warming, kept_in, lacking, needed
+from microagg.warm import Warming, kept_in, lacking
+from microagg.warm_parts import needed
 
 if sys.platform != "win32":
     import fcntl

@@ -94,7 +94,7 @@ def test_the_loss_falls_from_any_start_and_the_last_cut_is_kept():
     assert p.sse < mdav.sse
     assert json.loads(json.dumps(p.as_dict()))["options"]["start_labels"] == mdav.labels.tolist()
     Z = fit_scale(X).apply(X)
-    *_, last = iterations(Z, 4, mdav.labels, room_for(Z), new_state())
+    *_, last = iterations(Z, 4, mdav.labels.copy(), room_for(Z), new_state())
     assert canonical_labels(last.labels).tolist() == p.labels.tolist()
 
 

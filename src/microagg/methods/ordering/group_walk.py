@@ -133,9 +133,8 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
 
 @kernel
 def _keep_walk(order, size, last_walk):
-    last_walk.order[:] = order
-    last_walk.size[:] = size
     for at in range(order.size):
+        last_walk.order[at], last_walk.size[at] = order[at], size[at]
         last_walk.place[order[at]] = at
 
 

@@ -145,7 +145,8 @@ def rep_ord_mic_order(
 
 
 def _check_labels(start_labels: Any, n: int) -> Labels:
-    labels = np.asarray(start_labels)
+    # A copy can be written to: labels that cannot, as those of a partition, would be compiled for once more.
+    labels = np.array(start_labels)
     if labels.shape != (n,) or labels.dtype.kind not in "iu":
         raise InputError(
             f"start_labels must be {n} whole numbers, one a record; they have shape {labels.shape} "

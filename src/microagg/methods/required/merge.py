@@ -71,7 +71,10 @@ def _form(X, weights, demands, labels, n_groups, k):
         groups.mass[g] += weights[i]
         for j in range(d):
             groups.centroid[g, j] += weights[i] * X[i, j]
-    rows = np.empty(groups.size.max(), np.intp)
+    most = 0
+    for g in range(n_groups):  # a loop: numba's own maximum takes a second to compile
+        most = max(most, groups.size[g])
+    rows = np.empty(most, np.intp)
     for g in range(n_groups):
         for j in range(d):
             groups.centroid[g, j] /= groups.mass[g]
