@@ -69,7 +69,7 @@ def batch_of(m: int, d: int, k: int, threads: int) -> int:
 
 def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
     """Make room for the lists of a batch of ``most``."""
-    width = k - 1 if moving else k + k // 5  # one place is the record's own
+    width = k - 1 if moving else k + max(2, k // 5)  # one place is the record's own
     return Ahead(
         seeds=np.full(2 * most, NO_ROW),
         near=np.empty((2 * most, width), np.intp),

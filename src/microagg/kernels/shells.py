@@ -20,6 +20,7 @@ import numpy as np
 from microagg.groups import Floats
 from microagg.kernels.kd_search import in_order, keep
 from microagg.kernels.lean import lean_kernel, lean_subkernel
+from microagg.kernels.threads import share_with_helpers
 
 __all__ = [
     "Shells",
@@ -33,6 +34,7 @@ __all__ = [
 
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
+_AT_ONCE = 1 << 14  # records that a thread puts to their places
 _PATIENCE = 8  # records looked at for each one left, after which new shells are cheaper
 
 
@@ -54,18 +56,24 @@ def build_shells(X: Floats, rows: Any, centroid: Any, patience: int = _PATIENCE)
     ``patience`` is how many records may be looked at for each one left before new shells are asked for.
     """
     nearness = np.empty(len(rows))
-    _measure_rows(X, rows, centroid, nearness)
+    share_with_helpers(
+        lambda begin, end, _: _measure_rows(X, rows, centroid, nearness, begin, end),
+        len(rows),
+        at_once=_AT_ONCE,
+    )
     order = np.argsort(nearness, kind="stable")
     shells = empty_shells(len(X), centroid, np.sqrt(-nearness[order[::WIDTH]]))
     shells.counters[1] = patience * len(rows)
-    _fill(X, rows, order, shells)
+    share_with_helpers(
+        lambda begin, end, _: _fill(X, rows, order, shells, begin, end), len(rows), at_once=_AT_ONCE
+    )
     return shells
 
 
 @lean_kernel
-def _measure_rows(X, rows, point, nearness):
+def _measure_rows(X, rows, point, nearness, begin, end):
     """Squared distances of some rows to a point, negative, so that the farthest is the first."""
-    for a in range(rows.size):
+    for a in range(begin, end):
         distance = 0.0
         for j in range(point.size):  # column by column, as a scan does
             distance += (X[rows[a], j] - point[j]) ** 2
@@ -73,8 +81,9 @@ def _measure_rows(X, rows, point, nearness):
 
 
 @lean_kernel
-def _fill(X, rows, order, shells):
-    for a in range(order.size):
+def _fill(X, rows, order, shells, begin, end):
+    """Put the rows begin..end−1 of an order to their places."""
+    for a in range(begin, end):
         row = rows[order[a]]
         block, s = a // WIDTH, a % WIDTH
         shells.place[row], shells.rows[block, s] = a, row
