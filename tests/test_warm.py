@@ -90,15 +90,23 @@ def test_a_job_finds_all_that_it_needs_compiled(table, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "parts", "parts_of_many"),
     [
-        ({"k": 3}, {"search", "start"}, MDAV),
-        ({"k": 40}, {"pairs", "large search", "start", "mdav of few"}, MDAV),
-        ({"k": 3, "weight": "w"}, {"weighted search", "start"}, {f"weighted {m}" for m in MDAV}),
+        ({"k": 3}, {"search", "start"}, {"large start", *MDAV}),
+        ({"k": 40}, {"pairs", "large search", "start", "mdav of few"}, {"large start", *MDAV}),
+        (
+            {"k": 3, "weight": "w"},
+            {"weighted search", "start"},
+            {"large start", *(f"weighted {m}" for m in MDAV)},
+        ),
         ({"k": 3, "method": "mdav"}, {"mdav of few"}, MDAV),
         ({"k": 3, "method": "tsp"}, {"tsp"}, set()),
         ({"k": 3, "method": "igd"}, {"igd", "mdav of few"}, MDAV),
         ({"k": 3, "method": "cbfs-mhm"}, {"cbfs-mhm", "centroid"}, set()),
-        ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, MDAV),
-        ({"k": 3, "unit": "u"}, {"search", "start", "mdav of few", "left", *REQUIRED}, MDAV),
+        ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, {"large start", *MDAV}),
+        (
+            {"k": 3, "unit": "u"},
+            {"search", "start", "mdav of few", "left", *REQUIRED},
+            {"large start", *MDAV},
+        ),
     ],
 )
 def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
