@@ -52,18 +52,18 @@ stop. Here is how microagg gets near, and how it proves how near. Written by `ma
 - **`refine`** does the same to a partition of any other method, or made elsewhere, and never makes it worse.
 - **`lower_bound`** proves how low any partition could go. `effort="fast"`, any n: a group's SSE is the
   sum of its squared pairwise distances over its size, so each record pays at least for its k−1 nearest.
-  `"balanced"` and `"best"` put a price on each record such that no group of k to 2k−1 records is
-  cheaper than what its records pay: the sum of prices is then a bound. First they come from semidefinite
-  programs: how two records share a group is a matrix that is symmetric and semidefinite, and each of its rows
-  must be that of a group; of three records, who shares with both others lets them share too. `"balanced"`
-  has a single program for up to 1,200 records and one for each neighbourhood beyond, which is linear in n;
-  `"best"` has larger ones. For k up to 5, where all groups of interest can be searched, a linear program
-  over groups then raises the prices, and `"best"` adds cuts to it: seven records are one group of five
-  or more, not 1.4.
+  `"balanced"` and `"best"` put a price on each record such that no partition into groups of k to 2k−1 is
+  cheaper than what all records pay. First prices come from semidefinite programs: how two records share a
+  group is a matrix that is symmetric and semidefinite, and each of its rows must be that of a group. What
+  holds for all partitions is added where it is broken: who shares with several others lets these share
+  too, and twelve records are one group of ten or more, not 1.2. `"balanced"` has a single program for up to
+  1,200 records and one for each neighbourhood beyond, which is linear in n; it goes on longest where records
+  pay most. `"best"` has larger ones. For k up to 5, where all groups of interest can be searched, a linear
+  program over groups then raises the prices, and `"best"` adds cuts to that as well.
 - **`optimal`** has both sides: it goes on until they meet, or says how far they stayed apart.
 
 A bound holds in exact arithmetic for the scaled values: prices are taken as the doubles they are,
-each group's price is checked with an allowance for rounding, and what is in doubt is subtracted.
+what groups or rows cost is checked with an allowance for rounding, and what is in doubt is subtracted.
 
 ## The reference tables
 

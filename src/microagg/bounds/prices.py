@@ -86,8 +86,8 @@ def expected_seconds(n: int, k: int) -> float:
     if not sizes or n < 2 * k:
         return 0.0
     if sizes[0].block == n:  # half of it is done by one thread
-        return 2.1e-8 * n**3 * (1 + 1 / threads) / 2
-    return 9e-7 * n * sizes[0].block ** 2 / threads
+        return 3e-8 * n**3 * (1 + 1 / threads) / 2
+    return 1.1e-6 * n * sizes[0].block ** 2 / threads
 
 
 def _sizes(n: int, k: int, effort: str) -> list[Size]:
