@@ -60,6 +60,10 @@ JOBS = {
     "weights": ["--k", "3", "--columns", "c0,c1,c2", "--weight", "w", "--drop", "home,ill"],
     "units": ["--k", "3", "--columns", "c0,c1,c2", "--unit", "home", "--drop", "w,ill"],
     "report": ["--k", "3", *COLUMNS, "--report", "report.html"],
+    "closeness": [
+        *("--k", "3", "--method", "k-first", "--columns", "c0,c1,c2", "--drop", "home,w"),
+        *("--confidential", "ill", "--require", "closeness:ill=0.3"),
+    ],
 }
 
 
@@ -100,7 +104,12 @@ def test_a_job_finds_all_that_it_needs_compiled(table, tmp_path):
         ({"k": 3, "method": "mdav"}, {"mdav of few"}, MDAV),
         ({"k": 3, "method": "tsp"}, {"tsp"}, set()),
         ({"k": 3, "method": "igd"}, {"igd", "mdav of few"}, MDAV),
-        ({"k": 3, "method": "cbfs-mhm"}, {"cbfs-mhm", "centroid"}, set()),
+        ({"k": 3, "method": "cbfs-mhm"}, {"cbfs-mhm", "centroid"}, {"centroid in threads"}),
+        (
+            {"k": 3, "method": "k-first", "require": {"closeness": {"ill": 0.3}}},
+            {"closeness", "mdav of few", "left", *REQUIRED},
+            {"mdav"},
+        ),
         ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, {"large start", *MDAV}),
         (
             {"k": 3, "unit": "u"},

@@ -194,17 +194,36 @@ def _centroid() -> None:
     _rounds(none_left(_sample()), np.empty((2, _D)))
 
 
-def _ahead(weights: Any = None) -> None:
+def _ahead(weights: Any = None, moving: Any = None) -> None:
+    """Rounds of mdav for which threads search; with scratch for moving centres, those of centroid."""
     from microagg.kernels.ahead import choose, eyes_of, look, new_ahead, rounds_ahead
     from microagg.kernels.left import none_left
     from microagg.kernels.outside_in import scratch
     from microagg.progress import new_state
 
-    left = none_left(_sample(), weights)
-    ahead = new_ahead(_N, 1, _K, moving=False)
+    left, both = none_left(_sample(), weights), 3 * _K if moving is None else None
+    ahead = new_ahead(_N, 1, _K, moving is not None)
     choose(left, ahead, 0, 0)
-    look(eyes_of(left.tree, ahead), None, left.X, 3 * _K, ahead, 0, 0, 1)
-    rounds_ahead(left, ahead, None, 3 * _K, 0, _K, 0, 0, *scratch(_K), new_state())
+    look(eyes_of(left.tree, ahead), moving, left.X, both, ahead, 0, 0, 1)
+    rounds_ahead(left, ahead, moving, both, 0, _K, 0, 0, *scratch(_K), new_state())
+
+
+def _centroid_in_threads() -> None:
+    import numpy as np
+
+    _ahead(moving=np.empty((2, _D)))
+
+
+def _closeness() -> None:
+    import numpy as np
+
+    from microagg.methods.required.soria_comas import k_first, t_first
+    from microagg.require.closeness import Closeness
+    from microagg.require.requirement import demands_of
+
+    demands = demands_of([Closeness(np.arange(_N) % 4, 0.5)], _N)
+    for method in (k_first, t_first):
+        method(_sample(), _K, demands)
 
 
 def _left() -> None:
@@ -320,6 +339,8 @@ PARTS: dict[str, Callable[[], None]] = {
     "evaluation": _evaluation,
     "linkage": _linkage,
     "centroid": _centroid,
+    "centroid in threads": _centroid_in_threads,
+    "closeness": _closeness,
     "parts of a table": _parts_of_a_table,
 }
 PARTS |= {
@@ -358,6 +379,10 @@ def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> 
             if many:
                 found.add(f"{heavy}mdav in threads")
         found |= methods - {"mdav"}
+        if "centroid" in methods and many:
+            found.add("centroid in threads")
+        if METHODS[block.method].closeness:
+            found |= {"closeness", *mdav()}
         if plan.unit_of(block).column is not None or block.require:
             found |= {"required search", "required start", "required merging", "left", *mdav()}
         if block.per_column or len(block.columns or "some") == 1:
