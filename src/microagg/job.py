@@ -19,6 +19,7 @@ from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, liste
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.analyses import columns_of
+from microagg.partition import seconds_of_proof
 from microagg.plan import UNSET, Plan
 from microagg.plan_checks import no_column
 from microagg.progress import Listener
@@ -173,7 +174,13 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     for words in left_out:
         hears.left_out(words)
     table = Frame(source.table)
-    hears.stage("grouping", f"{len(table):,} records, {len(table.names)} columns")
+    asked = sum(
+        seconds_of_proof(block.bound or False, len(table), block.k, job.plan.weight is not None)
+        for block in job.plan.blocks
+        if block.k is not None and len(block.columns or "some") > 1 and not block.per_column
+    )
+    size = f"{len(table):,} records, {len(table.names)} columns"
+    hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
     guesses = None
     if job.plan.blocks[0].columns is None:
         with clock.time("draft"):
@@ -183,7 +190,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
-            hears.stage("bounding", _words_of_bound(release))
+            hears.stage("bounding", _words_of_proof(release.seconds_of_bound()))
             release = _with_bound(release, hears)
         hears.stage("measuring")
         evidence = replace(
@@ -335,9 +342,8 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     return Outcome(evidence, guesses, [job.target, *reports], [], clock.seconds)
 
 
-def _words_of_bound(release: Release) -> str:
+def _words_of_proof(seconds: float | None) -> str:
     """Say how long a proof takes, where one has to wait for it."""
-    seconds = release.seconds_of_bound()
     if seconds is None or seconds < _NOTICED:
         return ""
     return (

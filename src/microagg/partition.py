@@ -111,9 +111,7 @@ def partition(
     n, n_columns = records.values.shape
     k = records.k
     weighted = records.weights is not None
-    easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
-    usual = "balanced" if easy else "fast"
-    proof = _effort("bound", bound, usual)
+    proof = _effort_of_proof(bound, n, k, weighted)
     if chosen.one_column and n_columns > 1:
         raise InputError(
             f"method {shown(method)} is for one column; the data have {n_columns}. Use a method "
@@ -169,6 +167,25 @@ def partition(
         best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
         result = _with_bound(result, records, proof or "fast", best, progress)
     return result
+
+
+def _effort_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> str:
+    """The effort of a bound as it was asked for."""
+    easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
+    return _effort("bound", bound, "balanced" if easy else "fast")
+
+
+def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float:
+    """How long the proof that ``bound`` asks for takes, about; 0 where it is quick, or nobody can tell.
+
+    >>> seconds_of_proof(False, 1_000, 8, False), seconds_of_proof(True, 1_000, 8, False) > 1
+    (0.0, True)
+    """
+    if _effort_of_proof(bound, n, k, weighted) != "balanced":
+        return 0.0
+    from microagg.bounds.prices import expected_seconds  # here, for the sake of a fast import
+
+    return expected_seconds(n, k)
 
 
 def _check_weighable(chosen: Method, proof: str) -> None:
