@@ -147,6 +147,7 @@ def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypa
     assert words_with(plan) == ""  # nobody notices
     monkeypatch.setattr("microagg.release.seconds_of_bound", lambda *_: 11.2)
     assert words_with(plan).endswith("takes about 12 seconds")
+    assert words_with(PLAN) == ""  # there is no proof
 
 
 @pytest.mark.parametrize(("bound", "told"), [(True, True), (False, False), ("fast", False)])
@@ -156,7 +157,6 @@ def test_so_is_that_of_a_proof_that_was_asked_for(source, tmp_path, monkeypatch,
     run(Job(source, tmp_path / "safe.csv", plan), diary)
     takes = "; a proof of how near the optimum the groups are takes about 12 seconds"
     assert diary.words[1] == "60 records, 5 columns" + (takes if told else "")
-    assert words_with(PLAN) == ""  # there is no proof
 
 
 def test_who_does_not_wait_for_the_proof_has_the_groups(source, tmp_path):
