@@ -92,13 +92,16 @@ def test_a_wrong_name_is_refused_before_groups_are_formed(source, tmp_path, engi
     folder = tmp_path / "parts"
     folder.mkdir()
     pq.write_table(pa.table({"income": [1.0, 2.0], "age": [3.0, 4.0]}), folder / "one.parquet")
-    for given, plan, dominance in (
-        (source, PLAN.override(drop=["wages"]), []),
-        (source, PLAN, ["wages"]),
-        (folder, PLAN.override(k=2, drop=["wages"]), []),  # of which no header is read ahead
+    few = PLAN.override(k=2)
+    for given, plan, others in (
+        (source, PLAN.override(drop=["wages"]), {}),
+        (source, PLAN, {"dominance": ["wages"]}),
+        (source, PLAN, {"analyses": ["income ~ age + wages"]}),
+        (folder, few.override(drop=["wages"]), {}),  # of which no header is read ahead
+        (folder, few, {"analyses": ["wages by age"]}),
     ):
         diary = Diary()
-        job = Job(given, tmp_path / "out.parquet", plan, dominance=dominance, engine=engine)
+        job = Job(given, tmp_path / "out.parquet", plan, engine=engine, **others)
         with pytest.raises(InputError, match="There is no column 'wages'; the table has "):
             run(job, diary)
         assert diary.stages == (["reading"] if given == folder else [])

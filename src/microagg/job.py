@@ -132,7 +132,8 @@ class Job:
     def check_names(self, names: Collection[Any]) -> None:
         """Refuse columns that the table does not have."""
         self.plan.roles(names)
-        for name in self.dominance:
+        analysed = [name for wanted in self.analyses for name in columns_of(wanted)]
+        for name in [*self.dominance, *analysed]:
             if name not in names:
                 raise no_column(name, names)
 

@@ -115,13 +115,13 @@ def test_sets_that_fractions_of_groups_hold_are_found():
     np.fill_diagonal(share, 1 / k)
     weights = np.geomspace(0.25, 4 * k, islands._WEIGHTS)
     sides = right_sides(k, 9, weights)
-    found = np.empty((m * 3, 11), np.int32)
+    found, by = np.empty((m * 3, 11), np.int32), np.empty(m * 3)
 
     def sought():
         rows = np.arange(m)
         parts = islands._PARTS
         return islands.broken_islands(
-            3, share, np.ones(m), rows, k, sides, weights, parts, 0.01, found
+            3, share, np.ones(m), rows, k, sides, weights, parts, 0.01, found, by
         )
 
     count = sought()
@@ -142,3 +142,12 @@ def test_they_raise_the_bound_of_islands():
     best = microagg.partition(X, 5, scale="none").sse
     assert plain < 0.9 * best
     assert 0.98 * best < raised <= best
+
+
+def test_sets_of_large_groups_have_not_too_many_pairs():
+    # They overlap in all ways: all of them would take far longer than all else.
+    m, rng = 160, np.random.default_rng(3)
+    solver = solver_of(rng.normal(size=(m, 3)), 40, Size(m, 20, -1.0, islands=True))
+    solver.run(math.inf)
+    held = np.count_nonzero(solver.islands.rows[:, 2:] >= 0, axis=1)
+    assert 16 * m**2 < (held**2).sum() <= 32 * m**2

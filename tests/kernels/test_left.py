@@ -38,6 +38,7 @@ CASES = [
     (600, 12, "normal"),
     (600, 3, "scales"),
     (500, 3, "far from 0"),
+    (150, 2, "tiny"),
 ]
 
 

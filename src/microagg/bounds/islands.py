@@ -6,7 +6,8 @@ Cuts      Of a set S of m records let groups hold p₁, p₂, … With Z as in s
           the maximum over all ways to write m as such a sum. Fractions could have m + c·m/k: twelve
           months of a utility are one group of ten or more, not 1.2. The maxima come from a table by m.
 Search    For each record, those who have more than some part of its share with itself; the c for which
-          this set breaks its inequality most.
+          this set breaks its inequality most. Where groups are large so are sets, and their pairs would
+          take most of the time: then those that are broken least are left out.
 Charge    As in inequalities.py. The right side is charged to the records of the set in equal parts, so
           that prices prove a bound by their sum, but single groups may cost less than their records pay.
 Rounding  The right sides are raised by more than rounding can have lowered them.
@@ -26,6 +27,7 @@ from microagg.kernels.jit import kernel
 _PARTS = np.array([0.02, 0.1, 0.3])  # of a record's share with itself
 _WEIGHTS = 24  # values of c
 _LARGEST = 6  # times k: records of a set
+_PAIRS = 32  # times those of a block: pairs of its sets, all together
 _STEP = 1.0  # of the multipliers
 _BROKEN = 0.01  # a set that is broken by less is no cut
 _RAISED = 1 + 1e-12
@@ -47,8 +49,8 @@ def right_sides(k: int, largest: int, weights: Floats) -> Floats:
 
 
 @kernel
-def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least, found):
-    """Write the sets around the records at home in a block that are broken; return how many."""
+def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least, found, by):
+    """Write the broken sets around the records at home in a block, and how far they are; return how many."""
     m, largest, count = len(share), sides.shape[1] - 1, 0
     held = np.empty(m, np.int32)
     for i in at_home:
@@ -67,10 +69,11 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
             for a in range(size):
                 p = held[a]
                 alone += share[p, p]
+                length += unit[p] ** -2
                 own_length += unit[p] ** -4
                 for b in range(size):
                     together += share[p, held[b]]
-                    length += (unit[p] * unit[held[b]]) ** -2
+            length *= length  # the sum over all pairs
             best, most = -1, 0.0
             for w in range(weights.size):
                 c = weights[w]
@@ -79,7 +82,7 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
                 if excess > least and far > most:
                     best, most = w, far
             if best >= 0:
-                found[count, 0], found[count, 1] = number, best
+                found[count, 0], found[count, 1], by[count] = number, best, most
                 for a in range(found.shape[1] - 2):
                     found[count, 2 + a] = held[a] if a < size else -1
                 count += 1
@@ -89,27 +92,26 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
 @kernel
 def _raise(sets, multipliers, moving, blocks, tall, weights, sides, step):
     """Let multipliers follow how much the sets are broken."""
+    inverse = np.empty(sets.shape[1])
     for t in range(multipliers.size):
         number, c = sets[t, 0], weights[sets[t, 1]]
         if not moving[number]:
             continue
         convex, members = blocks.convex[number], blocks.members[number]
-        excess, length, size = 0.0, 0.0, 0
+        excess, length, own_length, size = 0.0, 0.0, 0.0, 0
         for x in range(2, sets.shape[1]):
             p = sets[t, x]
             if p < 0:
                 break
+            i = inverse[size] = 1 / tall[members[p]]
+            row = 0.0
+            for y in range(size):
+                row += convex[p, sets[t, 2 + y]] * inverse[y]
             size += 1
-            i = tall[members[p]]
-            excess += c * convex[p, p] / (i * i)
-            length += ((1 + c) ** 2 - 1) * i**-4
-            for y in range(2, sets.shape[1]):
-                q = sets[t, y]
-                if q < 0:
-                    break
-                j = tall[members[q]]
-                excess += convex[p, q] / (i * j)
-                length += (i * j) ** -2
+            excess += 2 * row * i + (1 + c) * convex[p, p] * i * i
+            length += i**2
+            own_length += i**4
+        length = length * length + ((1 + c) ** 2 - 1) * own_length
         excess -= sides[sets[t, 1], size]
         multipliers[t] = max(0.0, multipliers[t] + step * excess / length)
 
@@ -133,6 +135,11 @@ def _charge(sets, multipliers, weights, place, charge):
                 add(charge, place[number, p, q], value)
 
 
+def _pairs(sets: Any) -> Any:
+    """How many pairs each set has."""
+    return np.count_nonzero(sets[:, 2:] >= 0, axis=1) ** 2
+
+
 class Islands(Inequalities):
     """The sets of one region, and their multipliers."""
 
@@ -143,6 +150,7 @@ class Islands(Inequalities):
         self._weights = np.geomspace(0.25, 4 * k, _WEIGHTS)
         self._sides = right_sides(k, largest, self._weights)
         self._room = np.empty((m * len(_PARTS), 2 + largest), np.int32)
+        self._by = np.empty(len(self._room))
 
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
         shares = self.shares
@@ -157,8 +165,12 @@ class Islands(Inequalities):
             _PARTS,
             _BROKEN,
             self._room,
+            self._by,
         )
-        return self._room[:count].copy()
+        kept = self.rows[(self.rows[:, 0] == number) & (self.multipliers > 0)]
+        room = _PAIRS * len(share) ** 2 - _pairs(kept).sum()
+        worst = np.argsort(-self._by[:count], kind="stable")
+        return self._room[worst[np.cumsum(_pairs(self._room[worst])) <= room]]
 
     def _raise(self, rho: float, moving: Any) -> None:
         shares, step = self.shares, rho * _STEP

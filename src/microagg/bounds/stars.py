@@ -4,7 +4,7 @@ Cuts      Z(i, j) is 1/s for two members of the same group of s, else 0 (semidef
           and a set T of others, of which a are in its group, a − a(a−1)/2 is 1 at most:
               Σ Z(i, j) over j in T − Σ Z(j, h) over the pairs of T ≤ Z(i, i).
           With two others it is the triangle: who shares with both lets them share too.
-Search    From each record with a share of i's, take whoever adds most, while anyone adds.
+Search    From each record with a share of i's, or some of many, take whoever adds most, while anyone adds.
 Paper     The inequalities for two sets of Grötschel & Wakabayashi 1990, with one record in the first;
           triangles as in Peng & Wei 2007, and Piccialli, Sudoso & Wiegele 2022.
 """
@@ -23,6 +23,7 @@ _ARMS = 4  # records of T at most
 _STEP = 0.3  # of the multipliers; with larger ones they swing
 _OF_A_RECORD = 8  # stars found at once
 _BROKEN = 1e-3  # of 1/k: a star that is broken by less is no cut
+_BEGIN = 128  # records from which stars around another are begun, about
 _APART = 0.02  # of its share with itself: who shares less with a record is in none of its stars
 
 
@@ -38,7 +39,7 @@ def broken_stars(number, share, at_home, least, arms, each, found):
             if j != i and share[i, j] > _APART * own:
                 near[used] = j
                 used += 1
-        for begin in range(used):
+        for begin in range(0, used, 1 + used // _BEGIN):
             for a in range(used):
                 gain[a] = share[i, near[a]]
             for a in range(arms):

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
+_UNDERFLOW = 1e-300  # more than squares can lack that underflow
 
 
 # The two loops that follow run over ``entry.size`` rather than 16: a loop of known length is
@@ -273,7 +274,7 @@ def _begin_opposite(tree, point):
         own += (point[j] - tree.centre[j]) ** 2
         size += (abs(point[j]) + tree.largest[j]) ** 2
     _enter(tree, 0, tree.low.shape[0] - 1, mirror, own)
-    return own, _ROUNDING * (point.size + 4) * size
+    return own, _ROUNDING * (point.size + 4) * size + _UNDERFLOW
 
 
 @lean_subkernel

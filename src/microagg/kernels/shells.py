@@ -34,6 +34,7 @@ __all__ = [
 
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
+_UNDERFLOW = 1e-160  # more than a distance can lack where its squares underflow
 _AT_ONCE = 1 << 14  # records that a thread puts to their places
 _PATIENCE = 8  # records looked at for each one left, after which new shells are cheaper
 
@@ -125,7 +126,7 @@ def _drift(shells, centroid):
 @lean_subkernel
 def _farther_than(shells, block, drift):
     """Squared distance to the centroid that no record of a block or of those after it exceeds."""
-    return ((shells.outer[block] + drift) * (1 + _ROUNDING)) ** 2
+    return ((shells.outer[block] + drift) * (1 + _ROUNDING) + _UNDERFLOW) ** 2
 
 
 @lean_subkernel
