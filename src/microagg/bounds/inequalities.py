@@ -10,6 +10,7 @@ Kinds     stars.py and islands.py.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def _in_real_units(convex, members, tall):
     return share
 
 
-class Inequalities:
+class Inequalities(ABC):
     """Inequalities of one kind in one region, and their multipliers."""
 
     def __init__(self, shares: Shares, width: int) -> None:
@@ -95,14 +96,14 @@ class Inequalities:
         multipliers[: len(found[0])] = self.multipliers[kept]
         self.rows, self.multipliers = together[first], multipliers
 
+    @abstractmethod
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
         """Those that shares in a block break, for its records at home."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _raise(self, rho: float, moving: Any) -> None:
         """Let multipliers follow how much is broken."""
-        raise NotImplementedError
 
+    @abstractmethod
     def charge(self, charge: Charge) -> None:
         """Add what the multipliers make pairs cost."""
-        raise NotImplementedError
