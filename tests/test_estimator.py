@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -19,6 +23,7 @@ from microagg import InputError, Microaggregator
 _WHOLE = (
     "a release holds for the fitted table as a whole: other rows, or a part of them, are refused"
 )
+_NO_ZEROS = "a record of weight 0 is still a person: it is refused, not left out"
 
 
 def expected_failures(estimator):
@@ -26,6 +31,7 @@ def expected_failures(estimator):
         "check_fit_idempotent": _WHOLE,
         "check_methods_subset_invariance": _WHOLE,
         "check_methods_sample_order_invariance": _WHOLE,
+        "check_sample_weight_equivalence_on_dense_data": _NO_ZEROS,
     }
 
 
@@ -87,8 +93,21 @@ def test_no_record_is_kept(X):
 
 
 def test_masked_values_are_missing_values(X):
+    mask = X > 1
+    protected = Microaggregator(k=4).fit_transform(np.ma.array(X, mask=mask))
+    assert np.array_equal(
+        protected, Microaggregator(k=4).fit_transform(np.where(mask, np.nan, X)), equal_nan=True
+    )
+    assert class_sizes(np.nan_to_num(protected, nan=99.0)).min() >= 4
+
+
+def test_missing_values_can_be_refused_in_our_words(X):
+    X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        Microaggregator(k=4).fit(np.ma.array(X, mask=X > 1))
+        Microaggregator(k=4, missing="error").fit(X)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    with pytest.raises(InputError, match=r"'b'.*row 4"):
+        Microaggregator(k=4, missing="error").fit(frame)
 
 
 @pytest.mark.parametrize(("library", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
@@ -132,4 +151,123 @@ def test_parameters_survive_cloning():
 )
 def test_bad_settings_are_refused_when_fitted(X, settings, message):
     with pytest.raises(ValueError, match=message):
+        Microaggregator(**settings).fit(X)
+
+
+def mixed(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    size = rng.choice(["small", "middle", "large"], n, p=[0.5, 0.3, 0.2])
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(18, 80, n).astype(float)),
+            "size": size,
+            "income": rng.lognormal(8, 0.5, n) + 500 * (size == "large"),
+        },
+        index=range(7, n + 7),
+    )
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_is_protected_as_protect_does(library):
+    given = mixed()
+    frame = given if library is pd.DataFrame else pl.from_pandas(given)
+    protected = Microaggregator(k=4, kinds={"age": "number"}).fit_transform(frame)
+    expected = microagg.protect(
+        frame, k=4, columns=["age", "size", "income"], missing="majority", kinds={"age": "number"}
+    ).data
+    assert isinstance(protected, library)
+    assert protected.equals(expected)
+
+
+def test_weights_give_weighted_means(X):
+    weights = np.linspace(1, 3, len(X))
+    estimator = Microaggregator(k=4)
+    protected = estimator.fit_transform(X, sample_weight=weights)
+    group = estimator.labels_ == 0
+    expected = np.average(X[group], axis=0, weights=weights[group])
+    assert protected[group][0] == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(InputError, match=r"sample_weight.*above zero"):
+        estimator.fit(X, sample_weight=np.zeros(len(X)))
+
+
+def test_weights_are_routed_through_a_pipeline(X):
+    weights = np.linspace(1, 3, len(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = Microaggregator(k=4).set_fit_request(sample_weight=True)
+        routed = make_pipeline(step).fit_transform(X, sample_weight=weights)
+    alone = Microaggregator(k=4).fit_transform(X, sample_weight=weights)
+    assert np.array_equal(routed, alone)
+
+
+def test_new_rows_can_stay_as_they_are(X):
+    estimator = Microaggregator(k=4, new_rows="unchanged").fit(X)
+    assert np.array_equal(estimator.transform(X + 1), X + 1)
+    assert class_sizes(estimator.transform(X)).min() >= 4
+    frame = mixed()
+    assert (
+        Microaggregator(k=4, new_rows="unchanged").fit(frame).transform(frame[:9]).equals(frame[:9])
+    )
+
+
+def test_new_rows_get_the_values_of_the_nearest_group(X):
+    estimator = Microaggregator(k=4, new_rows="nearest", scale="none").fit(X)
+    released = estimator.transform(X)
+    new = np.random.default_rng(1).normal(size=(30, 3))
+    means = np.array(
+        [X[estimator.labels_ == g].mean(axis=0) for g in range(estimator.labels_.max() + 1)]
+    )
+    rows = [released[estimator.labels_ == g][0] for g in range(len(means))]
+    expected = [rows[int(np.argmin(((means - row) ** 2).sum(axis=1)))] for row in new]
+    assert np.array_equal(estimator.transform(new), np.array(expected))
+
+
+def test_new_rows_of_a_frame_get_the_values_of_the_nearest_group():
+    frame = mixed()
+    estimator = Microaggregator(k=4, new_rows="nearest", kinds={"age": "number"}).fit(frame)
+    new = mixed(20, seed=5).assign(
+        size=lambda f: f["size"].where(f["size"] != "small", "unheard of")
+    )
+    found = estimator.transform(new)
+    released = estimator.transform(frame)
+    rows = {tuple(map(str, row)) for row in released.itertuples(index=False)}
+    assert all(tuple(map(str, row)) in rows for row in found.itertuples(index=False))
+    assert found.index.equals(new.index)
+    assert found.dtypes.equals(released.dtypes)
+    large = new[new["size"] == "large"]
+    assert (found.loc[large.index, "size"] == "large").mean() > 0.9
+
+
+def test_no_rare_category_is_kept():
+    frame = mixed()
+    frame.loc[7, "size"] = "one of a kind"
+    fitted = pickle.dumps(Microaggregator(k=4, new_rows="nearest").fit(frame))
+    assert b"one of a kind" not in fitted
+    assert b"middle" in fitted
+
+
+@pytest.mark.parametrize("new_rows", ["unchanged", "nearest"])
+def test_models_are_judged_on_rows_that_were_not_fitted(new_rows):
+    X, y = load_diabetes(return_X_y=True)
+    pipeline = make_pipeline(Microaggregator(k=3, method="mdav", new_rows=new_rows), Ridge(0.1))
+    scores = cross_val_score(pipeline, X, y, error_score="raise")
+    assert np.isfinite(scores).all()
+    assert scores.mean() > 0.3
+    search = GridSearchCV(pipeline, {"microaggregator__k": [3, 30]}, error_score="raise").fit(X, y)
+    assert search.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_is_a_random_state(X, make):
+    settings = {"k": 4, "method": "rep-ord-mic"}
+    first = Microaggregator(**settings, random_state=make(3)).fit(X).labels_
+    again = Microaggregator(**settings, random_state=make(3)).fit(X).labels_
+    assert np.array_equal(first, again)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"new_rows": "ignore"}, "new_rows"), ({"missing": "drop"}, "missing")],
+)
+def test_bad_words_are_refused(X, settings, message):
+    with pytest.raises(InputError, match=message):
         Microaggregator(**settings).fit(X)

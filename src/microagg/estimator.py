@@ -1,42 +1,63 @@
-"""Microaggregator: a scikit-learn transformer over partition()."""
+"""Microaggregator: a scikit-learn transformer over protect()."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pyarrow as pa
+from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from microagg.aggregate import aggregate
+from microagg.encode.inertia import Encoder
+from microagg.encode.space import encoder_of
 from microagg.errors import InputError, shown
-from microagg.groups import Floats
-from microagg.partition import partition
+from microagg.groups import Floats, Labels, group_means
+from microagg.plan import Plan
+from microagg.plan_checks import check_word
+from microagg.protect import protect_table
+from microagg.release import Release
 from microagg.results import Partition
-from microagg.settings import check_aggregate
+from microagg.tables.frames import Frame, is_frame
+from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Microaggregator"]
 
-
-_OWN_SETTINGS = {"method", "scale", "random_state", "progress"}
+_OWN_SETTINGS = {"method", "scale", "aggregate", "missing", "kinds", "random_state", "progress"}
+_NEW_ROWS = ("refuse", "unchanged", "nearest")
+_MISSING = ("pattern", "majority", "fill", "error")
 
 
 class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Replace each record by the aggregate of its group of at least k similar ones.
 
     A release is a table, not a model: k-anonymity is a property of all its rows together.
-    ``transform`` therefore accepts the very table that was fitted and refuses any other,
-    since a new record put into a group, or a part of the rows, would break the promise.
+    ``transform`` returns the release for the very table that was fitted. ``new_rows`` decides about any
+    other table.
 
     Parameters
     ----------
     k : int
         Least number of records in a group.
-    method, scale, random_state
+    method, scale
         As for :func:`microagg.partition`.
-    aggregate : {"mean", "median"}
-        What a group releases.
+    aggregate, missing, kinds
+        As for :func:`microagg.protect`. Columns of an array are numbers; those of a data frame may be
+        of any kind, as there. By default a group releases what most of its records have, a value or
+        none; "drop" is refused, since rows would no longer match ``y``.
+    new_rows : {"refuse", "unchanged", "nearest"}
+        What ``transform`` does with a table that was not fitted. "refuse": an error, since a record that is
+        put into a group later breaks the promise. "unchanged": the rows come back as they are, so that a
+        pipeline learns from protected rows and is judged on original ones (``cross_val_score``,
+        ``GridSearchCV``, ``predict``). "nearest": each row gets the values of the nearest group. Rows
+        that were transformed in either of these two ways are not protected and must not be published.
+    random_state : int, None, numpy Generator or RandomState
+        As for :func:`microagg.partition`; of a generator one number is drawn.
     options : dict, optional
         Settings of the method.
 
@@ -48,8 +69,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         With ``sse``, ``information_loss`` and more.
 
     >>> import numpy as np
-    >>> Microaggregator(k=2).fit_transform(np.array([[1.0], [9.0], [2.0], [8.0]])).ravel().tolist()
+    >>> X = np.array([[1.0], [9.0], [2.0], [8.0]])
+    >>> Microaggregator(k=2).fit_transform(X).ravel().tolist()
     [1.5, 8.5, 1.5, 8.5]
+    >>> Microaggregator(k=2, new_rows="nearest").fit(X).transform([[3.0], [7.0]]).ravel().tolist()
+    [1.5, 8.5]
     """
 
     def __init__(
@@ -59,69 +83,247 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         method: str = "auto",
         scale: str = "zscore",
         aggregate: str = "mean",
-        random_state: int | None = 0,
+        missing: str = "majority",
+        kinds: Mapping[Any, Any] | None = None,
+        new_rows: str = "refuse",
+        random_state: Any = 0,
         options: dict[str, Any] | None = None,
     ) -> None:
         self.k = k
         self.method = method
         self.scale = scale
         self.aggregate = aggregate
+        self.missing = missing
+        self.kinds = kinds
+        self.new_rows = new_rows
         self.random_state = random_state
         self.options = options
 
-    def fit(self, X: Any, y: Any = None) -> Microaggregator:
-        """Partition the records of X, of shape (n, d)."""
-        self._fit(X)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Microaggregator:
+        """Partition the records of X, of shape (n, d).
+
+        With ``sample_weight``, the survey weight of each record, groups release weighted means.
+        """
+        self._fit(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Partition the records of X and return them protected, of the same shape."""
-        return self._release(self._fit(X))
+        given = self._fit(X, sample_weight)
+        return self._values_of(self.labels_, given)
 
     def transform(self, X: Any) -> Any:
-        """Return the fitted table protected; any other table is refused."""
+        """Return the fitted table protected; ``new_rows`` decides about any other table."""
         check_is_fitted(self)
-        matrix = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        if _fingerprint(matrix) != self._fitted:
-            raise InputError(
-                "A microaggregated release holds for the table that was fitted, as a whole; these are "
-                "other rows. Putting new records into its groups, or releasing a part of them, would "
-                "break k-anonymity. Call fit_transform on all records that are to be released."
-            )
-        return self._release(matrix)
+        given = self._given(X, reset=False)
+        if _fingerprint(given.table) == self._fitted:
+            return self._values_of(self.labels_, given)
+        if self.new_rows == "unchanged":
+            return given.as_given
+        if self.new_rows == "nearest":
+            return self._values_of(self._nearest.groups_of(given.table), given)
+        raise InputError(
+            "A microaggregated release holds for the table that was fitted, as a whole; these are "
+            "other rows. Putting new records into its groups, or releasing a part of them, would "
+            "break k-anonymity. Call fit_transform on all records that are to be released; to judge a "
+            'model on original rows, set new_rows="unchanged".'
+        )
 
-    def _fit(self, X: Any) -> Floats:
-        check_aggregate(self.aggregate)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.categorical = True
+        return tags
+
+    def _fit(self, X: Any, sample_weight: Any) -> _Given:
+        check_word("new_rows", self.new_rows, _NEW_ROWS)
+        check_word("missing", self.missing, _MISSING)
         options = {} if self.options is None else self.options
         if not isinstance(options, dict) or _OWN_SETTINGS & set(options):
             raise InputError(
                 "options is a dict of settings of the method; those of the estimator itself are "
                 f"its own parameters. Got {shown(options)}."
             )
-        least = self.k if isinstance(self.k, int) and self.k > 1 else 1
+        given = self._given(X, reset=True)
+        table, names = given.table, given.table.names
+        settings: dict[str, Any] = {**options, "kinds": self._kinds(given)}
+        if sample_weight is not None:
+            table, weight = _with_weights(table, sample_weight)
+            settings["weight"] = {"column": weight, "release": "drop"}
+        plan = Plan.of(
+            k=self.k,
+            columns=names,
+            method=self.method,
+            scale=self.scale,
+            aggregate=self.aggregate,
+            missing=self.missing,
+            random_state=_seed(self.random_state),
+            **settings,
+        )
+        release = protect_table(table, plan)
+        self.partition_: Partition = release.partition
+        self.labels_ = self.partition_.labels
+        first = np.unique(self.labels_, return_index=True)[1]
+        self._released = _rows(nw.from_native(release.data, eager_only=True), first)
+        self._fitted = _fingerprint(given.table)
+        if self.new_rows == "nearest":
+            self._nearest = _Nearest.of(given.table, release)
+        return given
+
+    def _given(self, X: Any, reset: bool) -> _Given:
+        """Check the records and name their columns."""
+        least = self.k if isinstance(self.k, int) and self.k > 1 and reset else 1
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            table = Frame(X)
+            if len(table) < least or not table.names:
+                raise InputError(
+                    f"Found array with {len(table)} sample(s) (shape={(len(table), len(table.names))}) while "
+                    f"a minimum of {least} is required: groups of k = {self.k} need that many records."
+                )
+            return _Given(table, X, is_array=False)
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
         matrix: Floats = validate_data(
-            self, X, dtype=np.float64, order="C", ensure_min_samples=least
+            self,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_min_samples=least,
+            ensure_all_finite="allow-nan" if self.missing != "error" else True,
+            reset=reset,
         )
-        self.partition_: Partition = partition(
-            matrix,
-            self.k,
-            method=self.method,
-            scale=self.scale,
-            random_state=self.random_state,
-            **options,
+        columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(matrix.T)}
+        return _Given(Frame(pa.table(columns)), matrix, is_array=True)
+
+    def _kinds(self, given: _Given) -> dict[Any, Any]:
+        """Columns of an array are numbers, even those that look like codes."""
+        numbers = dict.fromkeys(given.table.names, "number") if given.is_array else {}
+        return {**numbers, **(self.kinds or {})}
+
+    def _values_of(self, groups: Labels, given: _Given) -> Any:
+        """Return what groups release, a row for each record, in the type of the table given."""
+        found = _rows(self._released, groups)
+        if given.is_array:
+            table = Frame(found)
+            return np.column_stack([table.doubles(name) for name in table.names])
+        return _with_index_of(given.as_given, found)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Records as they came, and as a table."""
+
+    table: Frame
+    as_given: Any
+    is_array: bool
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """What is needed to find the group nearest to a new row; no record is in it."""
+
+    encoders: tuple[Encoder, ...]
+    columns: tuple[Variable, ...]
+    """How each column is read, without values; categories of fewer than k records are left out."""
+    centroids: Floats
+    """Shape (groups, coordinates)."""
+
+    @classmethod
+    def of(cls, table: Frame, release: Release) -> _Nearest:
+        plan, labels = release.plan, release.partition.labels
+        encoders, columns, coordinates = [], [], []
+        for name in table.names:
+            column = variable_of(table, name, plan.column(name), plan.missing.codes.get(name, ()))
+            encoder = encoder_of(column, plan.blocks[0].scale)
+            encoders.append(encoder)
+            coordinates.append(encoder.apply(column.values))
+            columns.append(_without_values(column, plan.k))
+        means = [group_means(coordinate, labels) for coordinate in np.hstack(coordinates).T]
+        return cls(tuple(encoders), tuple(columns), np.column_stack(means))
+
+    def groups_of(self, table: Frame) -> Labels:
+        """Return the group with the nearest centroid for each row; O(n log g) for few columns."""
+        coordinates = []
+        for encoder, column in zip(self.encoders, self.columns, strict=True):
+            setting = replace(column.setting, kind=column.kind, levels=None)
+            found = variable_of(table, column.name, setting, column.codes)
+            coordinates.append(encoder.apply(_in_terms_of(column, found)))
+        return np.asarray(KDTree(self.centroids).query(np.hstack(coordinates))[1], dtype=np.int64)
+
+
+def _without_values(column: Variable, k: int) -> Variable:
+    """Return how a column is read; categories that fewer than k records have become unknown."""
+    kept = replace(column, values=np.zeros(0), tags=None)
+    if not column.is_category:
+        return kept
+    often = np.bincount(column.level_numbers[~column.missing], minlength=len(column.levels))
+    levels = zip(column.levels, often, strict=True)
+    return replace(kept, levels=tuple(level if count >= k else None for level, count in levels))
+
+
+def _in_terms_of(column: Variable, found: Variable) -> Floats:
+    """Return new values in the numbering of a fitted column; NaN where it does not know them."""
+    if not column.is_category:
+        return found.values + (found.origin - column.origin)
+    number = {level: float(j) for j, level in enumerate(column.levels) if level is not None}
+    here = np.array([number.get(level, np.nan) for level in found.levels] + [np.nan])
+    return here[found.level_numbers]
+
+
+def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
+    """Add the weights as a column with a name that the table does not have."""
+    name = "sample_weight"
+    while table.has(name):
+        name += "_"
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (len(table),) or not (values > 0).all():
+        raise InputError(
+            f"sample_weight has one number above zero for each of the {len(table)} records, since a record "
+            f"of weight zero would be released unprotected; got shape {values.shape} with "
+            f"{np.sum(~(values > 0))} that are not above zero."
         )
-        self.labels_ = self.partition_.labels
-        self._fitted = _fingerprint(matrix)
-        return matrix
-
-    def _release(self, matrix: Floats) -> Floats:
-        return np.column_stack(
-            [aggregate(column, self.labels_, self.aggregate) for column in matrix.T]
-        )
+    frame = nw.from_native(table.native, eager_only=True)
+    column = nw.to_native(nw.new_series(name, values, backend=frame.implementation))
+    column = nw.from_native(_with_index_of(table.native, column), series_only=True).alias(name)
+    return Frame(frame.with_columns(column)), name
 
 
-def _fingerprint(matrix: Floats) -> str:
+def _with_index_of(given: Any, found: Any) -> Any:
+    """Return a frame or column with the row labels of another, where its library has any."""
+    wrapped = nw.from_native(found, allow_series=True)
+    return found.set_axis(given.index) if wrapped.implementation.is_pandas_like() else found
+
+
+def _rows(native: Any, rows: Labels) -> Any:
+    """Return some rows of a frame, in the order given."""
+    return nw.to_native(nw.from_native(native, eager_only=True)[rows])
+
+
+def _seed(random_state: Any) -> Any:
+    """Draw one number from a generator; a seed stays what it is."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return random_state
+
+
+def _fingerprint(table: Frame) -> str:
     """Tell one table from another without keeping its records."""
-    return hashlib.sha256(repr(matrix.shape).encode() + matrix.tobytes()).hexdigest()
+    found = hashlib.sha256()
+
+    class Sink:
+        closed = False
+
+        def write(self, data: Any) -> int:
+            found.update(data)
+            return len(data)
+
+        def flush(self) -> None:
+            pass
+
+    arrow = table.to_arrow(unnamed_index=False).combine_chunks().replace_schema_metadata(None)
+    with pa.ipc.new_stream(pa.PythonFile(Sink(), mode="w"), arrow.schema) as stream:
+        stream.write_table(arrow)
+    return found.hexdigest()
