@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from benchmarks import reference
 from benchmarks.harness import growth_exponent, show
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
@@ -34,13 +34,11 @@ from microagg.require.search import repair, satisfy
 from microagg.require.together import household_records, person_labels
 from microagg.require.units import Units
 
-_HERE = Path(__file__).parents[1]
-_FOLDER = Path(os.environ.get("MICROAGG_DATA", _HERE.parent / "shared" / "data"))
 _T = (0.05, 0.09, 0.13, 0.17, 0.21, 0.25)
 
 
 def table(name: str) -> pa.Table:
-    return pacsv.read_csv(_FOLDER / f"{name}.csv")
+    return pacsv.read_csv(reference.FOLDER / f"{name}.csv")
 
 
 def numbers(source: pa.Table, names: list[str]) -> Floats:
@@ -310,11 +308,11 @@ def main() -> None:
         closeness(column, tuple(range(2, 11)), _T, "fast")
     rows = closeness("FICA", (2, 5, 10), _T)
     if "--pictures" in sys.argv:
-        draw(rows, _HERE / "docs" / "requirements" / "closeness.svg")
+        draw(rows, Path(__file__).parents[1] / "docs" / "requirements" / "closeness.svg")
     dominance()
     costs = each()
     if "--pictures" in sys.argv:
-        draw_costs(costs, _HERE / "docs" / "requirements" / "costs.svg")
+        draw_costs(costs, Path(__file__).parents[1] / "docs" / "requirements" / "costs.svg")
     large()
 
 

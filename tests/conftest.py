@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import hypothesis
 import numpy as np
@@ -56,22 +57,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
 
+def without(what: str, reason: str) -> NoReturn:
+    """Skip a test for want of DATA (which are not ours to ship) or TOOLS (a browser, Java).
+
+    Where MICROAGG_REQUIRE_DATA or MICROAGG_REQUIRE_TOOLS is set, it is a failure instead.
+    """
+    if os.environ.get(f"MICROAGG_REQUIRE_{what}"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 _FOLDER = Path(
     os.environ.get("MICROAGG_DATA", Path(__file__).parents[1].parent / "shared" / "data")
 )
 
 
 def reference_file(name: str) -> Path:
-    """The file of a reference data set, or a skip with its reason.
-
-    On the machines that decide about a change a missing data set is a failure.
-    """
+    """The file of a reference data set; see :func:`without` where it is not there."""
     path = _FOLDER / f"{name}.csv"
     if not path.exists():
-        reason = f"{name}.csv is not there; set MICROAGG_DATA to the folder of the reference data"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        without(
+            "DATA",
+            f"{name}.csv is not there; python -m benchmarks.reference tells where it comes from",
+        )
     return path
 
 
@@ -100,13 +108,10 @@ def whole_reference():
 
 @pytest.fixture(scope="module")
 def browser():
-    """Debian's Chromium; on the machines that decide about a change it must be there."""
+    """A Chromium of this machine."""
     program = find_browser()
     if program is None:
-        reason = "no Chromium on this machine; Debian's package is called chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        without("TOOLS", "no Chromium on this machine; Debian's package is called chromium")
     found = Browser(program)
     yield found
     found.close()

