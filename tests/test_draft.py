@@ -1,5 +1,4 @@
 import importlib
-import os
 import re
 from collections import Counter
 from decimal import Decimal
