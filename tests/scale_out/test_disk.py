@@ -337,12 +337,65 @@ def test_an_interrupt_leaves_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
+def test_a_run_that_is_refused_leaves_the_one_that_works_alone(tmp_path):
+    """Two runs for one target: the second is refused while the first groups, and the first ends well."""
+    source = written(survey(), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    run(Job(source, tmp_path / "alone.parquet", plan_for(), engine="disk"))
+    refused = []
+
+    class Second(Observer):
+        def progress(self, stage, done, total):
+            if not refused and stage == "grouping":
+                with pytest.raises(TableError, match="another one does now") as caught:
+                    run(Job(source, target, plan_for(k=7), engine="disk"))
+                refused.append(caught)
+
+    run(Job(source, target, plan_for(), engine="disk"), Second())
+    assert refused
+    assert target.read_bytes() == (tmp_path / "alone.parquet").read_bytes()
+    names = ["alone.parquet", "in.parquet", "out.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+FULL = """
+import resource, sys
+from microagg.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+main()
+"""
+
+
+def test_a_full_disk_is_named_with_the_way_out(tmp_path):
+    """A limit of the system stands for the disk: no file of this run may have more than 16 KiB."""
+    source = written(survey(), tmp_path, "in.parquet")
+    asked = ["protect", source, tmp_path / "out.parquet", "-k", "4", "-c", "number,spiked"]
+    asked += ["--engine", "disk"]
+    assert here(*asked).returncode == 0  # compiles what is needed, without a limit
+    (tmp_path / "out.parquet").unlink()
+    # -B: Python itself would keep bytecode that is cut off.
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", FULL, *asked],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    words = " ".join(done.stderr.split())
+    assert "Error: A table that is read in parts needs room" in words
+    assert ".out.parquet.scratch" in words
+    assert "Make room, or write to another disk." in words
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
 def test_one_run_at_a_time_writes_a_file(tmp_path):
     source = written(survey(200), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
     busy = pytest.raises(TableError, match="another one does now")
-    with opened_scratch(target, {"plan": "another"}), busy:
-        run(Job(source, target, plan_for(["number"]), engine="disk"))
+    with opened_scratch(target, {"plan": "another"}) as scratch:
+        with busy:
+            run(Job(source, target, plan_for(["number"]), engine="disk"))
+        assert scratch.folder.exists()
 
 
 def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):

@@ -364,7 +364,7 @@ class _Sums:
         for part in range(PARTS):
             if starts[part] < starts[part + 1]:
                 with (self._parts / str(part)).open("ab") as file:
-                    rows[starts[part] : starts[part + 1]].tofile(file)
+                    file.write(rows[starts[part] : starts[part + 1]].tobytes())
         self._sums[:] = 0
         self._used = 0
 

@@ -93,8 +93,7 @@ class DiskTable:
         check_supported(plan)
         roles = plan.roles(source.names)
         width = 8 + 2 * len(plan.blocks[0].columns or ())
-        if source.kind == "parquet":
-            check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
+        check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
         run = group_from_disk(source, plan, scratch, told, memory=2 * memory)
         return cls(source, plan, roles, run, scratch, memory)
 
@@ -162,7 +161,7 @@ class _Gathered:
         for name, path in self._units.items():
             own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
             with path.open("ab") as file:
-                own.tofile(file)
+                file.write(own.tobytes())  # which says why, if it cannot
         at = np.flatnonzero(np.isin(rows, self._wanted[:, 0]))
         if len(at):
             chosen = pa.array(at)

@@ -11,6 +11,7 @@ is removed and made anew. It holds original values, and nobody else can read it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -33,6 +34,7 @@ __all__ = ["Scratch", "Shelf", "check_room", "opened_scratch"]
 
 Words = NDArray[np.uint64]
 _OWNER = "run.json"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room on the disk, or none for this user
 
 
 class Scratch:
@@ -167,29 +169,63 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
     """Yield the scratch folder beside a target, and remove it at the end, whatever happens.
 
     Only a killed run leaves it behind. Its successor goes on from it if ``owner``, which tells the input
-    and the plan, is the same, and else begins anew.
+    and the plan, is the same, and else begins anew. A run that does not get the folder leaves it alone:
+    another run works in it.
     """
     folder = target.with_name(f".{target.name[:30]}.scratch")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    _refuse_foreign(folder)
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    with _enough_room(folder), _locked_folder(folder, target):
+        try:
+            _begin_anew_unless(folder, owner)
+            yield Scratch(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path, target: Path) -> Iterator[None]:
+    """Make a folder for this run alone, as long as the block lasts."""
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _refuse_foreign(folder)
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if not lock(handle, wait=False):
+                raise TableError(
+                    f"One run at a time writes {shown(str(target), 300)}; another one does now. Wait for "
+                    "it, or choose another name."
+                )
+            if os.fstat(handle).st_nlink:
+                yield
+                return
+            # The run that had it removed it between our opening and our locking it: once more.
+        finally:
+            os.close(handle)
+
+
+def _begin_anew_unless(folder: Path, owner: dict[str, Any]) -> None:
+    """Empty the folder unless it was left by a run with the same owner."""
+    mine = folder / _OWNER
+    known = None
+    with contextlib.suppress(OSError, ValueError):
+        known = json.loads(mine.read_text(encoding="utf-8"))
+    if known != json.loads(json.dumps(owner)):
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        part = folder / f"{_OWNER}.part"
+        part.write_text(json.dumps(owner), encoding="utf-8")
+        part.replace(mine)
+
+
+@contextmanager
+def _enough_room(folder: Path) -> Iterator[None]:
+    """Say which disk is full and what to do, where a write finds no room."""
     try:
-        if not lock(handle, wait=False):
-            raise TableError(
-                f"One run at a time writes {shown(str(target), 300)}; another one does now. Wait for it, "
-                "or choose another name."
-            )
-        mine = folder / _OWNER
-        known = None
-        with contextlib.suppress(OSError, ValueError):
-            known = json.loads(mine.read_text(encoding="utf-8"))
-        if known != json.loads(json.dumps(owner)):
-            for path in folder.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            part = folder / f"{_OWNER}.part"
-            part.write_text(json.dumps(owner), encoding="utf-8")
-            part.replace(mine)
-        yield Scratch(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise TableError(
+            "A table that is read in parts needs room for its columns beside the output; there is no more "
+            f"for {shown(str(folder), 300)} ({error.strerror}). Nothing was released. Make room, or write "
+            "to another disk."
+        ) from None
