@@ -283,6 +283,7 @@ def _from_disk(job: Job) -> bool:
 def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     """Do a job with a table that is never in memory as a whole."""
     from microagg.scale_out import disk_job
+    from microagg.scale_out.passes import source_changed
     from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
 
@@ -308,7 +309,9 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     form = source if same or folder else source.format.for_another(job.csv)
     reports = [f for path, _ in job.reports for f in (path, path.with_suffix(".json"))]
     parts = Parts()
-    with opened_scratch(job.target, disk_job.owner_of(job.source, plan)) as scratch:
+    digest = sha256(job.source)
+    owner = disk_job.owner_of(source, plan, numbers, digest)
+    with opened_scratch(job.target, owner) as scratch:
 
         def told(stage: str, done: int, total: int) -> None:
             hears.progress(stage, done, total)
@@ -330,8 +333,9 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                         dominance=job.dominance,
                         dominance_percent=job.dominance_percent,
                     )
-                origin = {"path": str(job.source), "sha256": sha256(job.source)}
-                evidence = replace(evidence, source=origin)
+                if sha256(job.source) != digest:  # of which the report says that it was read
+                    raise source_changed(job.source)
+                evidence = replace(evidence, source={"path": str(job.source), "sha256": digest})
                 for caution in evidence.cautions:
                     hears.caution(caution)
                 if evidence.counted is not None:

@@ -22,7 +22,10 @@ from microagg import InputError, TableError
 from microagg.job import Job, Observer, run
 from microagg.plan import Plan
 from microagg.scale_out import disk
+from microagg.scale_out.disk_job import owner_of
 from microagg.scale_out.scratch import opened_scratch
+from microagg.tables.batches import open_batches
+from microagg.tables.files import CsvFormat
 
 LEAF = 600
 PROTECTED = ["number", "whole", "kind", "spiked"]
@@ -512,23 +515,8 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     source = written(survey(), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
     plan = plan_for()
-    worked = []
     work = disk.work_on_block
-
-    def some(recipe, blocks, number, *rest):
-        if len(worked) == 3:
-            os._exit(9)
-        worked.append(number)
-        return work(recipe, blocks, number, *rest)
-
-    child = os.fork()
-    if child == 0:  # dies in the middle, with its scratch folder left behind
-        disk.work_on_block = some
-        disk.thread_count = lambda: 1
-        run(Job(source, target, plan, engine="disk"))
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert list(tmp_path.glob(".*scratch"))
+    killed_while_grouping(source, target, plan)
     again = []
     monkeypatch.setattr(disk, "work_on_block", lambda *a: again.append((a[2], a[5])) or work(*a))
     run(Job(source, target, plan, engine="disk"))
@@ -538,6 +526,100 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     # Another plan begins anew, and leaves nothing of the old one.
     run(Job(source, target, replace(plan, seed=1), engine="disk"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def wide(seed):
+    """A survey whose file has the same size whatever its values."""
+    rng = np.random.default_rng(seed)
+    number, spiked = rng.integers(1000, 9999, (2, 4000))
+    return pd.DataFrame({"number": number / 8, "spiked": spiked}).map("{:010.3f}".format)
+
+
+def killed_while_grouping(source, target, plan):
+    """Start a run in a process of its own that dies in the middle, its scratch folder left behind."""
+    child = os.fork()
+    if child == 0:
+        disk.thread_count = lambda: 1
+        work, worked = disk.work_on_block, []
+
+        def some(*given):
+            if len(worked) == 3:
+                os._exit(9)
+            worked.append(given)
+            return work(*given)
+
+        disk.work_on_block = some
+        run(Job(source, target, plan, engine="disk"))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(target.parent.glob(".*scratch"))
+
+
+def test_kept_work_of_another_content_is_not_gone_on_with(tmp_path):
+    """The source is replaced by one of the same size and time: nothing of the killed run is used."""
+    source, target, plan = tmp_path / "in.csv", tmp_path / "out.csv", plan_for(["number", "spiked"])
+    wide(1).to_csv(source, index=False)
+    killed_while_grouping(source, target, plan)
+    before = source.stat()
+    wide(2).to_csv(source, index=False)
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert source.stat().st_size == before.st_size
+    evidence = run(Job(source, target, plan, engine="disk")).evidence
+    run(Job(source, tmp_path / "fresh.csv", plan, engine="disk"))
+    assert target.read_bytes() == (tmp_path / "fresh.csv").read_bytes()
+    assert evidence.utility.information_loss < 5
+
+
+def test_kept_work_belongs_to_the_way_of_reading(tmp_path):
+    """The same bytes are another table by another decimal sign, encoding, or for an analysis."""
+    source = written(survey(200), tmp_path, "in.csv")
+    plan = plan_for(["number"])
+    owners = [
+        owner_of(open_batches(source, form), plan, numbers, "0")
+        for form, numbers in (
+            (CsvFormat(), ["number"]),
+            (CsvFormat(encoding="latin-1"), ["number"]),
+            (CsvFormat(delimiter=";"), ["number"]),
+            (CsvFormat(), ["number", "note"]),
+        )
+    ]
+    assert all(one != other for at, one in enumerate(owners) for other in owners[:at])
+
+
+@pytest.mark.parametrize(
+    ("ending", "when", "change"),
+    [
+        ("csv", "reading", "a record"),
+        ("csv", "encoding", "a value"),
+        ("csv", "grouping", "a record"),
+        ("csv", "writing", "a value"),
+        ("parquet", "reading", "a value"),
+        ("parquet", "encoding", "a record"),
+        ("parquet", "grouping", "a value"),
+        ("parquet", "writing", "a record"),
+    ],
+)
+def test_a_source_that_changes_during_a_run_is_noticed(tmp_path, ending, when, change):
+    table = survey(1500)
+    source = written(table, tmp_path, f"in.{ending}")
+    other = table.copy()
+    if change == "a value":
+        other.loc[1400, "number"] += 1.0
+    else:
+        other = other[:-1]
+    (tmp_path / "new").mkdir()
+    other = written(other, tmp_path / "new", source.name)
+
+    class Replacing(Observer):
+        def progress(self, stage, done, total):
+            if stage == when and other.exists():
+                os.replace(other, source)
+
+    target = tmp_path / f"out.{ending}"
+    with pytest.raises(TableError, match="changed meanwhile"):
+        run(Job(source, target, plan_for(), engine="disk"), Replacing())
+    assert not target.exists()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):

@@ -41,9 +41,9 @@ from microagg.scale_out.blocks import (
     sample_share,
     work_on_block,
 )
-from microagg.scale_out.counting import row_keys
 from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import STRETCH, Splits, is_one_column, sorted_words, split_column
+from microagg.scale_out.passes import Passes
 from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.scratch import Scratch, Shelf
@@ -68,10 +68,8 @@ class _Sample:
         self._tables: list[tuple[pa.Table, pa.Table, Any]] = []
         self._held = self._seen = 0
 
-    def add(self, batch: Batch) -> None:
-        """Keep the rows of a batch that are in the sample so far."""
-        whole = batch.as_written
-        keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
+    def add(self, batch: Batch, keys: Any) -> None:
+        """Keep the rows of a batch, with their keys, that are in the sample so far."""
         self._seen += len(keys)
         self._keep(batch.table, batch.as_written, keys)
         wanted = sample_share(self._seen) * self._seen
@@ -114,7 +112,7 @@ class DiskRun:
     """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
     _released: Shelf
     _groups: Shelf
-    _source: BatchSource
+    _passes: Passes
 
     def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
         """Rows of the input from one to before another that are released, and what each releases."""
@@ -137,7 +135,7 @@ class DiskRun:
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
-        for batch in self._source.batches(at_once=AT_ONCE):
+        for batch in self._passes:
             n = batch.table.num_rows
             kept = self.recipe.kept(self.recipe.variables(batch.table))
             rows, shared = self.shared(batch.first, batch.first + n)
@@ -170,16 +168,18 @@ def group_from_disk(
     leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
-        fitted = _fit(source, plan, told, leaf)
+        passes = Passes(source, AT_ONCE)
+        fitted = *_fit(passes, plan, told, leaf), passes.digests
         scratch.keep("fitted", fitted)
-    recipe, summary, block_plan = fitted
+    recipe, summary, block_plan, digests = fitted
+    passes = Passes(source, AT_ONCE, digests)
     records = STRETCH if isinstance(block_plan, Splits) else leaf
     each = _COPIES * 8 * records * (recipe.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
     if isinstance(block_plan, Splits):
-        numbers = _cut_column(source, recipe, block_plan, scratch, told, workers)
+        numbers = _cut_column(passes, recipe, block_plan, scratch, told, workers)
     else:
-        numbers = _work_in_turns(source, recipe, block_plan, scratch, told, workers)
+        numbers = _work_in_turns(passes, recipe, block_plan, scratch, told, workers)
     sums, sampled = _told(recipe, numbers, scratch)
     return DiskRun(
         recipe,
@@ -189,12 +189,12 @@ def group_from_disk(
         sampled,
         scratch.shelf("released"),
         scratch.shelf("groups"),
-        source,
+        passes,
     )
 
 
 def _work_in_turns(
-    source: BatchSource,
+    passes: Passes,
     recipe: Recipe,
     block_plan: BlockPlan,
     scratch: Scratch,
@@ -204,7 +204,7 @@ def _work_in_turns(
     """Work on blocks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
-        _shelve(source, recipe, block_plan, shelf, told)
+        _shelve(passes, recipe, block_plan, shelf, told)
         block_plan = _with_sound_blocks(recipe, block_plan, shelf)
         scratch.keep("sound", block_plan)
     block_plan = scratch.kept("sound")
@@ -220,13 +220,13 @@ def _work_in_turns(
 
 
 def _cut_column(
-    source: BatchSource, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told, workers: int
+    passes: Passes, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told, workers: int
 ) -> list[int]:
     """Cut one column optimally; return the numbers of its stretches."""
     shelf = scratch.shelf("turn-0")
     in_order = scratch.shelf("in order")
     if not scratch.kept("ends"):
-        _shelve(source, recipe, splits, shelf, told)
+        _shelve(passes, recipe, splits, shelf, told)
 
         def sort(place: int) -> None:
             words = shelf.take([place])
@@ -298,22 +298,23 @@ def _each(work: Callable[[int], None], places: int, told: Told, done: int, worke
 
 
 def _fit(
-    source: BatchSource, plan: Plan, told: Told, leaf: int
+    passes: Passes, plan: Plan, told: Told, leaf: int
 ) -> tuple[Recipe, TableSummary, BlockPlan | Splits]:
+    source = passes.source
     summary, sample, total = None, _Sample(), source.rows
-    for batch in source.batches(at_once=AT_ONCE):
+    for batch, keys in passes.with_keys():
         written = batch.as_written if source.is_text else None
         with _rows_from(batch):
             own = summarise(batch.table, plan, written)
         summary = own if summary is None else summary.merge(own)
-        sample.add(batch)
+        sample.add(batch, keys)
         told("reading", summary.records, total)
     if summary is None:
         raise InputError(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
     recipe = recipe_of(plan, summary, source.is_text)
-    recipe = with_rare_joined(recipe, _all_words(source, recipe))
+    recipe = with_rare_joined(recipe, _all_words(passes, recipe))
     recipe.check_cells()
     words = sample.words(recipe)
     if is_one_column(recipe):
@@ -334,15 +335,15 @@ def _rows_from(batch: Batch) -> Iterator[None]:
         raise InputError(str(error).replace(first, told)) from None
 
 
-def _all_words(source: BatchSource, recipe: Recipe) -> Iterator[Words]:
-    for batch in source.batches(at_once=AT_ONCE):
+def _all_words(passes: Passes, recipe: Recipe) -> Iterator[Words]:
+    for batch in passes:
         with _rows_from(batch):
-            words = recipe.words(batch.table, batch.as_written if source.is_text else None)
+            words = recipe.words(batch.table, batch.as_written if recipe.is_csv else None)
         yield words
 
 
 def _shelve(
-    source: BatchSource, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
+    passes: Passes, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
 ) -> None:
     """Put all records on a shelf, by block."""
     held: list[Any] = []
@@ -358,11 +359,11 @@ def _shelve(
             places = plan.assign(recipe.coordinates(records), apart, records.keys)
         shelf.put(number, words, places)
 
-    number, total = 0, source.rows
-    for at, batch in enumerate(source.batches(at_once=AT_ONCE)):
+    number, total = 0, passes.source.rows
+    for at, batch in enumerate(passes):
         number = at // _BATCHES
         if not shelf.has(number):
-            written = batch.as_written if source.is_text else None
+            written = batch.as_written if recipe.is_csv else None
             with _rows_from(batch):
                 words = recipe.words(batch.table, written)
             rows = batch.first + np.arange(batch.table.num_rows)

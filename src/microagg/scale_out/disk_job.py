@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,25 @@ _DRAFTED = 1 << 16  # records by which columns are told apart where nobody named
 _WORD = 8
 
 
-def owner_of(source: Path, plan: Plan) -> dict[str, Any]:
-    """What a scratch folder belongs to: a plan, a version, and the files as they are."""
-    files = parquet_files(source) if is_several(source) else [source]
-    state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-    return {"plan": plan.to_toml(), "version": version("microagg"), "files": state}
+def owner_of(
+    source: BatchSource, plan: Plan, numbers: Sequence[Any], digest: str
+) -> dict[str, Any]:
+    """What kept work belongs to: a plan, a version, and a content read in one way.
+
+    ``numbers`` are columns that are read as numbers whatever they look like, ``digest`` is the hash of the
+    content.
+    """
+    return {
+        "plan": plan.to_toml(),
+        "version": version("microagg"),
+        "csv": asdict(source.format.csv),
+        "numbers": sorted(map(str, numbers)),
+        "files": [
+            str(path)
+            for path in (parquet_files(source.path) if is_several(source.path) else [source.path])
+        ],
+        "sha256": digest,
+    }
 
 
 def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, dict[Any, Guess] | None]:
@@ -232,15 +247,15 @@ def write_release(
         If what was read back does not keep what was promised.
     """
     gathered = _Gathered(table)
-    writer = None
+    writer: BatchWriter | None = None
     done = 0
-    for written, typed, batch, kept in table.written_tables():
-        if writer is None:
-            rows = table.records
-            changed = [coder.name for coder in table.run.recipe.coders]
-            writer = BatchWriter(part, form, written.schema, rows=rows, changed=changed)
-            writer.__enter__()
-        try:
+    with ExitStack() as stack:
+        for written, typed, batch, kept in table.written_tables():
+            if writer is None:
+                rows = table.records
+                changed = [coder.name for coder in table.run.recipe.coders]
+                writer = BatchWriter(part, form, written.schema, rows=rows, changed=changed)
+                stack.enter_context(writer)
             broken = broken_relation(table.plan, Frame(typed))
             if broken is not None:
                 raise VerificationError(
@@ -248,13 +263,8 @@ def write_release(
                 )
             writer.write(written)
             gathered.add(typed, batch, kept)
-        except BaseException as error:
-            writer.__exit__(type(error), error, error.__traceback__)
-            raise
-        done += written.num_rows
-        hears.progress("writing", done, table.records)
-    assert writer is not None  # there is at least one record
-    writer.__exit__(None, None, None)
+            done += written.num_rows
+            hears.progress("writing", done, table.records)
     hears.stage("measuring")
     sample = gathered.sample()
     found, counts = _count(table, part, target, gathered)
