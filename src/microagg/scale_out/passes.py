@@ -52,7 +52,7 @@ class Passes:
         found: list[bytes] = []
         for batch in self.source.batches(at_once=self._at_once):
             keys = row_keys(batch.as_written.columns)
-            found.append(hashlib.sha256(keys).digest())
+            found.append(hashlib.sha256(keys.tobytes()).digest())
             if self.digests and self.digests[len(found) - 1 : len(found)] != (found[-1],):
                 raise source_changed(self.source.path)
             yield batch, keys
