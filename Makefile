@@ -9,11 +9,14 @@ export PYTHONDONTWRITEBYTECODE :=
 # Files of tests are dealt to processes in the order of tests/conftest.py: the longest first.
 SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all test-lowest checked compiled lint types bench papers pictures figures docs package clean
+.PHONY: demo test test-all test-lowest test-next quick checked compiled lint types bench papers pictures figures docs package release clean
 
-$(VENV)/installed: pyproject.toml
+# The versions that the tests last passed with; CONSTRAINTS= takes the newest.
+CONSTRAINTS ?= --constraint constraints.txt
+
+$(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --editable ".[dev]"
+	$(PY) -m pip install --quiet --editable ".[dev]" $(CONSTRAINTS)
 	touch $@
 
 demo: $(VENV)/installed
@@ -21,6 +24,11 @@ demo: $(VENV)/installed
 
 test: checked
 	$(PY) -m pytest $(SIDE_BY_SIDE)
+
+# About a minute, for the work at hand: lint, types, and the tests of what differs from main.
+quick: $(VENV)/installed
+	$(MAKE) --no-print-directory --jobs=2 lint types
+	$(PY) -m pytest $(SIDE_BY_SIDE) -q $$($(PY) tests/touched.py)
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: checked
@@ -37,6 +45,7 @@ compiled: $(VENV)/installed
 lint: $(VENV)/installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 types: $(VENV)/installed
 	$(PY) -m mypy
@@ -67,7 +76,24 @@ docs: $(VENV)/installed
 
 # Wheel and sdist, the same bytes for the same commit.
 package: $(VENV)/installed
+	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PY) -m build
+
+# What a tag publishes: built, checked, and tried in an empty environment.
+release: package
+	$(PY) -m twine check --strict dist/*
+	$(PY) -m check_wheel_contents dist/*.whl
+	$(PYTHON) -m venv --clear build/release
+	build/release/bin/python -m pip install --quiet "$$(ls dist/*.whl)[demo]"
+	cd build && release/bin/python -m microagg demo
+
+# The pre-releases of what we stand on, without the bounds of pyproject.toml.
+test-next:
+	$(PYTHON) -m venv --clear build/next
+	build/next/bin/python -m pip install --quiet --pre numba numpy pandas polars pyarrow scikit-learn
+	build/next/bin/python -m pip install --quiet ".[dev]" || build/next/bin/python -m pip install --quiet --no-deps .
+	build/next/bin/python -m pip install --quiet --pre --upgrade numba numpy pandas polars pyarrow scikit-learn
+	build/next/bin/python -m pytest --numprocesses auto --dist loadfile -o filterwarnings=default tests
 
 # The oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-lowest:
