@@ -91,6 +91,8 @@ def some(values):
 
 
 MODES = st.sampled_from(["count", "together"])
+NOUNS = st.none() | st.sampled_from(["household", "sick child", "größe", "a=b", '"', "--k"])
+REASONS = NAMES.filter(str.strip)
 SHARES = st.floats(0.001, 1)
 PERCENTS = st.floats(0.5, 99.5) | st.integers(1, 99)
 PAIRS_CL = st.fixed_dictionaries({"c": NUMBERS, "l": st.integers(2, 9)})
@@ -199,7 +201,7 @@ def relation_texts(draw, names):
 @st.composite
 def plans(draw, several=True):
     names = draw(st.lists(NAMES, max_size=10, unique=True))
-    cuts = sorted(draw(st.lists(st.integers(0, len(names)), min_size=6, max_size=6)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(names)), min_size=7, max_size=7)))
     parts = [tuple(names[a:b]) for a, b in zip([0, *cuts], [*cuts, len(names)], strict=True)]
     in_blocks = [part for part in parts[:2] if part]
     if not several:
@@ -222,6 +224,8 @@ def plans(draw, several=True):
         drop=parts[2],
         renumber=parts[3],
         confidential=parts[4],
+        reasons={name: draw(REASONS) for name in parts[4] if draw(st.booleans())},
+        known=[*parts[7], *(name for name in parts[5] if draw(st.booleans()))],
         strata=Strata(parts[5], draw(st.sampled_from(smalls)) if parts[5] else "error"),
         weight=None
         if weight is None
@@ -244,18 +248,20 @@ def plans(draw, several=True):
         digits=draw(st.none() | st.integers(-15, 15)),
         seed=draw(st.none() | st.integers(0, 2**70)),
         accept=Accept(
-            loss=draw(st.none() | st.floats(0, 1e6)), linkage=draw(st.none() | st.floats(0, 1))
+            loss=draw(st.none() | st.floats(0, 1e6)),
+            linkage=draw(st.none() | st.floats(0, 1)),
+            agreeing=draw(st.just(0.0) | st.floats(0, 1)),
         ),
         notes={name: draw(NAMES) for name in names if draw(st.booleans())},
     )
-    units = [*parts[2], *parts[3], *rest, "longer than eight"]
+    units = [*parts[2], *parts[3], *parts[7], *rest, "longer than eight"]
     if len(plan.blocks) > 1:
         plan = dataclasses.replace(
             plan,
             blocks=tuple(
                 dataclasses.replace(
                     block,
-                    unit=draw(st.none() | st.builds(Unit, st.sampled_from(units), MODES)),
+                    unit=draw(st.none() | st.builds(Unit, st.sampled_from(units), MODES, NOUNS)),
                     strata=draw(st.none() | st.sampled_from([Strata(), Strata(parts[5][:1])])),
                 )
                 for block in plan.blocks
@@ -263,7 +269,7 @@ def plans(draw, several=True):
         )
     unit = draw(st.none() | st.sampled_from(units))
     if unit is not None and all(block.unit is None for block in plan.blocks):
-        plan = plan.override(unit={"column": unit, "mode": draw(MODES)})
+        plan = plan.override(unit={"column": unit, "mode": draw(MODES), "name": draw(NOUNS)})
     for names in (list(protected), rest):
         if names and draw(st.booleans()):
             text = draw(relation_texts(names))

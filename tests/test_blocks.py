@@ -103,8 +103,8 @@ def test_every_block_keeps_its_own_promise_in_the_file(tmp_path, ending):
     assert len(evidence.counted.required) == 4  # two units, p %, distinct
     assert evidence.promise == (
         "In the released file, these are shared: each combination of turnover, wages together with the "
-        "strata region by at least 3 different values of firm; each combination of energy, water together "
-        "with the strata region, sector by at least 4 different values of plant; each value of staff by at "
+        "strata region by at least 3 units (firm); each combination of energy, water together "
+        "with the strata region, sector by at least 4 units (plant); each value of staff by at "
         "least 5 records."
     )
 
@@ -181,6 +181,6 @@ def test_a_unit_of_a_block_must_be_there_k_times():
 def test_a_stratum_of_a_block_must_hold_k_units():
     frame = firms()
     frame.loc[:3, "sector"] = "d"
-    with pytest.raises(InputError, match="different values of plant"):
+    with pytest.raises(InputError, match=r"units \(plant\)"):
         protect(frame, plan=Plan.from_toml_text(PLAN))
     protect(frame, plan=Plan.from_toml_text(PLAN.replace('["region", "sector"]', '["region"]')))

@@ -45,8 +45,8 @@ def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
     assert "sex (100 %)" in told.words
     assert "Without sex k would hold." in told.advice
     assert found.verdict == "amber"
-    assert "fewer than 2 different values of household" in found.verdict_words
-    assert "fewer than 2 different values of household" in found.known_words
+    assert "fewer than 2 units (household)" in found.verdict_words
+    assert "fewer than 2 units (household)" in found.known_words
     dropped = microagg.protect(
         households(), k=2, columns=["a"], unit="household", drop=["household", "sex"]
     )

@@ -398,4 +398,4 @@ def test_eusilc_is_green_once_ids_are_dropped_and_the_rest_is_declared():
     )
     assert release.evidence.verdict == "green"
     assert release.roles.known == []
-    assert "5 different values of db030" in release.evidence.promise
+    assert "5 units (db030)" in release.evidence.promise

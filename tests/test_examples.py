@@ -284,8 +284,8 @@ def test_the_plan_page_has_every_key():
     parts = [Plan, Block, Column, Missing, Strata, Weight, Unit, Accept, Require]
     wanted = {name for part in parts for name in part.__dataclass_fields__}
     # Parts with another name in a file, and what no file has.
-    wanted -= {"blocks", "relations", "unit_mode", "notes", "options"}
-    wanted |= {"block", "relation", "mode", "holds", "effort"}
+    wanted -= {"blocks", "relations", "unit_mode", "unit_name", "reasons", "notes", "options"}
+    wanted |= {"block", "relation", "mode", "name", "holds", "effort"}
     assert not wanted - keys
 
 

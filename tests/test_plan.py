@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from microagg.cli.flags import plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
-from microagg.plan import UNSET, Block, Column, Plan, Require
+from microagg.plan import UNSET, Block, Column, Plan, Require, Unit
 from microagg.plan_text import split_names
 from plans import NAMES, plans
 
@@ -112,7 +112,17 @@ def test_lists_of_names_lead_back(names):
 def test_unset_changes_nothing(plan):
     names = [
         *(f.name for f in dataclasses.fields(Block) if f.name != "options"),
-        *("drop", "renumber", "confidential", "unit", "shuffle", "round", "digits", "kinds"),
+        *(
+            "drop",
+            "renumber",
+            "confidential",
+            "known",
+            "unit",
+            "shuffle",
+            "round",
+            "digits",
+            "kinds",
+        ),
         *(
             "strata",
             "weight",
@@ -121,6 +131,7 @@ def test_unset_changes_nothing(plan):
             "random_state",
             "max_loss",
             "max_linkage",
+            "max_agreeing",
             "effort",
         ),
     ]
@@ -212,8 +223,9 @@ ALMOST = st.fixed_dictionaries(
         "seed": WRONG,
         "drop": WRONG,
         "renumber": WRONG,
-        "confidential": WRONG,
-        "unit": WRONG | table(column=WRONG, mode=WRONG),
+        "confidential": WRONG | st.dictionaries(KEYS, WRONG, max_size=2),
+        "known": WRONG,
+        "unit": WRONG | table(column=WRONG, mode=WRONG, name=WRONG),
         "strata": WRONG | table(columns=WRONG | st.just(["s"]), small=WRONG),
         "weight": WRONG | table(column=WRONG, release=WRONG, grouping=WRONG),
         "missing": WRONG
@@ -228,7 +240,8 @@ ALMOST = st.fixed_dictionaries(
             table(**dict.fromkeys(COLUMN_KEYS, WRONG)) | table(kind=KIND_WORDS, levels=LEVELS),
             max_size=2,
         ),
-        "accept": WRONG | st.fixed_dictionaries({}, optional={"loss": WRONG, "linkage": WRONG}),
+        "accept": WRONG
+        | st.fixed_dictionaries({}, optional=dict.fromkeys(["loss", "linkage", "agreeing"], WRONG)),
         "block": WRONG
         | st.lists(
             st.fixed_dictionaries(
@@ -278,6 +291,16 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"columns": {"a": {"kind": "nominl"}}}, "Column 'a': kind is one of"),
         ({"accept": {"loss": -1}}, "percentage"),
         ({"accept": {"linkage": 20}}, "share"),
+        ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
+        ({"confidential": {"a": 3}}, "reason for each column, a text of at most 500 characters"),
+        ({"confidential": {"a": "x" * 501}}, "at most 500"),
+        ({"known": ["a"], "drop": ["a"]}, "one role; 'a' is named in drop and in known"),
+        ({"known": ["a"], "block": [{"columns": ["a"]}]}, "one role"),
+        ({"known": ["a"], "confidential": {"a": "secret"}}, "one role"),
+        ({"known": ["a"], "weight": "a"}, "one role"),
+        ({"unit": {"column": "a", "name": ""}}, "the noun for one unit"),
+        ({"unit": {"column": "a", "name": 3}}, "the noun for one unit"),
+        ({"unit": {"name": "household"}}, "unit names a column"),
         ({"accept": [1]}, "accept is a table"),
         ({"block": {"k": 3}}, "two brackets"),
         ({"block": []}, "at least one block"),
@@ -339,6 +362,45 @@ def test_roles_of_a_table():
     with pytest.raises(InputError, match=r"no column 'incme'.*Did you mean 'income'"):
         Plan.of(columns=["incme"]).roles(["income"])
     assert Plan.of(k=3).roles(["a", "b"]).protected == []
+
+
+def test_a_claim_keeps_its_reason_while_it_is_made():
+    plan = Plan.of(confidential={"diagnosis": " in no register ", "income": ""})
+    assert plan.confidential == ("diagnosis", "income")
+    assert plan.reasons == {"diagnosis": "in no register"}
+    assert plan == Plan(confidential={"diagnosis": "in no register", "income": ""})
+    assert plan.override(confidential=["diagnosis"]).reasons == plan.reasons
+    assert plan.override(confidential="income").reasons == {}
+    assert plan.override(confidential={"diagnosis": ""}).reasons == {}
+    with pytest.raises(InputError, match=r"'income' is not\. Name it in confidential"):
+        Plan(confidential=("diagnosis",), reasons={"income": "x"})
+
+
+def test_confidential_columns_are_a_list_or_a_table():
+    given_ = {"microagg": 1, "confidential": ["a", "b"]}
+    assert Plan.from_dict(given_).as_dict()["confidential"] == ["a", "b"]
+    given_ = {"microagg": 1, "confidential": {"a": "why", "b": ""}}
+    assert Plan.from_dict(given_).as_dict()["confidential"] == {"a": "why", "b": ""}
+    text = Plan.from_dict(given_).to_toml()
+    assert 'confidential = { a = "why", b = "" }' in text
+
+
+def test_a_stratum_and_a_unit_may_be_known():
+    plan = Plan.of(columns=["a"], known=["s", "u", "z"], strata="s", unit="u")
+    assert plan.roles(list("asuyz")).known == ["s", "u", "y", "z"]
+
+
+def test_the_noun_belongs_to_the_column():
+    plan = Plan.of(unit={"column": "db030", "name": " household "})
+    assert plan.words_of_unit("db030") == ("household", "households")
+    assert plan.override(unit={"mode": "together"}).unit_name == "household"
+    assert plan.override(unit="rb030").unit_name is None
+    blocks = tuple(
+        Block(columns=(c,), unit=Unit(f"{c}id", name=noun))
+        for c, noun in (("a", "firm"), ("b", None))
+    )
+    plan = Plan(blocks=blocks)
+    assert [plan.words_of_unit(unit).many for unit in plan.units] == ["firms", "units (bid)"]
 
 
 def test_override_changes_one_thing_and_drops_options_of_another_method():

@@ -173,7 +173,7 @@ def test_more_units_than_there_are_cannot_be(frame):
 
 def test_the_promise_names_the_unit(frame):
     release = protect(frame, unit="household", k=4, renumber=["household"])
-    assert "shared by at least 4 different values of household" in release.evidence.promise
+    assert "shared by at least 4 units (household)" in release.evidence.promise
     assert "at least 3 records" in protect(frame).evidence.promise
 
 

@@ -24,7 +24,7 @@ from microagg.measure.signs import (
 )
 from microagg.plan import Plan, Roles
 from microagg.released import Cells
-from microagg.words import among_fewer, names, plural, share, unit_words
+from microagg.words import RECORDS, UnitWords, among_fewer, names, plural, share
 
 __all__ = [
     "about_changes",
@@ -59,8 +59,8 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
     each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
     if each:
         columns = tuple(name for block in each for name in block.columns or ())
-        units = {plan.unit_of(block).column for block in each}
-        who = unit_words(units.pop()) if len(units) == 1 else "units"
+        units = {plan.words_of_unit(plan.unit_of(block).column) for block in each}
+        who = units.pop() if len(units) == 1 else "units"
         found.append(
             Caution(
                 "amber",
@@ -153,12 +153,12 @@ def about_known(
     known: Mapping[Any, Known],
     below_k: float,
     harms: Sequence[Harm],
-    unit: Any = None,
+    who: UnitWords = RECORDS,
     units: Labels | None = None,
 ) -> list[Caution]:
     """Say that k does not hold for an attacker who knows the columns left as they are.
 
-    ``unit`` is the column that k counts, if there is one, and ``units`` are its values as numbers.
+    ``who`` is the noun for what k counts, and ``units`` the unit of each record, if there is one.
     """
     if not below_k or not known:
         return []
@@ -179,11 +179,16 @@ def about_known(
     )
     if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
         way += f" Coarsening {names([coarser.name])} to ten levels would leave {share(coarser.coarsened)}."
-    return [found_by_known(k, below_k, [one.name for one in worst], unit, harm, way)]
+    return [found_by_known(k, below_k, [one.name for one in worst], who, harm, way)]
 
 
 def found_by_known(
-    k: int, below_k: float, columns: Sequence[Any], unit: Any = None, harm: str = "", way: str = ""
+    k: int,
+    below_k: float,
+    columns: Sequence[Any],
+    who: UnitWords = RECORDS,
+    harm: str = "",
+    way: str = "",
 ) -> Caution:
     """Say how many records an attacker singles out who knows columns left as they are.
 
@@ -193,7 +198,7 @@ def found_by_known(
         "amber",
         tuple(columns),
         f"Whoever knows the columns left as they are finds {share(below_k)} of the records "
-        f"{among_fewer(k, unit)}. {harm}".strip(),
+        f"{among_fewer(k, who)}. {harm}".strip(),
         f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
     )
 

@@ -38,12 +38,12 @@ from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
 from microagg.released import Cells
 from microagg.words import (
+    UnitWords,
     among_fewer,
     few_digits,
     names,
     plural,
     share,
-    unit_words,
 )
 
 __all__ = ["Evidence"]
@@ -138,6 +138,11 @@ class Evidence:
         return promise_words(self.plan)
 
     @property
+    def who(self) -> UnitWords:
+        """The noun for what k counts in the whole table."""
+        return self.plan.words_of_unit(self.roles.unit)
+
+    @property
     def verdict_words(self) -> str:
         """The verdict in one sentence."""
         k, known = self.k, self.roles.known
@@ -155,13 +160,13 @@ class Evidence:
             each = "Every value of a column" if len(self.plan.blocks) == 1 else "Each block"
             return (
                 f"{each} is shared as promised, but combinations of protected columns are not: "
-                f"{share(self.alone.below_k)} of the records are {among_fewer(k, self.roles.unit)}."
+                f"{share(self.alone.below_k)} of the records are {among_fewer(k, self.who)}."
             )
         if self.with_known.below_k:
             return (
                 f"k = {k:,} holds {where} for the protected columns alone, but for an attacker who also "
                 f"knows the columns left as they are {share(self.with_known.below_k)} of the records are "
-                f"{among_fewer(k, self.roles.unit)}."
+                f"{among_fewer(k, self.who)}."
             )
         first = next(c for c in self.cautions if c.severity == "amber")
         return f"k = {k:,} holds {where}, but: {first.words}"
@@ -223,7 +228,7 @@ class Evidence:
         return (
             f"one who also knows {names(self.roles.known, 6)} finds it for {linked_words(found.linkage)}; "
             f"{share(found.unique)} of the records are then unique and {share(found.below_k)} "
-            f"{among_fewer(self.k, self.roles.unit)}"
+            f"{among_fewer(self.k, self.who)}"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
@@ -307,7 +312,9 @@ class Evidence:
         if self.counted is None:
             return "no file was written yet, so none was counted"
         found = self.counted.least
-        rarest = f"the rarest shared by {found.smallest:,} {unit_words(found.unit)}"
+        rarest = (
+            f"the rarest shared by {self.plan.words_of_unit(found.unit).counted(found.smallest)}"
+        )
         if not self.counted.holds:
             holds = f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
         elif len(self.plan.blocks) > 1:

@@ -12,7 +12,7 @@ from microagg.measure.utility import Utility
 from microagg.plan import Accept, Block, Plan, Require
 from microagg.results import Partition
 from microagg.verify import Verification
-from microagg.words import few_digits, names, number, percent, share, unit_words
+from microagg.words import few_digits, names, number, percent, share
 
 __all__ = [
     "DIGITS",
@@ -150,7 +150,7 @@ def promise_words(plan: Plan) -> str:
     told = [
         (
             f"{_shared(block, most)}{_shared_beside(plan, block)}",
-            f"by at least {block.k:,} {unit_words(plan.unit_of(block).column)}",
+            f"by at least {block.k:,} {plan.words_of_unit(plan.unit_of(block).column)}",
         )
         for block in plan.blocks
     ]

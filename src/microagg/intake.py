@@ -309,8 +309,9 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     strata, merged = np.zeros(n, dtype=np.int64), False
     found = intake.strata_of(block)
     if found is not None:
+        who = intake.plan.words_of_unit(unit.column)
         strata = merge_small(
-            *found, k, units, space.scaled, wanted.small, intake.frame, wanted.columns, unit.column
+            *found, k, units, space.scaled, wanted.small, intake.frame, wanted.columns, who
         )
         merged = int(strata.max()) < int(found[0].max())
     requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)

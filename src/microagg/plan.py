@@ -28,7 +28,7 @@ from microagg.plan_checks import (
     no_column,
     unknown,
 )
-from microagg.plan_forms import LISTS, SHORT, as_data, as_keywords, fields_of_data
+from microagg.plan_forms import ACCEPTED, LISTS, SHORT, as_data, as_keywords, fields_of_data
 from microagg.plan_parts import (
     ROUNDINGS,
     Accept,
@@ -38,17 +38,25 @@ from microagg.plan_parts import (
     Strata,
     Unit,
     Weight,
+    claims_of,
     columns_with,
     missing_with,
     strata_with,
     unit_with,
     weight_with,
 )
-from microagg.plan_rules import check_relations, check_roles, check_small_strata, check_weight
+from microagg.plan_rules import (
+    check_reasons,
+    check_relations,
+    check_roles,
+    check_small_strata,
+    check_weight,
+)
 from microagg.plan_text import flags, read_plan_file, read_toml, write_toml
 from microagg.registry import METHODS, find
 from microagg.relations import Relation
 from microagg.settings import check_random_state
+from microagg.words import UnitWords, unit_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +122,12 @@ class Plan:
     renumber: Names = ()
     """Columns to replace by random numbers, one for each value."""
     confidential: Names = ()
-    """Columns that no attacker knows but many would like to."""
+    """Columns that no attacker knows but many would like to; a claim, see ``reasons``."""
+    reasons: Mapping[Any, str] = field(default_factory=dict)
+    """Why no attacker knows a confidential column, for the board."""
+    known: Names = ()
+    """Columns left as they are on purpose. An attacker is taken to know them, as any column without a
+    role."""
     strata: Strata = field(default_factory=Strata)
     """What groups never cross."""
     weight: Weight | None = None
@@ -123,6 +136,8 @@ class Plan:
     """Column that tells whose record it is; k counts its distinct values."""
     unit_mode: str = "count"
     """How the records of a unit are grouped; see :class:`Unit`."""
+    unit_name: str | None = None
+    """The noun for a unit, such as household."""
     missing: Missing = field(default_factory=Missing)
     """What becomes of missing values."""
     relations: tuple[Relation, ...] = ()
@@ -141,6 +156,7 @@ class Plan:
     """Why a column got its role, for the comments of a drafted plan."""
 
     def __post_init__(self) -> None:
+        self._take_reasons()
         for role in LISTS:
             object.__setattr__(self, role, column_names(role, getattr(self, role)))
         if not self.blocks:
@@ -149,7 +165,7 @@ class Plan:
             raise InputError("With several blocks each must name its columns; one does not.")
         if len(self.blocks) == 1:
             self._take_from_the_block()
-        Unit(self.unit, self.unit_mode)  # which has the checks of both
+        object.__setattr__(self, "unit_name", self._unit.name)
         check_word("round", self.round, ROUNDINGS)
         check_bool("shuffle", self.shuffle)
         check_random_state(self.seed)
@@ -167,12 +183,20 @@ class Plan:
         check_small_strata(self)
         check_relations(self)
 
+    def _take_reasons(self) -> None:
+        """Check the reasons of confidential columns, which may also be given with their names."""
+        _, given = claims_of(self.confidential)
+        _, named = claims_of(dict(self.reasons))
+        object.__setattr__(self, "reasons", {**given, **named})
+        check_reasons(self)
+
     def _take_from_the_block(self) -> None:
         """What the one block has of its own is the plan's, so that it is written in one way."""
         (block,) = self.blocks
         if block.unit is not None:
             object.__setattr__(self, "unit", block.unit.column)
             object.__setattr__(self, "unit_mode", block.unit.mode)
+            object.__setattr__(self, "unit_name", block.unit.name)
         if block.strata is not None:
             object.__setattr__(self, "strata", block.strata)
         object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
@@ -200,15 +224,16 @@ class Plan:
         whole: dict[str, Any] = {}
         if "random_state" in given:
             whole["seed"] = given.pop("random_state")
-        accepted = {
-            key: given.pop(f"max_{key}") for key in ("loss", "linkage") if f"max_{key}" in given
-        }
+        accepted = {key: given.pop(f"max_{key}") for key in ACCEPTED if f"max_{key}" in given}
         if accepted:
             whole["accept"] = replace(self.accept, **accepted)
         if isinstance(given.get("round"), bool):
             given["round"] = "nearest" if given["round"] else "no"
         if "kinds" in given:
             whole["columns"] = columns_with(self.columns, "kinds", given.pop("kinds"))
+        if "confidential" in given:
+            claims = claims_of(given.pop("confidential") or (), self.reasons)
+            whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
         for name in LISTS:
             if name in given:
                 whole[name] = column_names(name, given.pop(name) or ())
@@ -221,8 +246,8 @@ class Plan:
             if name in given:
                 whole[name] = changed(getattr(self, name), given.pop(name))
         if "unit" in given:
-            unit = unit_with(Unit(self.unit, self.unit_mode), given.pop("unit"))
-            whole |= {"unit": unit.column, "unit_mode": unit.mode}
+            unit = unit_with(self._unit, given.pop("unit"))
+            whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
         if "relations" in given:
             whole["relations"] = _relations(given.pop("relations"))
         for name in ("shuffle", "round", "digits"):
@@ -270,7 +295,22 @@ class Plan:
 
     def unit_of(self, block: Block) -> Unit:
         """Whose distinct values k counts in a block."""
-        return block.unit or Unit(self.unit, self.unit_mode)
+        return block.unit or self._unit
+
+    @property
+    def _unit(self) -> Unit:
+        return Unit(self.unit, self.unit_mode, self.unit_name)
+
+    def words_of_unit(self, column: Any) -> UnitWords:
+        """Return the noun for the units that a column tells apart; None: for records.
+
+        >>> plan = Plan.of(unit={"column": "db030", "name": "household"})
+        >>> plan.words_of_unit("db030").counted(5), plan.words_of_unit(None).counted(1)
+        ('5 households', '1 record')
+        """
+        every = [self.unit_of(block) for block in self.blocks]
+        nouns = [unit.name for unit in every if unit.column == column and unit.name is not None]
+        return unit_words(column, next(iter(nouns), None))
 
     def strata_of(self, block: Block) -> Strata:
         """What groups of a block never cross."""
@@ -320,7 +360,8 @@ class Plan:
     @property
     def spoken_for(self) -> set[Any]:
         """Columns that cannot be protected, since they have another role or must stay different."""
-        found: set[Any] = {*self.drop, *self.renumber, *self.confidential, *self.all_strata}
+        found: set[Any] = {name for role in LISTS for name in getattr(self, role)}
+        found.update(self.all_strata)
         found.update(name for block in self.blocks for name in block.require.diverse)
         found.update(() if self.weight is None else (self.weight.column,))
         return found | set(self.units)
@@ -335,8 +376,8 @@ class Plan:
         protected = [name for block in self.blocks for name in block.columns or ()]
         required = [name for block in self.blocks for name in block.require.columns]
         there = set(names)
-        named = [*protected, *self.drop, *self.renumber, *self.confidential, *self.columns]
-        named += [*self.all_strata, *self.missing.codes, *required, *self.units]
+        named = [*protected, *(name for role in LISTS for name in getattr(self, role))]
+        named += [*self.columns, *self.all_strata, *self.missing.codes, *required, *self.units]
         named += [name for relation in self.relations for name in relation.columns]
         weight = None if self.weight is None else self.weight.column
         for name in [*named, *([] if weight is None else [weight])]:
@@ -399,7 +440,7 @@ class Plan:
     def to_toml(self) -> str:
         """Return the plan as the text of a TOML file, with its notes as comments."""
         named = {name for block in self.blocks for name in block.columns or ()}
-        named |= {*self.drop, *self.renumber, *self.confidential}
+        named |= {name for role in LISTS for name in getattr(self, role)}
         if self.weight is not None and self.weight.release != "keep":
             named.add(self.weight.column)
         known = {name: note for name, note in self.notes.items() if name not in named}
@@ -431,8 +472,7 @@ _KEYWORDS = {
     "digits",
     "kinds",
     "relations",
-    "max_loss",
-    "max_linkage",
+    *(f"max_{name}" for name in ACCEPTED),
     "plan",
     "progress",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import InputError, shown
@@ -19,6 +21,7 @@ from microagg.plan_parts import (
     Missing,
     Strata,
     Unit,
+    claims_of,
     columns_with,
     missing_with,
     strata_with,
@@ -30,13 +33,15 @@ from microagg.relations import Relation
 if TYPE_CHECKING:
     from microagg.plan import Plan
 
-__all__ = ["LISTS", "SHORT", "as_data", "as_keywords", "fields_of_data"]
+__all__ = ["ACCEPTED", "LISTS", "SHORT", "as_data", "as_keywords", "fields_of_data"]
 
 FORMAT = 1  # version of the plan file
 _FRESH = "fresh"  # a seed of None, which TOML has no word for
 
 # Roles that are lists of columns.
-LISTS = ("drop", "renumber", "confidential")
+LISTS = ("drop", "renumber", "confidential", "known")
+# What the board accepts; as a keyword each is called max_...
+ACCEPTED = tuple(f.name for f in fields(Accept))
 # Parts of the plan, with the setting that may stand for the part where it says nothing else.
 SHORT = {"strata": "columns", "weight": "column", "unit": "column", "missing": "policy"}
 _KEYS = {
@@ -58,10 +63,7 @@ def as_keywords(plan: Plan) -> dict[str, Any]:
     """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
     if len(plan.blocks) > 1:
         raise InputError("Keywords describe one block; this plan has several.")
-    found = block_as_dict(plan.blocks[0])
-    for name in LISTS:
-        if getattr(plan, name):
-            found[name] = list(getattr(plan, name))
+    found = block_as_dict(plan.blocks[0]) | _lists_as_data(plan)
     parts = _parts_as_data(plan)
     for name, key in SHORT.items():
         if name in parts:
@@ -78,10 +80,7 @@ def as_keywords(plan: Plan) -> dict[str, Any]:
         found["kinds"] = {name: _in_short(column) for name, column in plan.columns.items()}
     if plan.seed != 0:
         found["random_state"] = plan.seed
-    for name in ("loss", "linkage"):
-        if getattr(plan.accept, name) is not None:
-            found[f"max_{name}"] = getattr(plan.accept, name)
-    return found
+    return found | {f"max_{name}": limit for name, limit in as_plain(plan.accept).items()}
 
 
 def as_data(plan: Plan) -> dict[str, Any]:
@@ -89,9 +88,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
     found: dict[str, Any] = {"microagg": FORMAT}
     if plan.seed != 0:
         found["seed"] = _FRESH if plan.seed is None else plan.seed
-    for name in LISTS:
-        if getattr(plan, name):
-            found[name] = list(getattr(plan, name))
+    found |= _lists_as_data(plan)
     found |= _parts_as_data(plan)
     if plan.shuffle:
         found["shuffle"] = True
@@ -110,6 +107,16 @@ def as_data(plan: Plan) -> dict[str, Any]:
     return found
 
 
+def _lists_as_data(plan: Plan) -> dict[str, Any]:
+    """Roles that are lists of columns; confidential is a table where reasons are given."""
+    found: dict[str, Any] = {
+        name: list(getattr(plan, name)) for name in LISTS if getattr(plan, name)
+    }
+    if plan.reasons:
+        found["confidential"] = {name: plan.reasons.get(name, "") for name in plan.confidential}
+    return found
+
+
 def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
     """Strata, weight, unit and missing values as tables, those that say anything."""
     found = {}
@@ -118,7 +125,7 @@ def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
     if plan.weight is not None:
         found["weight"] = {**as_plain(plan.weight), "column": plan.weight.column}
     if plan.unit is not None:
-        unit = Unit(plan.unit, plan.unit_mode)
+        unit = Unit(plan.unit, plan.unit_mode, plan.unit_name)
         found["unit"] = {**as_plain(unit), "column": plan.unit}
     if plan.missing != Missing():
         found["missing"] = as_plain(plan.missing)
@@ -147,7 +154,9 @@ def fields_of_data(given: Any) -> dict[str, Any]:
     check_keys("a plan", given, _KEYS)
     whole: dict[str, Any] = {}
     for name in LISTS:
-        if name in given:
+        if name == "confidential" and isinstance(given.get(name), Mapping):
+            whole["confidential"], whole["reasons"] = claims_of(given[name])
+        elif name in given:
             whole[name] = text_names(name, given[name])
     for name in ("shuffle", "round", "digits"):
         if name in given:
@@ -163,7 +172,7 @@ def fields_of_data(given: Any) -> dict[str, Any]:
         whole["weight"] = weight_with(None, given["weight"])
     if "unit" in given:
         unit = unit_with(Unit(), given["unit"])
-        whole |= {"unit": unit.column, "unit_mode": unit.mode}
+        whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
     if "missing" in given:
         whole["missing"] = missing_with(Missing(), given["missing"])
     if "relation" in given:

@@ -35,6 +35,7 @@ __all__ = [
     "Strata",
     "Unit",
     "Weight",
+    "claims_of",
     "columns_with",
     "missing_with",
     "strata_with",
@@ -298,10 +299,19 @@ class Unit:
     """Whose distinct values are the units."""
     mode: str = "count"
     """"count": k distinct units in each group; "together": all records of a unit in one group."""
+    name: str | None = None
+    """The noun for a unit, singular, such as "household"; sentences use it."""
 
     def __post_init__(self) -> None:
         if self.column is not None:
             column_name("unit", self.column)
+        if self.name is not None:
+            _set(self, "name", _check_noun(self.name))
+            if self.column is None:
+                raise InputError(
+                    f"name is the noun for the unit; no unit is named. Name its column, as by --unit "
+                    f"household, or leave the name {shown(self.name)} out."
+                )
         check_word("mode, of the unit,", self.mode, UNIT_MODES)
         if self.column is None and self.mode != "count":
             raise InputError(
@@ -310,11 +320,27 @@ class Unit:
             )
 
 
+_LONGEST_NOUN = 40
+
+
+def _check_noun(given: Any) -> str:
+    """Return a noun that fits into a sentence."""
+    noun = given.strip() if isinstance(given, str) else ""
+    if not noun or len(noun) > _LONGEST_NOUN or not noun.isprintable():
+        raise InputError(
+            'name, of the unit, is the noun for one unit, such as "household" or "firm", of at most '
+            f"{_LONGEST_NOUN} characters; got {shown(given)}."
+        )
+    return noun
+
+
 def unit_with(before: Unit, given: Any) -> Unit:
     """Make the unit from the name of its column or a table of settings; None: no unit.
 
+    Another column is another unit, so that the noun of the former one is dropped.
+
     >>> unit_with(Unit("household"), {"mode": "together"})
-    Unit(column='household', mode='together')
+    Unit(column='household', mode='together', name=None)
     """
     if given is None:
         return Unit()
@@ -324,6 +350,8 @@ def unit_with(before: Unit, given: Any) -> Unit:
     check_keys("unit", changes, field_names(Unit))
     if before.column is None and changes.get("column") is None:
         raise InputError('unit names a column: unit = { column = "household" }, --unit household.')
+    if changes.get("column", before.column) != before.column:
+        before = replace(before, name=None)
     return replace(before, **changes)
 
 
@@ -376,12 +404,17 @@ class Accept:
     """Most information loss, in percent."""
     linkage: float | None = None
     """Largest share of records linked, 0 to 1, with what an attacker knows."""
+    agreeing: float = 0.0
+    """Largest share of records, 0 to 1, whose group discloses a confidential value; beyond it the verdict
+    is amber."""
 
     def __post_init__(self) -> None:
         loss = check_number("max_loss", self.loss, "a percentage from 0 up", 0, math.inf)
         rule = "a share of the records from 0 to 1 (for 20 % write 0.2)"
         _set(self, "loss", loss)
         _set(self, "linkage", check_number("max_linkage", self.linkage, rule, 0, 1))
+        agreeing = check_number("max_agreeing", self.agreeing, rule, 0, 1)
+        _set(self, "agreeing", 0.0 if agreeing is None else agreeing)
 
 
 @dataclass(frozen=True)
@@ -414,6 +447,32 @@ class Roles:
         found = [*self.protected, *self.dropped, *self.renumbered, *self.released]
         # A weight that is released as its group's mean is in no other list.
         return found if self.weight is None or self.weight in found else [*found, self.weight]
+
+
+_LONGEST_REASON = 500
+
+
+def claims_of(given: Any, before: Mapping[Any, str] | None = None) -> tuple[Names, dict[Any, str]]:
+    """Return the confidential columns and the reasons for claiming so, from names or a table.
+
+    An empty reason is none. Columns named without a table keep the reasons they had before.
+
+    >>> claims_of({"diagnosis": "in no register", "income": ""})
+    (('diagnosis', 'income'), {'diagnosis': 'in no register'})
+    """
+    if not isinstance(given, Mapping):
+        columns = column_names("confidential", given)
+        return columns, {name: text for name, text in (before or {}).items() if name in columns}
+    reasons = {}
+    for name, reason in given.items():
+        if not isinstance(reason, str) or len(reason) > _LONGEST_REASON:
+            raise InputError(
+                f"confidential gives the reason for each column, a text of at most {_LONGEST_REASON} "
+                f"characters; for {shown(name)} it is {shown(reason)}."
+            )
+        if reason.strip():
+            reasons[name] = reason.strip()
+    return tuple(given), reasons
 
 
 def _set(part: Any, name: str, value: Any) -> None:

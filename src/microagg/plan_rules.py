@@ -11,7 +11,17 @@ if TYPE_CHECKING:
     from microagg.plan import Block, Plan
     from microagg.relations import Relation
 
-__all__ = ["check_relations", "check_roles", "check_small_strata", "check_weight"]
+__all__ = ["check_reasons", "check_relations", "check_roles", "check_small_strata", "check_weight"]
+
+
+def check_reasons(plan: Plan) -> None:
+    """Refuse the reason for a claim that the plan does not make."""
+    for name in plan.reasons:
+        if name not in plan.confidential:
+            raise InputError(
+                f"reasons says why a column is confidential; {shown(name)} is not. Name it in "
+                "confidential, or leave its reason out."
+            )
 
 
 def check_roles(plan: Plan) -> None:
@@ -25,6 +35,8 @@ def check_roles(plan: Plan) -> None:
         ("drop", plan.drop),
         ("renumber", plan.renumber),
         ("confidential", plan.confidential),
+        # A stratum is known to everybody, and may be said to be.
+        ("known", [name for name in plan.known if name not in plan.all_strata]),
         ("strata", plan.all_strata),
         ("weight", () if plan.weight is None else (plan.weight.column,)),
     ):
@@ -42,7 +54,7 @@ def check_roles(plan: Plan) -> None:
         ("missing.codes tells what is missing in a protected column", plan.missing.codes),
     ):
         for name in described:
-            if name in seen and name not in chosen:
+            if name in seen and seen[name] != "known" and name not in chosen:
                 raise InputError(
                     f"{what}; {shown(name)} is in {seen[name]}. Leave it out there, or give it no other role."
                 )

@@ -15,11 +15,13 @@ from microagg.errors import InputError, TableError, shown
 __all__ = [
     "PART_FLAGS",
     "flags",
+    "join_claims",
     "join_names",
     "join_pair",
     "read_plan_file",
     "read_toml",
     "read_value",
+    "split_claims",
     "split_names",
     "split_pair",
     "write_toml",
@@ -144,7 +146,7 @@ def _string(text: str) -> str:
 
 
 _SWITCHES = {"per_column", "shuffle", "round"}
-_LISTS = {"columns", "drop", "renumber", "confidential"}
+_LISTS = {"columns", "drop", "renumber", "known"}
 _NAMED = {
     "k",
     "refine",
@@ -154,6 +156,7 @@ _NAMED = {
     "digits",
     "max_loss",
     "max_linkage",
+    "max_agreeing",
 }
 _OPTIONS_WITH_FLAGS = {"effort", "time_limit", "cost"}
 # Parts of a plan, and the flag of each of their settings.
@@ -164,7 +167,7 @@ PART_FLAGS = {
         "release": "--weight-release",
         "grouping": "--weight-grouping",
     },
-    "unit": {"column": "--unit", "mode": "--unit-mode"},
+    "unit": {"column": "--unit", "mode": "--unit-mode", "name": "--unit-name"},
     "missing": {"policy": "--missing", "most": "--missing-most", "codes": "--missing-code"},
 }
 
@@ -189,6 +192,8 @@ def _flags_of(name: str, value: Any) -> list[str]:
         return [flag]
     if name in _LISTS:
         return _with_value(flag, join_names(value))
+    if name == "confidential":
+        return [word for claim in join_claims(value) for word in _with_value(flag, claim)]
     if name in PART_FLAGS:
         return _flags_of_part(name, value)
     if name == "random_state":
@@ -328,6 +333,48 @@ def join_names(names: list[Any]) -> str:
     )
     writer.writerow([_text_name(name) for name in names])
     return out.getvalue()
+
+
+def join_claims(claims: Mapping[Any, str] | list[Any]) -> list[str]:
+    """Put confidential columns as arguments: names, or NAME=REASON for each that has a reason.
+
+    >>> join_claims({"diagnosis": "medical file, in no register", "income": ""})
+    ['diagnosis=medical file, in no register', 'income']
+    """
+    if not isinstance(claims, Mapping):
+        return [_join_quoted(claims)]
+    return [
+        _join_quoted([name]) + (f"={reason}" if reason else "") for name, reason in claims.items()
+    ]
+
+
+def _join_quoted(names: list[Any]) -> str:
+    """Names as one argument, all in quotes where one has a sign of equality."""
+    if not any("=" in _text_name(name) for name in names):
+        return join_names(names)
+    return ",".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def split_claims(words: list[str]) -> list[str] | dict[str, str]:
+    """Read confidential columns: names, or names and a reason after a sign of equality outside of quotes.
+
+    >>> split_claims(["diagnosis,drug=medical file, in no register", "income"])
+    {'diagnosis': 'medical file, in no register', 'drug': 'medical file, in no register', 'income': ''}
+    >>> split_claims(["diagnosis,drug", '"a=b"'])
+    ['diagnosis', 'drug', 'a=b']
+    """
+    found: list[tuple[str, str]] = []
+    for word in words:
+        quotes = re.match(r'(?:[^"=]|"(?:[^"]|"")*")*', word, re.DOTALL)
+        end = len(word) if quotes is None else quotes.end()
+        claimed, reason = (
+            (word, "") if word[end : end + 1] != "=" else (word[:end], word[end + 1 :])
+        )
+        found += [(name, reason) for name in split_names([claimed]) or ()]
+    columns = [name for name, _ in found]
+    if len(set(columns)) < len(columns) or not any(reason for _, reason in found):
+        return columns  # a column that is named twice is refused by the plan
+    return dict(found)
 
 
 def split_names(words: list[str] | None) -> list[str] | None:

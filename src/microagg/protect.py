@@ -51,7 +51,8 @@ def protect(
     bound: bool | str | None = UNSET,
     drop: Iterable[Any] = UNSET,
     renumber: Iterable[Any] = UNSET,
-    confidential: Iterable[Any] = UNSET,
+    confidential: Iterable[Any] | Mapping[Any, str] = UNSET,
+    known: Iterable[Any] = UNSET,
     unit: Any = UNSET,
     strata: Any = UNSET,
     weight: Any = UNSET,
@@ -64,6 +65,7 @@ def protect(
     shuffle: bool = UNSET,
     max_loss: float | None = UNSET,
     max_linkage: float | None = UNSET,
+    max_agreeing: float | None = UNSET,
     random_state: int | None = UNSET,
     progress: Listener | None = None,
     **options: Any,
@@ -88,12 +90,17 @@ def protect(
     per_column : bool
         Protect each column by itself (individual ranking). Loses far less, but is no
         k-anonymity of the combination of columns.
-    drop, renumber, confidential : names
-        Columns to leave out; to replace by random numbers, one for each value; and those that no attacker
-        knows but many would like to. All others that are not protected count as known.
+    drop, renumber : names
+        Columns to leave out, and to replace by random numbers, one for each value.
+    confidential : names, or mapping of names to reasons
+        Columns left as they are that no attacker knows but many would like to. It is a claim: a reason can
+        be given for each (``{"diagnosis": "medical file; in no register"}``), and the evidence has what it
+        stakes.
+    known : names
+        Columns left as they are on purpose. All columns without a role count as known to an attacker.
     unit : name, optional
         Column that tells whose record it is (person, household, firm): k then counts its distinct
-        values in each group.
+        values in each group. ``{"column": "db030", "name": "household"}`` also says what a unit is called.
     strata : names
         Columns whose values never share a group, or ``{"columns": [...], "small": "merge"}`` to merge
         strata with fewer than k units.
@@ -120,8 +127,9 @@ def protect(
         standard deviation, and no finer.
     shuffle : bool
         Release the rows in a random order, which differs from call to call.
-    max_loss, max_linkage : float, optional
-        What is accepted: information loss in percent, and share of records linked. Checked and told.
+    max_loss, max_linkage, max_agreeing : float, optional
+        What is accepted: information loss in percent, share of records linked, and share of records whose
+        group discloses a confidential value (none by default). Checked and told.
 
     Returns
     -------

@@ -151,7 +151,15 @@ class Release(OldReleaseNames):
             found.append(about_row_labels(row_labels))
         below_k = self._below_k_with_known
         if below_k:
-            found += about_known(self.k, both, known, below_k, self._harms, roles.unit, self._units)
+            found += about_known(
+                self.k,
+                both,
+                known,
+                below_k,
+                self._harms,
+                self.plan.words_of_unit(roles.unit),
+                self._units,
+            )
         # Strata are part of what k records share, and so is all that follows from them.
         strata = self.plan.shared_strata
         beside = {name: column for name, column in known.items() if name not in strata}

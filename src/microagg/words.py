@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from microagg.errors import shown
 
 __all__ = [
     "FIRST_RUN",
+    "RECORDS",
     "TRADE_OFF",
+    "UnitWords",
     "among_fewer",
     "few_digits",
     "names",
@@ -116,26 +118,73 @@ def names(columns: Iterable[Any], limit: int | None = None) -> str:
     return ", ".join(every[:limit]) + (f" and {extra} more" if extra > 0 else "")
 
 
-def unit_words(unit: Any = None) -> str:
-    """What k counts: records, or the different values of a column.
+class UnitWords(NamedTuple):
+    """The noun for what k counts; as text, the plural."""
 
-    >>> unit_words(), unit_words("household")
-    ('records', 'different values of household')
+    one: str
+    many: str
+
+    def __str__(self) -> str:
+        return self.many
+
+    def counted(self, count: int) -> str:
+        """A number of them: 1 household, 5 households."""
+        return plural(count, self.one, self.many)
+
+
+RECORDS = UnitWords("record", "records")
+
+
+def unit_words(unit: Any = None, name: str | None = None) -> UnitWords:
+    """Return the noun for what k counts: records, or the units that a column tells apart.
+
+    :meth:`microagg.Plan.words_of_unit` gives the noun for a plan, which may name its unit.
+
+    Parameters
+    ----------
+    unit : the column whose distinct values are the units; None: records are counted
+    name : the noun that the plan gives the unit, singular
+
+    >>> unit_words().many, unit_words("db030", "household").counted(5), unit_words("db030").many
+    ('records', '5 households', 'units (db030)')
     """
-    return "records" if unit is None else f"different values of {names([unit])}"
+    if unit is None:
+        return RECORDS
+    if name is None:
+        return UnitWords(f"unit ({names([unit])})", f"units ({names([unit])})")
+    return UnitWords(name, _plural_of(name))
 
 
-def among_fewer(k: int, unit: Any = None) -> str:
-    """Say among how few a record is; by the column whose values k counts, if there is one.
+_IRREGULAR = {"person": "people", "child": "children", "man": "men", "woman": "women"}
+
+
+def _plural_of(noun: str) -> str:
+    """Return the plural of an English noun; of several words, of the last.
+
+    >>> [_plural_of(noun) for noun in ("family", "business", "day", "sick person")]
+    ['families', 'businesses', 'days', 'sick people']
+    """
+    before, last = noun[: noun.rfind(" ") + 1], noun[noun.rfind(" ") + 1 :]
+    if last.lower() in _IRREGULAR:
+        return before + _IRREGULAR[last.lower()]
+    if last.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{noun}es"
+    if last.endswith("y") and last[-2:-1].lower() not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def among_fewer(k: int, units: UnitWords = RECORDS) -> str:
+    """Say among how few a record is.
 
     >>> among_fewer(5)
     'among fewer than 5 that look alike'
-    >>> among_fewer(5, "household")
-    'among those of fewer than 5 different values of household that look alike'
+    >>> among_fewer(5, unit_words("db030", "household"))
+    'among those of fewer than 5 households that look alike'
     """
-    if unit is None:
+    if units == RECORDS:
         return f"among fewer than {k:,} that look alike"
-    return f"among those of fewer than {k:,} {unit_words(unit)} that look alike"
+    return f"among those of fewer than {k:,} {units} that look alike"
 
 
 def _is_plain(name: Any) -> bool:

@@ -44,6 +44,26 @@ from microagg.plan_text import read_value, split_pair
             {"unit": "hid", "unit_mode": "together"},
             {"unit": {"column": "hid", "mode": "together"}},
         ),
+        (
+            {"unit": "db030", "unit_name": "household"},
+            {"unit": {"column": "db030", "name": "household"}},
+        ),
+        ({"known": ["region,sex"]}, {"known": ["region", "sex"]}),
+        ({"confidential": ["diagnosis,drug"]}, {"confidential": ["diagnosis", "drug"]}),
+        (
+            {"confidential": ["diagnosis=medical file, in no register", "income,rent"]},
+            {
+                "confidential": {
+                    "diagnosis": "medical file, in no register",
+                    "income": "",
+                    "rent": "",
+                }
+            },
+        ),
+        ({"confidential": ["a,b=both"]}, {"confidential": {"a": "both", "b": "both"}}),
+        ({"confidential": ['"a=b",c']}, {"confidential": ["a=b", "c"]}),
+        ({"confidential": ['"a=b"=c=d']}, {"confidential": {"a=b": "c=d"}}),
+        ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
         ({"missing": "majority"}, {"missing": "majority"}),
         ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),
         (
@@ -139,6 +159,10 @@ def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
         ({"small_strata": "merge"}, "no strata are named"),
         ({"weight_release": "keep"}, "weight names a column"),
         ({"unit_mode": "together"}, "unit names a column"),
+        ({"unit_name": "household"}, "unit names a column"),
+        ({"confidential": ["a=x", "a=y"]}, "'a' is named twice in confidential"),
+        ({"known": ["a"], "drop": ["a"]}, "A column has one role"),
+        ({"max_agreeing": 5.0}, "share of the records from 0 to 1"),
         ({"require": ["distinct"]}, "--require takes a name and a value"),
         ({"require": ["distinct:diagnosis"]}, "--require takes a name and a value"),
         ({"require": ["distinct=3"]}, "require.distinct is a table"),

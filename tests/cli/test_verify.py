@@ -56,6 +56,6 @@ def test_several_blocks_from_plan_to_file_to_report_to_verify(survey, hide):
             (["c"], 3),
             (["d"], 3),
         ]
-        told = "about different values of person, which the plan drops" in said(done)
+        told = "about units (person), which the plan drops" in said(done)
         assert told == (hide == "drop")
         assert {part["unit"] for part in found["parts"]} == {None if told else "person"}

@@ -29,13 +29,34 @@ CASES = {
     "renumber": ([role("id", "drop"), role("id", "renumber")], {"renumber": "id"}),
     "confidential": ([role("illness", "confidential")], {"confidential": "illness"}),
     "stratum": ([role("region", "strata")], {"strata": "region"}),
-    "stratum no more": ([role("region", "strata"), role("region", "known")], {}),
+    "stratum no more": ([role("region", "strata"), role("region", "known")], {"known": "region"}),
+    "known no more": ([role("region", "known"), role("region", "drop")], {"drop": "region"}),
+    "confidential with a reason": (
+        [
+            role("illness", "confidential"),
+            {"what": "reason", "column": 7, "reason": "in no register"},
+            role("job", "confidential"),
+        ],
+        {"confidential": {"illness": "in no register", "job": ""}},
+    ),
+    "confidential no more": (
+        [
+            role("illness", "confidential"),
+            {"what": "reason", "column": 7, "reason": "in no register"},
+            role("illness", "drop"),
+        ],
+        {"drop": "illness"},
+    ),
+    "unit with its noun": (
+        [{"what": "unit", "column": 1, "name": "household"}],
+        {"unit": {"column": "house", "name": "household"}},
+    ),
     "weight": ([role("w", "weight")], {"weight": "w"}),
     "protected by the kind of the draft": (
         [role("job", "block-0")],
         {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
     ),
-    "protected no more": ([role("job", "block-0"), role("job", "known")], {}),
+    "protected no more": ([role("job", "block-0"), role("job", "known")], {"known": "job"}),
     "unit": ([{"what": "unit", "column": 1}], {"unit": "house"}),
     "unit, together": (
         [{"what": "unit", "column": 1, "mode": "together"}],
@@ -112,8 +133,8 @@ CASES = {
         {},
     ),
     "accepted": (
-        [{"what": "accept", "loss": 10, "linkage": "0.1"}],
-        {"max_loss": 10, "max_linkage": 0.1},
+        [{"what": "accept", "loss": 10, "linkage": "0.1", "agreeing": "0.2"}],
+        {"max_loss": 10, "max_linkage": 0.1, "max_agreeing": 0.2},
     ),
     "whole": (
         [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "shuffle": "yes"}],

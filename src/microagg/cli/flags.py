@@ -11,7 +11,7 @@ import typer
 
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
-from microagg.plan_text import PART_FLAGS, read_value, split_names, split_pair
+from microagg.plan_text import PART_FLAGS, read_value, split_claims, split_names, split_pair
 from microagg.registry import find
 from microagg.settings import check_options
 
@@ -48,7 +48,13 @@ _FLAGS: dict[str, Any] = {
     "confidential": _flag(
         list[str],
         "--confidential",
-        help="Columns left as they are that no attacker knows; l-diversity and t-closeness are told.",
+        help="Columns left as they are that no attacker knows, with the reason why, as in "
+        "'diagnosis=medical file; in no register'. It is a claim: the report states what it stakes.",
+    ),
+    "known": _flag(
+        list[str],
+        "--known",
+        help="Columns left as they are on purpose. An attacker is assumed to know them.",
     ),
     "unit": _flag(
         str,
@@ -60,6 +66,12 @@ _FLAGS: dict[str, Any] = {
         "--unit-mode",
         help="count: each group holds k different units; together: whole units move together, each member "
         "in a group with those of the same other units.",
+    ),
+    "unit_name": _flag(
+        str,
+        "--unit-name",
+        metavar="NOUN",
+        help="What one unit is called, such as household: sentences then say 5 households.",
     ),
     "strata": _flag(
         list[str],
@@ -210,6 +222,12 @@ _FLAGS: dict[str, Any] = {
         "--max-linkage",
         help="Accepted: at most this share of records linked, 0 to 1, with what an attacker knows.",
     ),
+    "max_agreeing": _flag(
+        float,
+        "--max-agreeing",
+        help="Accepted: at most this share of records, 0 to 1, whose group discloses a confidential value; "
+        "if left out, none.",
+    ),
     "seed": _flag(
         str,
         "--seed",
@@ -222,7 +240,7 @@ _FLAGS: dict[str, Any] = {
         help="A plan written by microagg plan; flags given here override it.",
     ),
 }
-_LISTS = ("columns", "drop", "renumber", "confidential")
+_LISTS = ("columns", "drop", "renumber", "known")
 
 
 def with_plan_flags(function: F) -> F:
@@ -248,6 +266,8 @@ def plan_of(flags: dict[str, Any]) -> Plan:
     for name in (*_LISTS, "strata"):
         if name in given:
             given[name] = split_names(given[name])
+    if "confidential" in given:
+        given["confidential"] = split_claims(given["confidential"])
     if "seed" in given:
         given["random_state"] = _seed(given.pop("seed"))
     kinds = _columns(given)

@@ -29,7 +29,7 @@ from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES
 from microagg.verify import Verification, verify_all
-from microagg.words import names, number, percent, plural, share, unit_words
+from microagg.words import UnitWords, names, number, percent, plural, share
 
 __all__ = ["measure_files", "verify_file"]
 
@@ -231,7 +231,7 @@ def verify_file(
                 "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
                 "plan."
             )
-        found = _counted(file, [Promise(k, columns, unit)], csv)
+        plan, found = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
     else:
         if k is not None or columns is not None or unit is not None:
             raise InputError(
@@ -240,13 +240,14 @@ def verify_file(
         plan = _read_promise(promise)
         for unit in plan.units:
             if unit in plan.drop:
+                who = plan.words_of_unit(unit)
                 speaker.warn(
-                    f"The promise is about {unit_words(unit)}, which the plan drops from the file: only "
-                    "records can be counted in it."
+                    f"The promise is about {who}, which the plan drops from the file: only records can be "
+                    "counted in it."
                 )
         found = _promised(file, plan, csv)
     for one in found:
-        _say_count(speaker, file, one)
+        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
     least = min(found, key=lambda one: (one.holds, one.smallest))
     speaker.give(
         {
@@ -307,14 +308,14 @@ def _counted(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verifi
     return verify_all(file, promises, csv)
 
 
-def _say_count(speaker: Speaker, file: Path, found: Verification) -> None:
+def _say_count(speaker: Speaker, file: Path, found: Verification, who: UnitWords) -> None:
     speaker.say("columns", names(found.columns, 40))
     if found.left_out:
         why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
         speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
     counted = (
         f"{file}: {found.records:,} records, {found.combinations:,} combinations, the rarest shared by "
-        f"{found.smallest:,} {unit_words(found.unit)}"
+        f"{who.counted(found.smallest)}"
     )
     if found.holds:
         speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")

@@ -14,7 +14,7 @@ from microagg.plan import Plan
 from microagg.scale_out.spark_job import protect_files
 from microagg.scale_out.spark_release import SparkEvidence
 from microagg.spark import check_spark
-from microagg.words import among_fewer, names, share, unit_words
+from microagg.words import among_fewer, names, share
 
 __all__ = ["protect_on_spark"]
 
@@ -64,7 +64,7 @@ def protect_on_spark(
 def _say(
     speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence, report: Path | None
 ) -> None:
-    unit = plan.unit_of(plan.blocks[0]).column
+    who = plan.words_of_unit(plan.unit_of(plan.blocks[0]).column)
     k = found.verification[0].k
     speaker.say("protected", names(plan.blocks[0].columns or (), 40))
     speaker.say("grouped", f"{found.groups:,} groups")
@@ -77,7 +77,7 @@ def _say(
     speaker.say(
         "",
         f"who also knows the columns left as they are, for {linked_words(found.with_known.linkage)}; "
-        f"{share(found.with_known.below_k)} of the records are {among_fewer(k, unit)}",
+        f"{share(found.with_known.below_k)} of the records are {among_fewer(k, who)}",
     )
     for rule in found.required:
         speaker.say(
@@ -90,10 +90,11 @@ def _say(
             f"{one.what}: {one.limit}, found {one.found}: {'pass' if one.passed else 'fail'}",
         )
     for counted in found.verification:
+        rarest = plan.words_of_unit(counted.unit).counted(counted.smallest)
         speaker.say(
             "verified",
             f"{target}: {counted.records:,} records, {counted.combinations:,} combinations, the rarest "
-            f"shared by {counted.smallest:,} {unit_words(counted.unit)}; k = {counted.k:,} holds",
+            f"shared by {rarest}; k = {counted.k:,} holds",
         )
     for caution in found.cautions:
         say_caution(speaker, caution)

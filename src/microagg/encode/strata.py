@@ -16,7 +16,7 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.tables.frames import Frame
-from microagg.words import plural, unit_words
+from microagg.words import RECORDS, UnitWords, plural
 
 __all__ = ["merge_small", "strata_of"]
 
@@ -54,7 +54,7 @@ def merge_small(
     small: str,
     frame: Frame,
     columns: Sequence[Any],
-    unit: Any = None,
+    who: UnitWords = RECORDS,
 ) -> Labels:
     """Refuse strata with fewer than k units, or merge them; return the strata in which groups may form.
 
@@ -76,7 +76,7 @@ def merge_small(
         worst = int(short[np.argmin(shared[short])])
         row = int(np.argmax(strata == worst))
         if small != "merge" or there.sum() == 1:
-            raise _too_small(frame, columns, row, int(shared[worst]), len(short), k, unit)
+            raise _too_small(frame, columns, row, int(shared[worst]), len(short), k, who)
         members = strata == worst
         others = np.flatnonzero(there & (np.arange(g) != worst))
         first = np.array([int(np.argmax(strata == other)) for other in others])
@@ -95,14 +95,13 @@ def _units_in(strata: Labels, units: Labels | None, g: int) -> Labels:
 
 
 def _too_small(
-    frame: Frame, columns: Sequence[Any], row: int, found: int, others: int, k: int, unit: Any
+    frame: Frame, columns: Sequence[Any], row: int, found: int, others: int, k: int, who: UnitWords
 ) -> InputError:
     told = []
     for name in columns:
         codes, levels = frame.categories(name)
         told.append(f"{shown(name)} = {shown(levels[codes[row]])}")
     more = f", and {plural(others - 1, 'more stratum', 'more strata')}" if others > 1 else ""
-    who = "records" if unit is None else unit_words(unit)
     return InputError(
         f"Groups never cross strata, so that each stratum needs at least k = {k} {who}; that of "
         f"{', '.join(told)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "

@@ -417,7 +417,8 @@ def _kinds(table: Table) -> dict[str, Any]:
 def _place_of(form: dict[str, str]) -> str:
     """Where a mistake is shown: beside the field that it is about."""
     what = form.get("what", "plan")
-    place = {"role": "column", "column": "column", "block": "block"}.get(what)
+    places = {"role": "column", "column": "column", "reason": "column", "block": "block"}
+    place = places.get(what)
     what = "require" if what == "no_longer_require" else what
     return what if place is None else f"{what}-{form.get(place, '')}"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
+from microagg.plan_forms import ACCEPTED, LISTS
 from microagg.plan_text import read_value, split_names
 from microagg.registry import METHODS, find
 
@@ -24,7 +25,6 @@ Data = dict[str, Any]
 
 ROLES = ("known", "confidential", "drop", "renumber", "strata", "weight")
 """Roles of a column beside being protected in a block."""
-_LISTS = ("drop", "renumber", "confidential")
 # Requirements: those of a column, with what is asked for, and those of the whole group.
 RULES = {
     "distinct": "least number of different values",
@@ -68,11 +68,11 @@ def role_of(plan: Plan, name: str) -> str:
     for number, block in enumerate(plan.blocks):
         if name in (block.columns or ()):
             return f"block-{number}"
-    for role in _LISTS:
+    if name in plan.strata.columns:  # which may be said to be known too
+        return "strata"
+    for role in LISTS:
         if name in getattr(plan, role):
             return role
-    if name in plan.strata.columns:
-        return "strata"
     return "weight" if plan.weight is not None and plan.weight.column == name else "known"
 
 
@@ -131,14 +131,16 @@ def _role(data: Data, form: _Form) -> None:
         kind = form.kinds.get(name)
         if kind is not None and name not in data.get("columns", {}):
             data.setdefault("columns", {})[name] = {"kind": kind}
-    elif role in _LISTS:
+    elif isinstance(data.get(role), dict):  # confidential, with reasons
+        data[role][name] = ""
+    elif role in LISTS:
         data[role] = [*data.get(role, []), name]
     elif role == "strata":
         strata = data.setdefault("strata", {"columns": []})
         strata["columns"] = [*strata["columns"], name]
     elif role == "weight":
         data["weight"] = {**data.get("weight", {}), "column": name}
-    elif role != "known":
+    else:
         raise InputError(f"A column has no role {shown(role)}. Reload the page.")
     data["block"] = [b for b in data["block"] if b.get("columns") != []] or data["block"]
     if role[:6] != "block-":
@@ -153,8 +155,10 @@ def _like_first(data: Data) -> Data:
 
 def _take_out(data: Data, name: str) -> None:
     """Take a column out of all roles but that of the unit."""
-    for role in _LISTS:
-        if role in data:
+    for role in LISTS:
+        if isinstance(data.get(role), dict):
+            data[role].pop(name, None)
+        elif role in data:
             data[role] = [other for other in data[role] if other != name]
     if name in data.get("strata", {}).get("columns", ()):
         left = [other for other in data["strata"]["columns"] if other != name]
@@ -259,6 +263,18 @@ def _unit(data: Data, form: _Form) -> None:
     data.pop("unit", None)
     if form.text("column"):
         data["unit"] = {"column": form.column(), "mode": form.text("mode") or "count"}
+        _put(data["unit"], "name", form.text("name"))
+
+
+def _reason(data: Data, form: _Form) -> None:
+    """Why no attacker knows a confidential column."""
+    claims = data.get("confidential", [])
+    if form.column() not in claims:
+        raise InputError(
+            f"A reason is given for a confidential column; {shown(form.column())} is not one. Make it one."
+        )
+    reasons = claims if isinstance(claims, dict) else dict.fromkeys(claims, "")
+    data["confidential"] = {**reasons, form.column(): form.text("reason")}
 
 
 def _strata(data: Data, form: _Form) -> None:
@@ -278,7 +294,7 @@ def _missing(data: Data, form: _Form) -> None:
 
 def _accept(data: Data, form: _Form) -> None:
     accept = data.setdefault("accept", {})
-    for key in ("loss", "linkage"):
+    for key in ACCEPTED:
         _put(accept, key, form.value(key))
 
 
@@ -300,6 +316,7 @@ _EDITS: dict[str, Callable[[Data, _Form], None]] = {
     "k": _k,
     "require": _require,
     "no_longer_require": _no_longer_require,
+    "reason": _reason,
     "unit": _unit,
     "strata": _strata,
     "weight": _weight,

@@ -140,6 +140,7 @@ def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
         "levels": "" if setting.levels is None else join_names([str(v) for v in setting.levels]),
         "codes": join_names([str(code) for code in codes]),
         "reason": column["reason"],
+        "claim": plan.reasons.get(name, ""),
     }
 
 

@@ -29,7 +29,7 @@ from microagg.report.released import ReleasedColumns
 from microagg.require.units import distinct_units
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
-from microagg.words import among_fewer, few_digits, names, plural, share, unit_words
+from microagg.words import among_fewer, few_digits, names, share
 
 __all__ = ["Bands", "public_model"]
 
@@ -86,14 +86,19 @@ def public_model(
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, is_text=False)
     public_plan = replace(
-        plan, blocks=tuple(map(_without_secrets, plan.blocks)), seed=0, accept=Accept(), notes={}
+        plan,
+        blocks=tuple(map(_without_secrets, plan.blocks)),
+        seed=0,
+        accept=Accept(),
+        reasons={},
+        notes={},
     )
     return {
         "kind": "public",
         "public": True,
         "verdict": _verdict(plan, roles, alone, promised, with_known, units),
         "promise": promise_words(plan),
-        "counted": _counted(plan.k, roles, alone, with_known, units),
+        "counted": _counted(plan, roles, alone, with_known, units),
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
         "records": len(released),
         "k": plan.k,
@@ -168,27 +173,31 @@ def _verdict(
     return "amber" if hidden and (several or with_known.max() > promised.max()) else "green"
 
 
-def _counted(k: int, roles: Roles, alone: Labels, with_known: Labels, units: Labels | None) -> str:
+def _counted(
+    plan: Plan, roles: Roles, alone: Labels, with_known: Labels, units: Labels | None
+) -> str:
     """Say what was counted in the released table: in units, if it tells them, else in records."""
-    unit = None if units is None else roles.unit
+    k, words = plan.k, plan.words_of_unit(None if units is None else roles.unit)
 
     def least(labels: Labels) -> tuple[int, str]:
         found = int((group_sizes(labels) if units is None else distinct_units(labels, units)).min())
-        return found, plural(found, "record") if unit is None else f"{found:,} {unit_words(unit)}"
+        return found, words.counted(found)
 
     fewest, told = least(alone)
-    words = f"each combination of all protected values is shared by {told} or more"
+    said = f"each combination of all protected values is shared by {told} or more"
     if fewest < k:
-        words = f"combinations of columns need not be: some are shared by {told} only"
+        said = f"combinations of columns need not be: some are shared by {told} only"
     if not roles.known:
-        return words
+        return said
     rare = share_below(with_known, k, units)
-    together = f"{words}; together with the columns released as they are,"
+    together = f"{said}; together with the columns released as they are,"
     hidden = roles.unit is not None and units is None
-    tail = f"; of how many {unit_words(roles.unit)} the file does not tell" if hidden else ""
+    tail = (
+        f"; of how many {plan.words_of_unit(roles.unit)} the file does not tell" if hidden else ""
+    )
     if not rare:
         return f"{together} by {least(with_known)[1]} or more{tail}"
-    return f"{together} {share(rare)} of the records are {among_fewer(k, unit)}{tail}"
+    return f"{together} {share(rare)} of the records are {among_fewer(k, words)}{tail}"
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:

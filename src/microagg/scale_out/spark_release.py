@@ -170,7 +170,8 @@ class SparkRelease:
         found = about_plan(self.plan, self.roles)
         if known.below_k and self.roles.known:
             share = known.below_k / known.records
-            found.append(found_by_known(recipe.k, share, self.roles.known, recipe.unit))
+            who = self.plan.words_of_unit(recipe.unit)
+            found.append(found_by_known(recipe.k, share, self.roles.known, who))
         return tuple(found)
 
     @cached_property
