@@ -53,6 +53,7 @@ STAGES = [
     ["verify"],
     ["scale_out"],
     ["findings"],
+    ["usable"],
     ["evidence"],
     ["cautions"],
     ["report"],

@@ -37,6 +37,7 @@ from microagg.measure.utility import Utility
 from microagg.plan import Block, Plan, Roles
 from microagg.registry import find
 from microagg.released import Cells
+from microagg.usable import moved_figures
 from microagg.words import (
     UnitWords,
     among_fewer,
@@ -366,7 +367,10 @@ class Evidence:
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
             "utility": few_digits(self._utility(), DIGITS),
-            "summaries": few_digits([asdict(row) for row in self.summaries], DIGITS),
+            "summaries": [
+                {**few_digits(asdict(row), DIGITS), "moved_figures": moved_figures(row)}
+                for row in self.summaries
+            ],
             "alternatives": few_digits(self.alternatives, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),

@@ -58,6 +58,8 @@ class Caution:
     """The fact, with figures."""
     advice: str = ""
     """What to do about it."""
+    disclosure: bool = True
+    """Whether it is about what the file gives away, and not about what the file is worth."""
 
     @property
     def sentence(self) -> str:

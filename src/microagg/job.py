@@ -264,7 +264,7 @@ def protect_file(
     )
     found = run(job, observer).evidence
     for caution in found.cautions:
-        if caution.severity != "note":
+        if caution.severity != "note" and caution.disclosure:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
     return found
 

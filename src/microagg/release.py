@@ -35,6 +35,7 @@ from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, 
 from microagg.measure.linkage import sample_for
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.summaries import summaries
 from microagg.measure.utility import Utility, utility_of
 from microagg.plan import Plan, Promise, Roles
 from microagg.progress import Listener
@@ -52,6 +53,7 @@ from microagg.tables.files import FileFormat, Source, kind_of, read_file, write_
 from microagg.tables.frames import Frame
 from microagg.tables.misfits import cannot_hold
 from microagg.tables.readback import difference
+from microagg.usable import about_use
 from microagg.verify import Verification, verify_all
 
 if TYPE_CHECKING:
@@ -167,6 +169,12 @@ class Release(OldReleaseNames):
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return [*found, *about_secrets(self.risk)]
+
+    def cautions_with(self, utility: Utility, risk: Risk) -> list[Caution]:
+        """Return the cautions together with those that need figures of all records."""
+        rows = summaries(self._pair, max(self.k, 3))
+        use = about_use(utility.release_loss_by_column, rows)
+        return [*self.cautions, *about_dominance(risk), *use]
 
     @property
     def evidence(self) -> Evidence:
@@ -519,7 +527,7 @@ class Release(OldReleaseNames):
             alone=risk,
             with_known=self.with_known,
             harms=self._harms,
-            cautions=[*self.cautions, *about_dominance(risk)],
+            cautions=self.cautions_with(utility, risk),
             cells=self._cells,
             dropped=self._intake.dropped,
             recoded=self._recoded,

@@ -81,7 +81,7 @@ def protect(
     leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
     release = SparkRelease.of(group_in_spark(df, whole, leaf))
     for caution in release.cautions:
-        if caution.severity != "note":
+        if caution.severity != "note" and caution.disclosure:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
     return release
 

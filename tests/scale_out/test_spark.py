@@ -59,6 +59,29 @@ def test_the_same_as_in_one_process(spark, mixed, alone):
     release.unpersist()
 
 
+def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
+    """Loss of each column and share of changed categories are those of the released rows themselves."""
+    from test_usable import noisy
+
+    table = pa.Table.from_pandas(noisy(), preserve_index=False)
+    table = table.append_column("row", pa.array(np.arange(table.num_rows) ** 1.1))  # an amount
+    kinds = {"code": {"kind": "nominal", "importance": 0.3}}
+    plan = microagg.Plan().override(
+        k=5, columns=["x", "y", "z", "code"], kinds=kinds, confidential=["row"]
+    )
+    release = SparkRelease.of(group_in_spark(spark.createDataFrame(table), plan, LEAF))
+    (found,) = [caution for caution in release.cautions if not caution.disclosure]
+    after = release.data.toArrow().sort_by("row").to_pandas()
+    both = microagg.utility(
+        table.to_pandas(), after, ["x", "y", "z", "code"], kinds={"code": "nominal"}
+    )
+    assert found.columns == ("code",)
+    for name, lost in both.release_loss_by_column.items():
+        assert release.release_loss_by_column[name] == pytest.approx(lost)
+    assert f"{100 * both.changed['code']:.1f} % of its values wrong" in found.words
+    release.unpersist()
+
+
 def test_rows_in_another_order_and_workers_that_die_change_nothing(
     spark, mixed, alone, tmp_path, monkeypatch
 ):

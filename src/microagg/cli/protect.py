@@ -221,6 +221,8 @@ def say_caution(speaker: Speaker, caution: Caution) -> None:
     """Say one caution."""
     if caution.severity == "note":
         speaker.say("note", caution.sentence)
+    elif not caution.disclosure:
+        speaker.say("usable?", caution.sentence, style="bold yellow")
     else:
         speaker.warn(caution.sentence)
 

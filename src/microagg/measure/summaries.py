@@ -11,6 +11,7 @@ import numpy as np
 from microagg.encode.space import names_of_levels
 from microagg.groups import Floats, standard_deviation
 from microagg.measure.pairs import Pair
+from microagg.measure.pictured import OTHERS, bars
 from microagg.measure.timescale import time_scale
 
 __all__ = ["Summary", "summaries"]
@@ -41,6 +42,10 @@ class Summary:
     """The most frequent category of the original; None if fewer than ``among`` records have it."""
     frequent_share: Numbers | None = None
     """Share of the records that have it, of those with a value."""
+    moved: str | None = None
+    """The category whose share changed most, of those that ``among`` records have; None: none changed."""
+    moved_share: Numbers | None = None
+    """Share of the records that have it, of those with a value, each record counted once."""
     changed: float | None = None
     """Of categories: share of records whose category changed."""
 
@@ -105,6 +110,7 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
     shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
     same = both.both_there[:, j]
     differ = both.original[same, j] != both.protected[same, j]
+    moved, moved_share = _moved_most(both, j, list(map(str, names)), among)
     return Summary(
         str(both.names[j]),
         kind=both.kinds[j],
@@ -112,8 +118,29 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
         levels=(int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))),
         frequent=str(names[top]) if shown else None,
         frequent_share=(shares[0], shares[1]) if shown else None,
+        moved=moved,
+        moved_share=moved_share,
         changed=float(w[same] @ differ / w[same].sum()) if same.any() else 0.0,
     )
+
+
+def _moved_most(
+    both: Pair, j: int, names: list[str], among: int
+) -> tuple[str | None, Numbers | None]:
+    """Find the category whose share of the records changed most, of those that a picture may name."""
+    codes = [t[~np.isnan(t[:, j]), j].astype(np.int64) for t in (both.original, both.protected)]
+    if not all(map(len, codes)):
+        return None, None
+    told = bars(codes, names, among)
+    levels = told["levels"]
+    before, after = (
+        np.array(told[key]) / len(of) for key, of in zip(("before", "after"), codes, strict=True)
+    )
+    named = len(levels) - (bool(levels) and levels[-1] == OTHERS)
+    if not named or not (off := np.abs(after - before)[:named]).any():
+        return None, None
+    most = int(np.argmax(off))
+    return levels[most], (float(before[most]), float(after[most]))
 
 
 def _four(values: Floats, among: int) -> tuple[float, float, float, float]:

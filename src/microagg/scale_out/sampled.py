@@ -272,7 +272,7 @@ def evidence_at_scale(
         utility=utility,
         alone=_risk(found.alone, counts, n, alone),
         with_known=_known_risk(found.with_known, counts, n, with_known or alone),
-        cautions=[*found.cautions, _note(len(sample.labels), n)],
+        cautions=[*release.cautions_with(utility, found.alone), _note(len(sample.labels), n)],
         dropped=summary.records - n,
         sampled_from=n,
     )

@@ -1,0 +1,90 @@
+"""Whether what was released is still of use: one rule for all engines, in one place.
+
+A column is hardly usable if more than half of its information is lost, or if more than a quarter of its
+categories are wrong. A total, share or median has moved if it changed by more than a tenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from microagg.errors import shown
+from microagg.findings import Caution
+from microagg.measure.summaries import Summary
+from microagg.words import names, percent, share
+
+__all__ = ["MOST_CHANGED", "MOST_LOST", "MOST_MOVED", "about_use", "moved_figures"]
+
+MOST_LOST = 50.0
+"""Percent of a column's information, by its released values."""
+MOST_CHANGED = 0.25
+"""Share of the records whose category changed."""
+MOST_MOVED = 0.1
+"""Share of its value by which a total, a share or a median may move."""
+_NAMED = 3  # columns whose figures a sentence gives
+_NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
+_FIGURES = ("total", "mean", "median", "sd", "frequent_share", "moved_share")
+
+_ADVICE = (
+    "Drop such a column, make it a stratum, use fewer and coarser categories, or raise its importance "
+    "(--importance COLUMN=5)."
+)
+
+
+def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caution]:
+    """Warn of columns that are hardly usable, the worst first.
+
+    Parameters
+    ----------
+    losses : percent of each column's information that the released values lose
+    rows : summaries of the same columns, for their categories
+
+    >>> about_use({"age": 3.0, "job": 61.0}, [Summary("age"), Summary("job", changed=0.31)])[0].words
+    'Little is left of job (61.0 % lost, 31.0 % of its values wrong).'
+    """
+    found = [
+        (name, lost, row)
+        for (name, lost), row in zip(losses.items(), rows, strict=True)
+        if lost > MOST_LOST or (row.changed or 0.0) > MOST_CHANGED
+    ]
+    if not found:
+        return []
+    found.sort(key=lambda one: -one[1])
+    told = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
+    spoilt = [name for name, _, _ in found]
+    more = f", and of {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
+    words = f"Little is left of {told}{more}."
+    return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False)]
+
+
+def _lost(loss: float, row: Summary) -> str:
+    """Say what a column lost."""
+    told = ["all of it lost" if loss > 99.5 else f"{percent(loss)} lost"]
+    if row.changed:
+        told.append(f"{share(row.changed)} of its values wrong")
+    if row.moved is not None and row.moved_share is not None:
+        before, after = row.moved_share
+        gone = "none" if after == 0 else share(after)
+        told.append(f"share of {shown(row.moved)} {share(before)} → {gone}")
+    return ", ".join(told)
+
+
+def moved_figures(row: Summary) -> list[str]:
+    """Name the figures of a summary that moved by more than a tenth.
+
+    >>> moved_figures(Summary("a", total=(100.0, 100.0), median=(10.0, 8.5), sd=(5.0, 4.8)))
+    ['median']
+    """
+    found = []
+    sd = row.sd[0] if row.sd is not None and not isinstance(row.sd[0], str) else 0.0
+    for name in _FIGURES:
+        pair = getattr(row, name)
+        if pair is None or isinstance(pair[0], str):
+            continue
+        before, after = pair
+        moved = abs(after - before)
+        least = _NOISE * sd if name in ("mean", "median") else 0.0
+        if moved > max(MOST_MOVED * abs(before), least):
+            found.append(name)
+    return found
