@@ -206,6 +206,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         hears.caution(caution)
     counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
+    kind = kind_of(job.target, writing=True) if job.target.suffix else "parquet"
+    left_out += _tell_metadata(release, kind, hears)
     return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
 
 
@@ -338,13 +340,22 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                 evidence = replace(evidence, source={"path": str(job.source), "sha256": digest})
                 for caution in evidence.cautions:
                     hears.caution(caution)
+                left_out = _tell_metadata(release, kind, hears)
                 if evidence.counted is not None:
                     release.note_written(evidence.counted)
                 _report(job, release, evidence, parts, clock, hears)
         finally:
             if parts.named:  # also if an interrupt comes right after
                 hears.written([job.target, *reports])
-    return Outcome(evidence, guesses, [job.target, *reports], [], clock.seconds)
+    return Outcome(evidence, guesses, [job.target, *reports], left_out, clock.seconds)
+
+
+def _tell_metadata(release: Release, kind: str, hears: Observer) -> list[str]:
+    """Say which metadata are not in the file; those without a place there were said before."""
+    left_out = [] if kind in ("csv", "excel", "fixed") else release.left_out
+    for words in left_out:
+        hears.left_out(words)
+    return left_out
 
 
 def _words_of_proof(seconds: float | None) -> str:

@@ -26,6 +26,7 @@ from microagg.release import Release
 from microagg.released import release_block, released_beside
 from microagg.tables.frames import Frame
 from microagg.tables.labelled import Coded
+from microagg.tables.metadata import left_out_words
 from microagg.tables.outgoing import outgoing
 from microagg.words import names as listed_names
 
@@ -250,7 +251,21 @@ def protect_table(
         _recoded=recoded,
         _order=order,
         _odd=odd,
+        left_out=_left_out(table.native, data),
     )
+
+
+def _left_out(given: Any, data: Any) -> list[str]:
+    """Say which metadata of a frame its release does not have."""
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return left_out_words(given.schema, data.schema)
+    if getattr(given, "attrs", None):
+        return [
+            "Left out, because a release does not need it: the attributes (attrs) of the frame."
+        ]
+    return []
 
 
 def _column_sets(block: Block) -> list[list[Any]]:

@@ -51,6 +51,7 @@ from microagg.tables.atomic import replacing, sha256
 from microagg.tables.exact import codes_as_written
 from microagg.tables.files import FileFormat, Source, kind_of, read_file, write_file
 from microagg.tables.frames import Frame
+from microagg.tables.metadata import left_out_words, released_table
 from microagg.tables.misfits import cannot_hold
 from microagg.tables.readback import difference
 from microagg.usable import about_use
@@ -92,6 +93,8 @@ class Release(OldReleaseNames):
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
     _written: list[Counted] = field(default_factory=list, repr=False)
+    left_out: list[str] = field(default_factory=list, repr=False)
+    """Metadata of the table given that the release does not have, in words."""
 
     @property
     def _given(self) -> Frame:
@@ -305,6 +308,9 @@ class Release(OldReleaseNames):
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         if kept is not None:
             table = self._with_text(table, kept)
+        table = released_table(table)
+        if kept is not None:
+            self.left_out[:] = left_out_words(self._given.native.schema, table.schema)
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form)
         promises = self.plan.promises()

@@ -162,9 +162,16 @@ def test_texts_that_end_in_zeros_differ():
     assert len(set(keys[:, 0].tolist())) == len(set(keys[:, 1].tolist())) == len(ends)
 
 
-def test_a_list_has_no_key():
-    with pytest.raises(pa.ArrowNotImplementedError):
-        row_keys([pa.array([[1]])])
+def test_nested_values_are_told_apart():
+    keys = row_keys([pa.array([[1], [1, 2], None, [1]])])
+    assert (keys[0] == keys[3]).all()
+    assert len(set(keys[:, 0].tolist())) == 3
+    records = row_keys([pa.array([{"zip": "1"}, {"zip": None}, {"zip": "1"}])])
+    assert (records[0] == records[2]).all()
+    assert (records[0] != records[1]).all()
+
+
+def test_columns_of_one_table_are_of_one_length():
     with pytest.raises(InputError, match="same number of records"):
         row_keys([pa.array([1]), pa.array([1, 2])])
 

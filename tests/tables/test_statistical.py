@@ -144,8 +144,19 @@ def test_spss(tmp_path, ending):
     source = spss_file(tmp_path / f"in.{ending}", compress=ending == "zsav")
     target = tmp_path / f"out.{ending}"
     done = protect(source, target, "--columns", "age,pay")
-    assert differences(source, target) == {"age", "pay"}
-    assert "left out" not in said(done)
+    assert differences(source, target, released=True) == {"age", "pay"}
+    assert everything(source)[1]["notes"] == ["first note", "second note"]
+    assert everything(target)[1]["notes"] == []
+    assert everything(target)[1]["file_label"] in ("", None)
+    assert said(done).count("left out") == 1
+    assert (
+        "Left out, because a release does not need it: the label of the file; the notes of the file; labels "
+        "of codes that no released record has ('age'); missing codes that no released record has "
+        "('constant')." in said(done)
+    )
+    for word in (b"first note", b"Survey of 2024", b"thirty"):
+        assert word in source.read_bytes() or ending == "zsav"
+        assert word not in target.read_bytes()
 
 
 @pytest.mark.parametrize("version", [15, 14, 13, 12, 10])
@@ -154,18 +165,22 @@ def test_stata(tmp_path, version):
     protect(source, target, "--columns", "age,pay")
     # A mean has decimals, for which an integer type has no room.
     widened = {("readstat_variable_types", "age"), ("variable_storage_width", "age")}
-    assert differences(source, target) == {"age", "pay"} | widened
+    assert differences(source, target, released=True) == {"age", "pay"} | widened
     again = tmp_path / "again.dta"
     protect(source, again, "--columns", "age,pay", "--round")
-    assert differences(source, again) == {"age", "pay"}
-    assert target.read_bytes()[:40][:-1].startswith(source.read_bytes()[:31])  # the same format
+    assert differences(source, again, released=True) == {"age", "pay"}
+    assert target.read_bytes()[:10] == source.read_bytes()[:10]  # the same format
+    assert everything(target)[1]["variable_value_labels"] == {"kids": {1: "one", "a": "refused"}}
+    assert b"Survey of 2024" not in target.read_bytes()
 
 
 @pytest.mark.parametrize("version", [8, 5])
 def test_transport(tmp_path, version):
     source, target = transport_file(tmp_path / "in.xpt", version), tmp_path / "out.xpt"
     protect(source, target, "--columns", "AGE,PAY")
-    assert differences(source, target) == {"AGE", "PAY"}
+    assert differences(source, target, released=True) == {"AGE", "PAY"}
+    assert everything(source)[1]["table_name"] == "SURVEY"
+    assert everything(target)[1]["table_name"] != "SURVEY"
 
 
 def test_letters_of_missing_values_in_a_transport_file(tmp_path):
@@ -179,7 +194,7 @@ def test_letters_of_missing_values_in_a_transport_file(tmp_path):
     write_file(table, source)
     assert everything(source)[0]["KIDS"][:4] == ["'A'", "'_'", "None", "'Z'"]
     protect(source, target, "--columns", "AGE,PAY")
-    assert differences(source, target) == {"AGE", "PAY"}
+    assert differences(source, target, released=True) == {"AGE", "PAY"}
 
 
 def test_other_columns_keep_their_facts(tmp_path):
@@ -192,6 +207,7 @@ def test_other_columns_keep_their_facts(tmp_path):
     for fact in ("missing_ranges", "variable_value_labels", "column_names_to_labels"):
         left_out = ("text", "code", "constant")
         kept = {n: told for n, told in before[fact].items() if n not in left_out}
+        kept.pop("age", None) if fact == "variable_value_labels" else None  # nobody is 30 any more
         assert {n: told for n, told in after[fact].items() if n != "constant"} == kept
     assert "constant" not in after["missing_ranges"]
     assert b"no answer" not in target.read_bytes()  # of a column that was dropped
@@ -202,7 +218,7 @@ def test_through_parquet_and_back(tmp_path):
     middle, target = tmp_path / "middle.parquet", tmp_path / "out.sav"
     protect(source, middle, "--columns", "age,pay")
     protect(middle, target, "--columns", "age,pay")
-    assert differences(source, target) == {"age", "pay"}
+    assert differences(source, target, released=True) == {"age", "pay"}
 
 
 def test_a_dropped_column_leaves_no_metadata(tmp_path):
@@ -403,9 +419,13 @@ def test_left_out_is_part_of_the_outcome(tmp_path):
     outcome = run(Job(source, tmp_path / "out.parquet", plan))
     assert outcome.left_out == [
         "A Parquet file has no place for the letters that tell why a value is missing, such as .a ('kids', "
-        "'share'): these values are missing without a reason."
+        "'share'): these values are missing without a reason.",
+        "Left out, because a release does not need it: the label of the file; labels of codes that no "
+        "released record has ('age', 'kids').",
     ]
-    assert run(Job(source, tmp_path / "out.dta", plan)).left_out == []
+    assert run(Job(source, tmp_path / "out.dta", plan)).left_out == [
+        outcome.left_out[1]
+    ]  # the letters have a place
 
 
 def test_what_pyreadstat_does_not_tell_is_said(tmp_path):
@@ -449,7 +469,7 @@ def test_a_frame_is_written_too(tmp_path):
 def test_out_may_be_in(tmp_path):
     source, target = spss_file(tmp_path / "in.sav"), spss_file(tmp_path / "out.sav")
     protect(target, target, "--columns", "age,pay")
-    assert differences(source, target) == {"age", "pay"}
+    assert differences(source, target, released=True) == {"age", "pay"}
 
 
 @pytest.mark.parametrize("ending", ["sav", "dta"])

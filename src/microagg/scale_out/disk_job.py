@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -39,6 +40,7 @@ from microagg.tables.exact import values_as_written
 from microagg.tables.files import FileFormat
 from microagg.tables.folders import is_several, parquet_files
 from microagg.tables.frames import Frame
+from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
 
 __all__ = ["DiskTable", "completed_from_head", "owner_of", "write_release"]
@@ -127,6 +129,16 @@ class DiskTable:
                     at = table.column_names.index(name)
                     written = written.set_column(at, text.schema.field(name), text[name])
             yield written, table, batch, kept
+
+    def released_schema(self) -> pa.Schema:
+        """Return the schema of the released table, with the metadata that a release needs and no other."""
+        tables = (written for written, *_ in self.written_tables())
+        first = next(tables)
+        present = PresentCodes(first.schema)
+        if present.any_to_look_for:  # a pass of its own: labels stand in front of the records
+            for written in itertools.chain([first], tables):
+                present.add(written)
+        return released_schema(first.schema, present, self.records)
 
     def _untouched(self, table: pa.Table) -> list[str]:
         changed = {coder.name for coder in self.run.recipe.coders}
@@ -247,6 +259,7 @@ def write_release(
         If what was read back does not keep what was promised.
     """
     gathered = _Gathered(table)
+    schema = table.released_schema()
     writer: BatchWriter | None = None
     done = 0
     with ExitStack() as stack:
@@ -254,14 +267,14 @@ def write_release(
             if writer is None:
                 rows = table.records
                 changed = [coder.name for coder in table.run.recipe.coders]
-                writer = BatchWriter(part, form, written.schema, rows=rows, changed=changed)
+                writer = BatchWriter(part, form, schema, rows=rows, changed=changed)
                 stack.enter_context(writer)
             broken = broken_relation(table.plan, Frame(typed))
             if broken is not None:
                 raise VerificationError(
                     f"The released values do not keep the relation {broken}. Nothing was written."
                 )
-            writer.write(written)
+            writer.write(with_schema(written, schema))
             gathered.add(typed, batch, kept)
             done += written.num_rows
             hears.progress("writing", done, table.records)
@@ -279,6 +292,7 @@ def write_release(
     evidence, release = evidence_at_scale(
         table.plan, run.recipe, run.summary, run.sums, sample, counts, alone, known, **measures
     )
+    release.left_out[:] = left_out_words(table.source.schema, schema)
     return replace(evidence, counted=counted), release
 
 

@@ -195,14 +195,10 @@ class _Arrow:
         import pyarrow as pa
 
         columns, fields = list(frame.columns), list(frame.schema)
-        changed = {}
         for position, column in new.items():
             columns[position] = column
-            if fields[position].type != column.type:
-                fields[position] = fields[position].with_type(column.type)
-                changed[fields[position].name] = column.type
-        notes = _corrected_notes(frame.schema, changed)
-        return pa.table(columns, schema=pa.schema(fields, notes))
+            fields[position] = fields[position].with_type(column.type)
+        return pa.table(columns, schema=pa.schema(fields, frame.schema.metadata))
 
 
 def pandas_notes(schema: Any) -> dict[str, Any]:
@@ -224,21 +220,6 @@ def pandas_notes(schema: Any) -> dict[str, Any]:
             "without it, in pyarrow by table.replace_schema_metadata(None)."
         )
     return notes
-
-
-def _corrected_notes(schema: Any, changed: Mapping[str, Any]) -> dict[bytes, bytes] | None:
-    """Correct what pandas noted about the types of columns that have changed theirs."""
-    import json
-
-    notes = pandas_notes(schema)
-    for column in notes.get("columns", ()):
-        if isinstance(column, dict) and isinstance(column.get("field_name"), str):
-            kind = changed.get(column["field_name"])
-            if kind is not None:
-                name = np.dtype(kind.to_pandas_dtype()).name
-                column.update(pandas_type=name, numpy_type=name, metadata=None)
-    metadata: dict[bytes, bytes] | None = schema.metadata
-    return {**metadata, b"pandas": json.dumps(notes).encode()} if notes and metadata else metadata
 
 
 # polars
@@ -408,7 +389,7 @@ class _Pandas:
         columns = {j: new.get(j, frame.iloc[:, j]) for j in range(frame.shape[1])}
         result = frame._constructor(columns, index=frame.index, copy=False)
         result.columns = frame.columns
-        return result.__finalize__(frame)
+        return result  # without attrs, which tell of the frame that was given
 
 
 def _pandas_of_arrow(values: Any, index: Any) -> Any:

@@ -276,8 +276,6 @@ def _facts_left(schema: pa.Schema, facts: Labelled, kind: str) -> Iterable[str]:
             yield f"{place} {what} ({listed(names, limit=5)}): they are left out."
     if kind in ("csv", "excel") and (facts.label or facts.notes):
         yield f"{place} the label and the notes of a table: they are left out."
-    if kind == "sas" and facts.notes:
-        yield f"{place} the notes of a table: they are left out."
     if kind == "sas" and same:
         short = with_fact(lambda c: c.storage == "double" and (c.width or 8) < 8)
         if short:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -26,6 +25,8 @@ def outgoing(
 ) -> tuple[Any, Labels | None]:
     """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
 
+    Of metadata it has what a release needs, see :mod:`microagg.tables.metadata`.
+
     ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
     table as a CSV file holds it, in which long ids differ that are one double.
 
@@ -43,10 +44,21 @@ def outgoing(
         native = _with_whole_numbers(native, frame.names.index(name), new, missing)
     if drop:
         native = _without(native, [j for j, name in enumerate(frame.names) if name not in drop])
+    native = _with_needed_metadata(native)
     if not shuffle:
         return native, None
     order = chance.permutation(len(frame))
     return reordered(native, order), order
+
+
+def _with_needed_metadata(native: Any) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(native, pa.Table):  # of pandas' attributes nothing is here any more
+        return native
+    from microagg.tables.metadata import released_table
+
+    return released_table(native)
 
 
 def _is_pandas(native: Any) -> bool:
@@ -87,27 +99,8 @@ def _without(native: Any, keep: list[int]) -> Any:
     if _is_pandas(native):
         return native.iloc[:, keep]
     if isinstance(native, pa.Table):
-        return _with_pandas_notes_of_its_own(native.select(keep))
+        return native.select(keep)
     return nw.from_native(native, eager_only=True)[:, keep].to_native()
-
-
-def _with_pandas_notes_of_its_own(table: Any) -> Any:
-    """Let what pandas noted in the schema tell of the columns that are still there."""
-    notes = (table.schema.metadata or {}).get(b"pandas")
-    if notes is None:
-        return table
-    there = set(table.column_names)
-    metadata = dict(table.schema.metadata)
-    try:
-        described = json.loads(notes)
-        described["columns"] = [c for c in described["columns"] if c["field_name"] in there]
-        described["index_columns"] = [
-            c for c in described["index_columns"] if not isinstance(c, str) or c in there
-        ]
-        metadata[b"pandas"] = json.dumps(described).encode()
-    except (ValueError, KeyError, TypeError):  # notes of some other kind, which nobody needs
-        del metadata[b"pandas"]
-    return table.replace_schema_metadata(metadata)
 
 
 def reordered(native: Any, order: Labels) -> Any:
