@@ -378,7 +378,6 @@ def test_a_folder_and_units_that_were_dropped(tmp_path):
         (Promise(3, ["a"], "a"), {"a": [1]}),
         (Promise(3, None), {"a": ["x"]}),
         (Promise(0, ["a"]), {"a": [1]}),
-        (Promise(3, ["a"]), {"a": [[1]]}),
         (Promise(3, ["a"]), {"a": pa.array([], pa.int64())}),
     ],
 )

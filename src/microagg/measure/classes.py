@@ -114,6 +114,9 @@ def decoded(column: Any) -> Any:
         return decoded(pa.chunked_array(chunks, type=kind.storage_type))
     if pa.types.is_dictionary(kind):  # each chunk may have a dictionary of its own
         return column.cast(kind.value_type)
+    if pa.types.is_nested(kind):  # lists and records, which arrow does not tell apart
+        texts = [None if value is None else repr(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
     return column
 
 

@@ -97,9 +97,6 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
         chunk = chunk.cast(pa.float64())
     elif types.is_null(kind):
         chunk = pa.nulls(len(chunk), pa.int64())
-    elif types.is_nested(kind):  # told apart by their text, as in memory
-        texts = [None if value is None else repr(value) for value in chunk.to_pylist()]
-        chunk = pa.array(texts, pa.large_string())
     kind = chunk.type
     valid = _numbers(chunk.buffers()[0], np.uint8) if chunk.null_count else _empty(np.uint8)
     first = chunk.offset
