@@ -63,7 +63,7 @@ def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
         if "an id that repeats" in c.words
     ]
     assert told[0].startswith("Name it as unit")
-    assert told[1] == "It is the unit, which k counts: drop or renumber it."
+    assert told[1] == "It is the unit: drop it. k counts units all the same."
 
 
 def test_every_block_needs_as_many_units_as_its_k():

@@ -5,13 +5,14 @@ Every caution has a figure and says what to do. Names of columns are in it, valu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from microagg.findings import Caution, Part
+from microagg.findings import Caution, Part, linked_words
 from microagg.groups import Labels
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known
+from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Risk, agreement_words
 from microagg.measure.signs import (
@@ -32,9 +33,11 @@ __all__ = [
     "about_dominance",
     "about_groups",
     "about_known",
+    "about_linked_rows",
     "about_plan",
     "about_row_labels",
     "about_secrets",
+    "about_uncounted_rows",
     "found_by_known",
 ]
 
@@ -225,15 +228,61 @@ def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Cautio
             f"different values in {plural(present, 'record')}."
         )
         advice = (
-            "It is the unit, which k counts: drop or renumber it."
+            "It is the unit: drop it. k counts units all the same."
             if is_unit
-            else "Name it as unit if it numbers persons, households or firms; drop or renumber it."
+            else "Name it as unit if it numbers persons, households or firms, and drop it."
         )
     else:
         which = "all values differ" if sign.how == "distinct" else "nearly all values differ"
         words = f"In {names([name])}, left as it is, {which}{where}: it points to single records."
-        advice = "Drop or renumber it, or protect it."
+        advice = "Drop it, or protect it."
     return Caution("amber", (name,), words, advice)
+
+
+def about_linked_rows(
+    found: Sequence[LinkedRows], renumbered: Collection[Any], moved_together: Collection[Any]
+) -> list[Caution]:
+    """Sets of rows that can be told apart, since a released column shows which rows belong together."""
+    return [
+        _of_linked_rows(one, one.column in renumbered, one.column in moved_together)
+        for one in found
+        if one.below_k
+    ]
+
+
+def about_uncounted_rows(columns: Sequence[Any]) -> list[Caution]:
+    """Columns that show which rows belong together, where a table is too large to count sets of rows."""
+    return [
+        Caution(
+            "amber",
+            (name,),
+            f"{names([name])} shows which rows belong together, and sets of rows are counted only for "
+            "tables in memory.",
+            f"Drop {names([name])}: k counts units all the same.",
+        )
+        for name in columns
+    ]
+
+
+def _of_linked_rows(one: LinkedRows, renumbered: bool, moved_together: bool) -> Caution:
+    column = names([one.column])
+    still = f"{column} is renumbered, but still" if renumbered else column
+    words = (
+        f"{still} shows which rows belong together: of {one.sets:,} sets of rows, {one.below_k:,} "
+        f"{'is' if one.below_k == 1 else 'are'} shared by fewer than {one.k:,}, and {one.alone:,} "
+        f"{'is' if one.alone == 1 else 'are'} unique."
+    )
+    if one.below_k_by_size:
+        words += f" The number of rows alone gives away {one.below_k_by_size:,}."
+    if one.linkage is not None:
+        words += (
+            " An attacker who knows the true values of all rows of a set finds it in "
+            f"{linked_words(one.linkage)} of the cases."
+        )
+    way = (
+        "" if moved_together else " Or name it as unit and move whole units: --unit-mode together."
+    )
+    return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
 
 
 def _of_determined(one: Determined) -> Caution:

@@ -29,6 +29,7 @@ from microagg.findings import (
 from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm
 from microagg.measure.known import KnownRisk
+from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import class_sizes, column, correlations
 from microagg.measure.risk import Risk
@@ -81,6 +82,8 @@ class Evidence:
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
     cautions: Sequence[Caution]
+    linked_rows: Sequence[LinkedRows] = ()
+    """Sets of rows that released columns show to belong together; see :mod:`microagg.measure.linked_rows`."""
     cells: Mapping[Any, Cells] = field(default_factory=dict)
     """Missing, blanked and filled values of each protected column."""
     dropped: int = 0
@@ -362,6 +365,7 @@ class Evidence:
                 "alone": few_digits(self._alone(), DIGITS),
                 "with_known": few_digits(self._with_known(), DIGITS),
                 "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
+                "linked_rows": few_digits([one.as_dict() for one in self.linked_rows], DIGITS),
             },
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],

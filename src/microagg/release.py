@@ -16,6 +16,7 @@ from microagg.cautions import (
     about_dominance,
     about_groups,
     about_known,
+    about_linked_rows,
     about_plan,
     about_row_labels,
     about_secrets,
@@ -33,6 +34,7 @@ from microagg.measure.classes import combine, share_below
 from microagg.measure.harm import Harm, rank
 from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
 from microagg.measure.linkage import sample_for
+from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
 from microagg.measure.pairs import Pair
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.summaries import summaries
@@ -169,6 +171,9 @@ class Release(OldReleaseNames):
         strata = self.plan.shared_strata
         beside = {name: column for name, column in known.items() if name not in strata}
         found += about_columns(both, beside, self._told_apart(roles.confidential), self.plan.units)
+        units = map(self.plan.unit_of, self.plan.blocks)
+        together = [unit.column for unit in units if unit.mode == "together"]
+        found += about_linked_rows(self._linked_rows, roles.renumbered, together)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
         return [*found, *about_secrets(self.risk)]
@@ -493,6 +498,16 @@ class Release(OldReleaseNames):
         return {**found, **known_columns(self._after, recoded)}
 
     @cached_property
+    def _linked_rows(self) -> list[LinkedRows]:
+        """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
+        roles, strata = self.roles, self.plan.shared_strata
+        columns = self._told_apart(
+            name for name in [*roles.renumbered, *roles.released] if name not in strata
+        )
+        links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
+        return linked_rows(self._pair, self._known, links, self.k, self._units)
+
+    @cached_property
     def _harms(self) -> list[Harm]:
         return rank(self._pair, self._known, self.k, self._units)
 
@@ -533,6 +548,7 @@ class Release(OldReleaseNames):
             alone=risk,
             with_known=self.with_known,
             harms=self._harms,
+            linked_rows=self._linked_rows,
             cautions=self.cautions_with(utility, risk),
             cells=self._cells,
             dropped=self._intake.dropped,

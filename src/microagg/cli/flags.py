@@ -43,7 +43,8 @@ _FLAGS: dict[str, Any] = {
     "renumber": _flag(
         list[str],
         "--renumber",
-        help="Ids to replace by random numbers: equal ones stay equal, none can be looked up.",
+        help="Ids to replace by random numbers: none can be looked up, but equal ones stay equal, so that "
+        "rows of one household still show as one. --drop hides more.",
     ),
     "confidential": _flag(
         list[str],

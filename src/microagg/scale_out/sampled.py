@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from microagg.cautions import about_uncounted_rows
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Part, Required
 from microagg.groups import Floats, Labels, canonical_labels
@@ -250,6 +251,10 @@ def evidence_at_scale(
     n = recipe.records
     if counts.known is not None:  # what is said of the known columns has the figure of all records
         release.__dict__["_below_k_with_known"] = counts.known_below_k / n
+    uncounted: list[Caution] = []
+    if len(sample.labels) < n:  # members of a household may be outside the sample
+        release.__dict__["_linked_rows"] = []
+        uncounted = about_uncounted_rows([u for u in plan.units if u in release.roles.released])
     found = release.evidence_with(**measures)
     names = [coder.name for coder in recipe.coders]
 
@@ -272,7 +277,11 @@ def evidence_at_scale(
         utility=utility,
         alone=_risk(found.alone, counts, n, alone),
         with_known=_known_risk(found.with_known, counts, n, with_known or alone),
-        cautions=[*release.cautions_with(utility, found.alone), _note(len(sample.labels), n)],
+        cautions=[
+            *release.cautions_with(utility, found.alone),
+            *uncounted,
+            _note(len(sample.labels), n),
+        ],
         dropped=summary.records - n,
         sampled_from=n,
     )
