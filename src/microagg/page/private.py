@@ -9,12 +9,10 @@ import contextlib
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
+from microagg.tables.atomic import lock
 
 __all__ = ["PrivateFolder"]
 
@@ -30,7 +28,7 @@ class PrivateFolder:
         _remove_orphans(within)
         self.path = Path(tempfile.mkdtemp(prefix=_START, dir=within))
         handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        _locked(handle)
+        lock(handle, wait=False)
         self._lock: int | None = handle
         self._count = 0
 
@@ -53,17 +51,6 @@ class PrivateFolder:
             self._lock = None
 
 
-def _locked(handle: int) -> bool:
-    """Lock a file as long as it is open; False: a living server has it, or there are no locks."""
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def _remove_orphans(within: Path) -> None:
     """Remove folders of our own whose server is gone; what belongs to others, and links, stay."""
     own = os.getuid() if hasattr(os, "getuid") else 0
@@ -74,7 +61,7 @@ def _remove_orphans(within: Path) -> None:
                 continue
             handle = os.open(path / _LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
             try:
-                if _locked(handle):
+                if lock(handle, wait=False):
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(handle)

@@ -7,7 +7,6 @@ that, each Python worker of a cluster begins with a minute or two of compiling, 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,9 @@ import pyarrow as pa
 from microagg.plan import Plan
 from microagg.scale_out.spark import on_spark
 from microagg.scale_out.worker_tables import streaming
+from microagg.tables.atomic import lock
 from microagg.warm import Warming, kept_in, lacking
 from microagg.warm_parts import needed
-
-if sys.platform != "win32":
-    import fcntl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,10 +58,7 @@ class _Warm:
         if folder is not None:
             handle = os.open(folder / "warming.lock", os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                if sys.platform != "win32":
-                    fcntl.flock(
-                        handle, fcntl.LOCK_EX
-                    )  # others of this machine wait, and find all done
+                lock(handle)  # others of this machine wait, and find all done
                 left = lacking(self.parts)
                 if left:
                     Warming(left).wait()

@@ -11,7 +11,6 @@ import os
 import random
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,10 +18,14 @@ from pathlib import Path
 from microagg.errors import TableError, shown
 from microagg.tables.folders import is_several, parquet_files
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows
+    HAS_LOCKS = False
+else:
+    HAS_LOCKS = True
 
-__all__ = ["Parts", "check_target", "lock", "replacing", "replacing_all", "sha256"]
+__all__ = ["HAS_LOCKS", "Parts", "check_target", "lock", "replacing", "replacing_all", "sha256"]
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -160,7 +163,7 @@ def _folder_beside(target: Path) -> Iterator[Path]:
     handle = None
     try:
         part.mkdir(0o700)
-        if sys.platform != "win32":
+        if HAS_LOCKS:
             handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
             lock(handle)
         yield part
@@ -173,7 +176,12 @@ def _folder_beside(target: Path) -> Iterator[Path]:
 @contextmanager
 def _made_and_locked(part: Path) -> Iterator[None]:
     while True:
-        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        handle = os.open(part, flags, 0o600)
+        if not HAS_LOCKS:  # as on Windows, where a file that is open cannot be renamed either
+            os.close(handle)
+            yield
+            return
         try:
             lock(handle)
             if os.fstat(handle).st_nlink:
@@ -190,7 +198,7 @@ def _start_of_part(target: Path) -> str:
 
 def lock(handle: int, wait: bool = True) -> bool:
     """Lock an open file until it is closed; False: another process has, or locks do not exist."""
-    if sys.platform == "win32":
+    if not HAS_LOCKS:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -203,7 +211,10 @@ def _remove_orphans(target: Path, folder: bool = False) -> None:
     """Remove temporary files for this target whose maker was killed: nobody holds their lock.
 
     Folders are removed only where the target is one, so that nobody's own folder is taken for such a file.
+    Without locks it cannot be told who was killed, and nothing is removed.
     """
+    if not HAS_LOCKS:
+        return
     start, end = _start_of_part(target), f".part{target.suffix}"
     orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
     for entry in os.listdir(target.parent):
