@@ -45,7 +45,7 @@ class Cell:
     smallest: int = 0
     largest: int = 0
     information_loss: float | None = None
-    """100·SSE/SST; None if there is no result."""
+    """100·SSE/SST of the released values; None if there is no result."""
     linkage: Linkage | None = None
     """Distance-based record linkage; sampled for large tables."""
     seconds: float = 0.0
@@ -58,6 +58,8 @@ class Cell:
     """Whether it was tried to its end; False if time was over or somebody asked to stop."""
     problem: str | None = None
     """Why there is no result."""
+    group_loss: float | None = None
+    """100·SSE/SST if each group released its exact centroid."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON: one row of the table."""

@@ -20,6 +20,7 @@ from microagg.findings import (
     Part,
     Threshold,
     attacker_words,
+    group_loss_words,
     linked_words,
     loss_words,
     percent_words,
@@ -59,7 +60,7 @@ _DECIMALS_BY_COLUMN = {
     "mean_deviation": 3,
     "variance_deviation": 3,
     "total_variation": 3,
-    "release_loss_by_column": 2,  # these two where columns are more than complete numbers
+    "group_loss_by_column": 2,  # these two where columns are more than complete numbers
     "changed": 3,
 }
 # Mean and interval of a few whole numbers can be solved for each of them.
@@ -236,7 +237,20 @@ class Evidence:
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
-        """Whether any method could do better: a word, and the sentence."""
+        """Whether any method could do better: a word, and the sentence.
+
+        Proofs are about the loss of the groups, and say so where the released values lose more.
+        """
+        word, sentence = self._proof(part)
+        utility = self.utility
+        if word == "not known" or not group_loss_words(
+            utility.information_loss, utility.group_loss
+        ):
+            return word, sentence
+        loss = percent_words(part.partition.information_loss)
+        return f"{word} (the groups)", f"{sentence} This is about the loss of the groups, {loss}."
+
+    def _proof(self, part: Part) -> tuple[str, str]:
         found, block = part.partition, self._block(part)
         used = self._guarantee(part)
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
@@ -361,6 +375,7 @@ class Evidence:
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "information_loss": few_digits(self.utility.information_loss, DIGITS),
+            "group_loss": few_digits(self.utility.group_loss, DIGITS),
             "risk": {
                 "alone": few_digits(self._alone(), DIGITS),
                 "with_known": few_digits(self._with_known(), DIGITS),

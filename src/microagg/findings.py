@@ -22,6 +22,7 @@ __all__ = [
     "Required",
     "Threshold",
     "attacker_words",
+    "group_loss_words",
     "linked_words",
     "loss_words",
     "percent_words",
@@ -202,13 +203,25 @@ def _shared(block: Block, most: int) -> str:
 
 
 def loss_words(utility: Utility) -> str:
-    """What was lost, and in which column most."""
+    """What the released values lost, in which column most, and what the groups lose where that differs."""
     by = utility.by_column
     worst = max(by, key=lambda name: by[name])
     return (
         f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
         f"{names([worst])}, {percent(by[worst])}"
+        f"{group_loss_words(utility.information_loss, utility.group_loss)}"
     )
+
+
+def group_loss_words(loss: float, of_groups: float) -> str:
+    """What the groups lose without rounding and categories; empty where that is what the release loses.
+
+    >>> group_loss_words(16.2, 11.7), group_loss_words(8.591, 8.592)
+    ('; the groups alone, with exact means, lose 11.7 %', '')
+    """
+    if percent(loss) == percent(of_groups):
+        return ""
+    return f"; the groups alone, with exact means, lose {percent(of_groups)}"
 
 
 def attacker_words(alone: Risk) -> str:

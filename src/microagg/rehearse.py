@@ -119,6 +119,7 @@ def _measured(release: Release, method: str, k: int) -> Cell:
         smallest=int(min(one.sizes.min() for one in found)),
         largest=int(max(one.sizes.max() for one in found)),
         information_loss=release.utility.information_loss,
+        group_loss=release.utility.group_loss,
         linkage=release.risk.linkage,
         seconds=release.seconds["partition"],
         cut_short=any(one.stopped for one in found),

@@ -25,7 +25,7 @@ from microagg.compare import compare
 from microagg.deprecated import OldReleaseNames
 from microagg.errors import InputError, VerificationError, listed, shown
 from microagg.evidence import Evidence
-from microagg.findings import Caution, Counted, Part, Required
+from microagg.findings import Caution, Counted, Part, Required, group_loss_words
 from microagg.grouping import bound_over_cells, seconds_of_bound
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
@@ -253,13 +253,15 @@ class Release(OldReleaseNames):
     def alternatives(self) -> Mapping[str, Any] | None:
         """The same method with other k, for the risk–utility map; None where that takes long.
 
-        None also for several parts, for other columns than complete numbers, and where k counts units or
-        there are strata, which a comparison does not know.
+        None also for several parts, for other columns than complete numbers, and where k counts units, there
+        are strata, or values are rounded so far that it shows in the loss: a comparison knows none of these.
         """
         n, k = len(self._original), self.k
         if n > _RECORDS_FOR_ALTERNATIVES or len(self.parts) > 1 or self._units is not None:
             return None
         if not self._intake.plain or self.plan.strata.columns:
+            return None
+        if group_loss_words(self.utility.information_loss, self.utility.group_loss):
             return None
         sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
         if len(sizes) < 2:
@@ -472,9 +474,12 @@ class Release(OldReleaseNames):
 
     @property
     def _beyond_numbers(self) -> dict[str, Any]:
-        """What measures need to know of columns that are not all complete numbers that count alike."""
+        """What measures need to know beside the values.
+
+        The groups; and kinds, weights and states, unless all columns are complete numbers that count alike.
+        """
         if self._intake.plain:
-            return {}
+            return {"labels": self._groups}
         return {
             "variables": list(self._intake.variables.values()),
             "weights": self._intake.relative_weights,

@@ -40,7 +40,7 @@ def test_codes_are_compared_as_categories_and_records_count_by_weight(files):
     away = before.age - np.average(before.age, weights=before.w)
     lost = np.average((before.age - after.age) ** 2, weights=before.w)
     expected = 100 * lost / np.average(away**2, weights=before.w)
-    assert found["utility"]["release_loss_by_column"]["age"] == pytest.approx(expected, rel=1e-3)
+    assert found["utility"]["by_column"]["age"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_kind_that_does_not_exist_is_refused(files):

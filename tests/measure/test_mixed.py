@@ -138,7 +138,7 @@ def test_an_untouched_table_loses_nothing(both):
     same = replace(both, protected=both.original.copy(), labels=None)
     u = utility_of(same)
     for value in (
-        u.release_loss,
+        u.information_loss,
         u.il1s,
         u.correlation_deviation,
         u.association_deviation,
@@ -349,8 +349,8 @@ def test_named_columns_may_be_of_any_kind(frame):
     u = utility_of(both)
     assert u.changed == {"job": pytest.approx(10 / 60), "size": 0}
     assert u.blanked["age"] == 5
-    assert u.by_column["day"] == 0 < u.release_loss_by_column["born"]
-    assert u.release_loss_by_column["job"] > 0
+    assert u.by_column["day"] == 0 < u.by_column["born"]
+    assert u.by_column["job"] > 0
     assert 0 < risk_of(both).record_linkage <= 1
 
 

@@ -130,7 +130,7 @@ def test_the_board_sees_every_kind(made):
         "Categories",
         "How columns go together",
         "Cramér's V",
-        "loss of what is released",
+        "loss of the groups",
         "blanked, filled",
         "individual risk with sampling weights",
         "&lt;b&gt;nurse&lt;/b&gt;",

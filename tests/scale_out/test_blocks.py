@@ -14,7 +14,7 @@ from microagg.encode.space import space_of
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.plan import Column, Plan
 from microagg.protect import protect_table
-from microagg.scale_out.aggregates import inertia, shared_values, sums_of
+from microagg.scale_out.aggregates import shared_values, sums_of
 from microagg.scale_out.blocks import (
     BlockPlan,
     in_sample,
@@ -23,6 +23,7 @@ from microagg.scale_out.blocks import (
     work_on_block,
 )
 from microagg.scale_out.fitting import recipe_of
+from microagg.scale_out.losses import loss_of
 from microagg.scale_out.summaries import summarise
 from microagg.tables.frames import Frame
 from microagg.tables.variable import variable_of
@@ -201,7 +202,9 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     expected[:, PROTECTED.index("date")] += origin
     assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
     sums = sums_of(recipe, records, labels, shared)
-    by_column = release.utility.by_column
-    summary = summarise(table, plan)
-    shares = 100 * sums.within / inertia(recipe, summary)
-    assert shares == pytest.approx(list(by_column.values()), rel=1e-6)
+    summary, utility = summarise(table, plan), release.utility
+    found = [loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)]
+    assert found[0].by_column == pytest.approx(utility.by_column, rel=1e-6)
+    assert found[1].by_column == pytest.approx(utility.group_loss_by_column, rel=1e-6)
+    assert found[0].overall == pytest.approx(utility.information_loss, rel=1e-6)
+    assert found[1].overall == pytest.approx(utility.group_loss, rel=1e-6)

@@ -175,7 +175,7 @@ def test_the_loss_told_is_that_of_the_written_file(tmp_path):
     ).evidence
     x, y = (pd.read_parquet(tmp_path / name).number for name in ("in.parquet", "out.parquet"))
     lost = ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
-    assert evidence.utility.release_loss == pytest.approx(100 * lost, rel=1e-9)
+    assert evidence.utility.information_loss == pytest.approx(100 * lost, rel=1e-9)
 
 
 def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):

@@ -160,8 +160,8 @@ def test_evidence_is_what_memory_has(spark, persons):
     assert found.with_known.smallest_class == with_sex.smallest
     assert found.with_known.record_linkage > found.alone.record_linkage
     lost = microagg.utility(persons, data, ["height", "weight"])
-    assert found.release_loss == pytest.approx(lost.release_loss, rel=1e-3)
-    assert found.information_loss <= found.release_loss * 1.0001
+    assert found.information_loss == pytest.approx(lost.information_loss, rel=1e-3)
+    assert found.group_loss <= found.information_loss * 1.0001
     release.unpersist()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from microagg.cli.protect import STYLES, say_caution
 from microagg.cli.show import Speaker
 from microagg.errors import InputError
-from microagg.findings import linked_words, percent_words
+from microagg.findings import group_loss_words, linked_words, percent_words
 from microagg.job import Observer
 from microagg.plan import Plan
 from microagg.scale_out.spark_job import protect_files
@@ -68,7 +68,11 @@ def _say(
     k = found.verification[0].k
     speaker.say("protected", names(plan.blocks[0].columns or (), 40))
     speaker.say("grouped", f"{found.groups:,} groups")
-    speaker.say("lost", f"{percent_words(found.information_loss)} of the information (100·SSE/SST)")
+    loss, of_groups = found.information_loss, found.group_loss
+    speaker.say(
+        "lost",
+        f"{percent_words(loss)} of the information (100·SSE/SST){group_loss_words(loss, of_groups)}",
+    )
     speaker.say(
         "attacker",
         "who knows a person's true values in the protected columns finds the right record for "

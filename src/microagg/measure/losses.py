@@ -1,7 +1,8 @@
 """What each column lost, in one unit for all kinds: the share of its inertia.
 
-For a column, SST is the sum of squared distances of its records to their mean, SSE to the centroids of their
-groups, and the loss of the release to what was really released. Each is measured in the column's own
+For a column, SST is the sum of squared distances of its records to their mean. The information loss has the
+squared distances to the released values, the loss of the groups those to the centroids of the groups, both as
+a share of SST. Each is measured in the column's own
 geometry (see :mod:`microagg.encode.space`), exactly from the categories where the grouping used projected
 coordinates:
 
@@ -16,9 +17,9 @@ coordinates:
 Only records with an original value count. A value that was blanked counts as the column's mean. Where
 weights are given every record counts by its weight.
 
-Where the groups are not known, numbers and ordinal columns have the loss of the release as SSE, which is
-the same for means. Nominal columns and hierarchies are taken to be grouped by equal protected rows or,
-where some row is alone in its class, by equal released values of the column itself.
+Where the groups are not known, the loss of the groups is taken to be that of the released values for numbers
+and ordinal columns, as it is for means. Nominal columns and hierarchies are taken to be grouped by equal
+protected rows or, where some row is alone in its class, by equal released values of the column itself.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.pairs import Pair
 from microagg.tables.variable import Variable
 
-__all__ = ["Losses", "losses"]
+__all__ = ["Losses", "category_squares", "losses", "number_squares"]
 
 
 class Losses(NamedTuple):
@@ -133,24 +134,43 @@ def _off_and_on(variable: Variable) -> bool:
 def _numbers(
     C: Floats, R: Floats, groups: Labels | None, w: Floats | None
 ) -> tuple[float, float | None]:
-    """SSE/SST and the loss of the release over SST; None if nothing varies."""
+    """Squares within groups and to released values, both over SST; None if nothing varies."""
     centre = C.mean(axis=0) if w is None else w @ C / w.sum()
     total = _squares(C - centre, w)
     if not total > 0:
         return 0.0, None
+    within, released = number_squares(C, R, groups, w, centre)
+    return within / total, released / total
+
+
+def number_squares(
+    C: Floats, R: Floats, groups: Labels | None, w: Floats | None, centre: Floats
+) -> tuple[float, float]:
+    """Squared distances of records to the centroids of their groups, and to what was released for them.
+
+    Parameters
+    ----------
+    C, R : (m, c) coordinates of the records that have a value, and of what was released; NaN: nothing
+    groups, w : (m,) of these records; without groups the first figure is the second
+    centre : (c,) mean of the whole column, where blanked values are
+
+    >>> C = np.array([[1.0], [3.0], [8.0]])
+    >>> number_squares(C, np.array([[1.0], [1.0], [np.nan]]), np.array([0, 0, 1]), None, np.array([4.0]))
+    (18.0, 20.0)
+    """
     blanked = np.isnan(R[:, 0])
     some = bool(blanked.any())
     if some:
         R = np.where(blanked[:, None], centre, R)
     released = _squares(C - R, w)
     if groups is None:
-        return released / total, released / total
+        return released, released
     if some:
         counted = np.where(blanked, 0.0, 1.0 if w is None else w)
         centroids = np.where(blanked[:, None], centre, _centroids(C, groups, counted))
     else:
         centroids = _centroids(C, groups, w)
-    return _squares(C - centroids, w) / total, released / total
+    return _squares(C - centroids, w), released
 
 
 def _squares(moved: Floats, w: Floats | None) -> float:
@@ -199,16 +219,46 @@ def _categories(
 def _depth(
     numbers: Labels, above: list[Labels], level: Labels, y: Floats, groups: Labels, weight: Floats
 ) -> tuple[float, float] | None:
-    """SSE/SST and the loss of the release over SST of the ancestors at one depth; None: all are one.
+    """Squares within groups and to released values over SST, of the ancestors at a depth; None: all are one.
 
     ``numbers`` has the ancestor of each level, ``above`` the levels below each node.
     """
-    own, m = numbers[level], int(numbers.max()) + 1
     mass = float(weight.sum())
-    p = np.bincount(own, weights=weight, minlength=m) / mass
-    gini = 1 - float(np.square(p).sum())
+    p = np.bincount(numbers[level], weights=weight, minlength=int(numbers.max()) + 1) / mass
     if np.count_nonzero(p) < 2:
         return None
+    total = mass * (1 - float(np.square(p).sum()))
+    within, released = category_squares(level, y, groups, weight, p, numbers, above)
+    return within / total, released / total
+
+
+def category_squares(
+    level: Labels,
+    y: Floats,
+    groups: Labels,
+    weight: Floats,
+    p: Floats,
+    numbers: Labels,
+    above: list[Labels] | None = None,
+) -> tuple[float, float]:
+    """Squared distances of one-hot vectors within groups, and to what was released.
+
+    Parameters
+    ----------
+    level, y, groups, weight : (m,) of the records that have a value: its level, the released level or NaN,
+        the group and the weight
+    p : share of each ancestor in the whole column, where blanked values are
+    numbers : ancestor of each level; of a column without a hierarchy, the level itself
+    above : levels below each node that may be released
+
+    >>> level, y, groups = np.array([0, 0, 1]), np.array([0.0, 0.0, 0.0]), np.array([0, 0, 0])
+    >>> within, released = category_squares(
+    ...     level, y, groups, np.ones(3), np.array([2 / 3, 1 / 3]), np.arange(2)
+    ... )
+    >>> round(within, 3), released
+    (1.333, 2.0)
+    """
+    own, m, above = numbers[level], len(p), above or []
     to_mean = 1 - 2 * p[own] + float(np.square(p).sum())
     there = ~np.isnan(y)
     released = np.where(there, 2.0, to_mean)  # of a level that the original has not, for now
@@ -229,7 +279,7 @@ def _depth(
         cells, cell = np.unique(group * np.int64(m) + own[there], return_inverse=True)
         of_cell = np.bincount(cell.reshape(-1), weights=weight[there])
         within += float(of_group.sum() - (np.square(of_cell) / of_group[cells // m]).sum())
-    return max(within, 0.0) / (mass * gini), float(weight @ released) / (mass * gini)
+    return max(within, 0.0), float(weight @ released)
 
 
 def _codes_above(names: list[list[str]]) -> list[Labels]:

@@ -31,16 +31,17 @@ class Utility:
     """
 
     information_loss: float
-    """IL = 100·SSE/SST = 100·ΣΣ((x−x')/s)²/ΣΣ((x−x̄)/s)²; 0 to 100 for group means. Under 5 is usually
-    hard to notice, over 30 a coarse picture. By the centroids of the groups where these are known; see
-    :mod:`microagg.measure.losses` for columns that are not numbers."""
+    """IL = 100·SSE/SST = 100·ΣΣ((x−x')/s)²/ΣΣ((x−x̄)/s)² of the released values x', rounding and
+    categories included; 0 to 100 for group means. Under 5 is usually hard to notice, over 30 a coarse
+    picture. See :mod:`microagg.measure.losses` for columns that are not numbers."""
     by_column: Mapping[Any, float]
     """The same for each column alone."""
-    release_loss: float
-    """The same of the values that were really released: rounded, or a group's most frequent category. For
-    means it is the information loss, for categories at most twice that, unless a median or a node was asked
-    for in place of the nearest category."""
-    release_loss_by_column: Mapping[Any, float]
+    group_loss: float
+    """The same if each group released its exact centroid: the loss to which bounds and published figures
+    refer. It equals the information loss if exact means are released. Where a group releases its most
+    frequent category, the information loss is at most twice this loss. If the groups are not known, see
+    :mod:`microagg.measure.losses`."""
+    group_loss_by_column: Mapping[Any, float]
     """The same for each column alone."""
     analyses: list[Analysis]
     """The user's own analyses on both tables, with the overlap of their confidence intervals: 1 is
@@ -191,6 +192,7 @@ class Utility:
 
         short = {
             "information_loss": self.information_loss,
+            "group_loss": self.group_loss,
             "by_column": named(self.by_column),
         }
         if not full:
@@ -225,8 +227,7 @@ class Utility:
             return {str(name): value for name, value in values.items()}
 
         return {
-            "release_loss": self.release_loss,
-            "release_loss_by_column": named(self.release_loss_by_column),
+            "group_loss_by_column": named(self.group_loss_by_column),
             "changed": named(self.changed),
             "blanked": named(self.blanked),
             "filled": named(self.filled),
@@ -260,8 +261,8 @@ def utility(
     Returns
     -------
     Utility
-        ``information_loss`` = 100·Σ(x−x')²/Σ(x−x̄)² with every column divided by the
-        standard deviation of its original; columns that are constant do not count.
+        ``information_loss`` = 100·Σ(x−x')²/Σ(x−x̄)² of the released values x', with every column divided
+        by the standard deviation of its original; columns that are constant do not count.
 
     >>> u = utility([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
     >>> round(u.information_loss, 6), round(u.il1s, 6), round(u.variance_deviation[0], 6)
@@ -273,19 +274,19 @@ def utility(
 def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
     """Measure the loss of a pair of matrices."""
     if both.variables is None and both.labels is None and both.weights is None:
-        loss, shares = _plain_loss(both)
-        released, released_shares = loss, shares
+        released, released_shares = _plain_loss(both)
+        within, within_shares = released, released_shares
     else:
         found = losses(both)
-        loss, shares = found.overall(found.within), 100 * found.within
         released, released_shares = found.overall(found.released), 100 * found.released
+        within, within_shares = found.overall(found.within), 100 * found.within
     if isinstance(analyses, str):
         analyses = [analyses]
     return Utility(
-        information_loss=loss,
-        by_column=both.by_name(shares),
-        release_loss=released,
-        release_loss_by_column=both.by_name(released_shares),
+        information_loss=released,
+        by_column=both.by_name(released_shares),
+        group_loss=within,
+        group_loss_by_column=both.by_name(within_shares),
         analyses=[analyse(both, wanted) for wanted in analyses],
         _pair=both,
     )

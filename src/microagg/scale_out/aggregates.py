@@ -21,8 +21,8 @@ from microagg.groups import Floats, Labels, group_means
 from microagg.released import related, to_digits, with_codes
 from microagg.require.figures import holds, worse, worst_figure
 from microagg.require.requirement import Requirement
+from microagg.scale_out.losses import column_squares
 from microagg.scale_out.recipe import Coder, Recipe, Records, Words
-from microagg.scale_out.summaries import TableSummary
 from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import CATEGORIES, Variable
@@ -30,7 +30,6 @@ from microagg.tables.variable import CATEGORIES, Variable
 __all__ = [
     "Shared",
     "Sums",
-    "inertia",
     "put_back",
     "shared_values",
     "sums_of",
@@ -177,7 +176,7 @@ class Sums:
     """What is told of a release, added up over the records of a block; sums of blocks add up further."""
 
     within: Floats
-    """(columns,) squares about the means of groups, in coordinates."""
+    """(columns,) squares about the means of groups, in coordinates, see :mod:`.losses`."""
     released: Floats
     """(columns,) squared distances of records to what they release."""
     groups: int
@@ -217,20 +216,13 @@ def sums_of(
     weights = recipe.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     sizes = np.bincount(labels)
-    mass = np.bincount(labels, w)
     within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
     cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
     given = recipe.states(records)
     for j, coder in enumerate(recipe.coders):
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
         there = ~np.isnan(x)
-        before, now = coder.encoder.apply(x), coder.encoder.apply(y)
-        own = np.where(there, w, 0.0)
-        weight = mass if there.all() else np.maximum(np.bincount(labels, own), 1e-300)
-        for one, other in zip(before.T, now.T, strict=True):
-            means = np.bincount(labels, own * one, minlength=len(sizes)) / weight
-            within[j] += float(own @ np.square(one - means[labels]))
-            released[j] += float(own @ np.square(one - other))
+        within[j], released[j] = column_squares(coder, x, y, labels, w)
         # What the join of rare patterns blanks is there before.
         state, old = shared.states[:, j], np.where(there, 0, given[:, j])
         cells[j] = (
@@ -264,14 +256,3 @@ def whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
         min(_SAMPLED / recipe.records, 1.0) * (2.0**64 - 2048)
     )
     return np.flatnonzero(chosen[labels])
-
-
-def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
-    """Total squares of each column in coordinates, without its importance; 0 where nothing varies."""
-    found = np.zeros(len(recipe.coders))
-    for j, coder in enumerate(recipe.coders):
-        own = summary.columns[coder.name]
-        present = sum(own.levels.values()) if coder.levels else own.moments.count
-        varies = len(own.levels) > 1 if coder.levels else own.moments.low < own.moments.high
-        found[j] = present - 1 if varies else 0
-    return found

@@ -38,7 +38,7 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
     mean_weight = summary.weights.mean if summary.weights.count else 1.0
     coders = tuple(
-        _coder(name, plan, block, summary.columns[name], mean_weight if uneven else None)
+        _coder(name, plan, block, summary.columns[name], mean_weight, uneven)
         for name in block.columns or ()
     )
     listed = sorted(summary.cells, key=lambda cell: (repr(cell[0]), cell[1]))
@@ -78,8 +78,10 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
     )
 
 
-def _coder(name: Any, plan: Plan, block: Block, found: Summary, mean_weight: float | None) -> Coder:
-    """Fit a column; ``mean_weight`` is that of all records, None where these count alike."""
+def _coder(
+    name: Any, plan: Plan, block: Block, found: Summary, mean_weight: float, uneven: bool
+) -> Coder:
+    """Fit a column; ``mean_weight`` is that of all records, which count alike unless weights are uneven."""
     setting = plan.column(name)
     kind = setting.kind
     form = None
@@ -91,7 +93,7 @@ def _coder(name: Any, plan: Plan, block: Block, found: Summary, mean_weight: flo
         )
     if found.levels:
         kind = kind or found.kind or "nominal"
-        levels, often = _levels(name, setting, found, mean_weight)
+        levels, often = _levels(name, setting, found, mean_weight if uneven else None)
         variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
         encoder = _corners(variable, often, sum(found.levels.values()), block)
         return Coder(
@@ -99,7 +101,7 @@ def _coder(name: Any, plan: Plan, block: Block, found: Summary, mean_weight: flo
         )
     moments = found.moments
     kind = kind or found.kind or "number"
-    encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight or 1.0)
+    encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
     return Coder(
         name, kind, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form
     )

@@ -32,8 +32,9 @@ from microagg.released import Cells
 from microagg.require.figures import figure_words
 from microagg.require.requirement import Requirement
 from microagg.results import Partition
-from microagg.scale_out.aggregates import Shared, Sums, inertia
+from microagg.scale_out.aggregates import Shared, Sums
 from microagg.scale_out.linking import link_sample
+from microagg.scale_out.losses import loss_of, total_squares
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.summaries import TableSummary
 from microagg.settings import settings_of
@@ -244,9 +245,8 @@ def evidence_at_scale(
     **measures: Any,
 ) -> tuple[Evidence, Release]:
     """Gather what is claimed about a release."""
-    inertias = inertia(recipe, summary)
     importance = np.array([coder.setting.importance for coder in recipe.coders])
-    sst = float(inertias @ importance)
+    sst = float(total_squares(recipe, summary) @ importance)
     release = release_of(plan, recipe, sample, sums, sst)
     n = recipe.records
     if counts.known is not None:  # what is said of the known columns has the figure of all records
@@ -256,21 +256,15 @@ def evidence_at_scale(
         release.__dict__["_linked_rows"] = []
         uncounted = about_uncounted_rows([u for u in plan.units if u in release.roles.released])
     found = release.evidence_with(**measures)
-    names = [coder.name for coder in recipe.coders]
-
-    def shares(squares: Floats) -> tuple[float, dict[Any, float]]:
-        each = np.divide(squares, inertias, out=np.zeros(len(inertias)), where=inertias > 0)
-        whole = 100 * float(squares @ importance) / sst if sst > 0 else 0.0
-        return whole, {name: 100 * float(one) for name, one in zip(names, each, strict=True)}
-
-    loss, by_column = shares(sums.within)
-    released, released_by_column = shares(sums.released)
+    released, within = (
+        loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)
+    )
     utility = replace(
         found.utility,
-        information_loss=loss,
-        by_column=by_column,
-        release_loss=released,
-        release_loss_by_column=released_by_column,
+        information_loss=released.overall,
+        by_column=released.by_column,
+        group_loss=within.overall,
+        group_loss_by_column=within.by_column,
     )
     found = replace(
         found,

@@ -13,13 +13,13 @@ import numpy as np
 from microagg.cautions import about_plan, found_by_known
 from microagg.evidence import Verdict
 from microagg.findings import Caution, Counted, Required, Threshold, thresholds_of
-from microagg.groups import Floats
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage, estimated
 from microagg.measure.summaries import Summary
 from microagg.plan import Plan, Roles
 from microagg.report.html import check_report_target
-from microagg.scale_out.aggregates import Sums, inertia
+from microagg.scale_out.aggregates import Sums
+from microagg.scale_out.losses import loss_of
 from microagg.scale_out.sampled import Counts, required
 from microagg.scale_out.spark import Grouped, on_spark, rules_of
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
@@ -44,9 +44,9 @@ class SparkEvidence:
     records: int
     groups: int
     information_loss: float
-    """100·SSE/SST, in percent."""
-    release_loss: float
-    """The same of what was really released: rounded values, the most frequent category."""
+    """100·SSE/SST of the released values, in percent."""
+    group_loss: float
+    """The same if each group released its exact centroid."""
     alone: KnownRisk
     """For an attacker who knows the protected columns."""
     with_known: KnownRisk
@@ -79,7 +79,7 @@ class SparkEvidence:
             "records": self.records,
             "groups": self.groups,
             "information_loss": self.information_loss,
-            "release_loss": self.release_loss,
+            "group_loss": self.group_loss,
             "risk": {"alone": self.alone.as_dict(), "with_known": self.with_known.as_dict()},
             "required": [asdict(one) for one in self.required],
             "thresholds": [asdict(one) for one in self.thresholds],
@@ -127,19 +127,15 @@ class SparkRelease:
 
     @property
     def information_loss(self) -> float:
-        """100·SSE/SST, in percent."""
-        return self._percent(self.sums.within)
+        """100·SSE/SST of the released values, in percent."""
+        grouped = self._grouped
+        return loss_of(grouped.recipe, grouped.summary, self.sums.released).overall
 
     @property
-    def release_loss(self) -> float:
-        """The same of what was really released."""
-        return self._percent(self.sums.released)
-
-    def _percent(self, squares: Floats) -> float:
-        recipe = self._grouped.recipe
-        importance = np.array([coder.setting.importance for coder in recipe.coders])
-        total = float(inertia(recipe, self._grouped.summary) @ importance)
-        return 100 * float(squares @ importance) / total if total > 0 else 0.0
+    def group_loss(self) -> float:
+        """The same if each group released its exact centroid."""
+        grouped = self._grouped
+        return loss_of(grouped.recipe, grouped.summary, self.sums.within).overall
 
     def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
         """Count in the released rows, or in what was read back from a file, whether the promise holds.
@@ -218,7 +214,7 @@ class SparkRelease:
             records=self.records,
             groups=self.n_groups,
             information_loss=self.information_loss,
-            release_loss=self.release_loss,
+            group_loss=self.group_loss,
             alone=risks[0],
             with_known=risks[1],
             cautions=self.cautions,

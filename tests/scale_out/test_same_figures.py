@@ -1,0 +1,150 @@
+"""Loss and linkage mean the same on every engine: counted from the written file by code of its own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command import here, said
+from microagg.job import Job, run
+from microagg.plan import Plan
+
+ENGINES = ["memory", "disk", "spark"]
+
+
+@pytest.fixture
+def protect(request, tmp_path):
+    """Protect a table on an engine: the evidence, and the released table in the order of the input.
+
+    Spark gives rows in any order, so that the table has a column ``row`` to be left as it is.
+    """
+
+    def work(engine, table, **settings):
+        settings.setdefault("effort", "fast")
+        plan = Plan().override(**settings)
+        source, target = tmp_path / "in.parquet", tmp_path / f"{engine}.parquet"
+        table.to_parquet(source, index=False)
+        if engine == "spark":
+            pytest.importorskip("pyspark")
+            request.getfixturevalue("spark")
+            from microagg.scale_out.spark_job import protect_files
+
+            found = protect_files(source, target, plan)
+            loss, of_groups = found.information_loss, found.group_loss
+        else:
+            found = run(Job(source, target, plan, engine=engine)).evidence
+            loss, of_groups = found.utility.information_loss, found.utility.group_loss
+        after = pd.read_parquet(target).sort_values("row", ignore_index=True)
+        return found, loss, of_groups, after
+
+    return work
+
+
+def lost(before, after, importance=None, weight=None):
+    """100·Σ(x−x')²/Σ(x−x̄)², columns with equal parts; of categories by their one-hot columns."""
+    w = np.ones(len(before)) if weight is None else before[weight].to_numpy()
+    shares, parts = [], []
+    for name in before.columns.drop(["row", *([] if weight is None else [weight])]):
+        there = before[name].notna().to_numpy()
+        x, y, own = before[name][there], after[name][there], w[there]
+        if pd.api.types.is_numeric_dtype(x):
+            x, y = (v.to_numpy(float)[:, None] for v in (x, y))
+        else:
+            levels = sorted(set(x))
+            x, y = (np.array([[v == level for level in levels] for v in z], float) for z in (x, y))
+        middle = own @ x / own.sum()
+        y = np.where(np.isnan(y), middle, y)
+        shares.append((own @ (x - y) ** 2).sum() / (own @ (x - middle) ** 2).sum())
+        parts.append((importance or {}).get(name, 1) * (there.sum() - 1))
+    return 100 * np.average(shares, weights=parts)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rounding_is_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(50, 10, (3000, 2)), columns=["a", "b"])
+    table["row"] = np.arange(3000)
+    found, loss, of_groups, after = protect(
+        engine, table, k=3, columns=["a", "b"], digits=-1, max_loss=5
+    )
+    assert set(np.unique(after["a"] % 10)) == {0}
+    counted = lost(table, after)
+    assert counted > 8
+    assert loss == pytest.approx(counted, rel=1e-9)
+    assert 0.1 < of_groups < 0.3
+    (threshold,) = found.thresholds
+    assert not threshold.passed
+    assert found.verdict == "red"
+    assert json.loads(json.dumps(found.as_dict()))["group_loss"] == pytest.approx(
+        of_groups, rel=1e-2
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_released_categories_are_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(1)
+    n = 1200
+    table = pd.DataFrame(
+        {
+            "income": rng.lognormal(3, 1, n).round(2),
+            "job": rng.choice(["cook", "clerk", "nurse", "judge"], n, p=[0.4, 0.3, 0.2, 0.1]),
+            "town": rng.choice([f"town {i}" for i in range(90)], n),
+            "w": rng.uniform(1, 9, n).round(2),
+            "row": np.arange(n),
+        }
+    )
+    settings = {"k": 4, "columns": ["income", "job", "town"], "weight": "w"}
+    settings["kinds"] = {"job": {"kind": "nominal", "importance": 3.0}}
+    _, loss, of_groups, after = protect(engine, table, **settings)
+    assert loss == pytest.approx(lost(table, after, {"job": 3}, "w"), rel=1e-6)
+    assert of_groups < 0.95 * loss
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("scale", ["range", "robust", "none"])
+def test_the_scale_of_the_distance_is_no_part_of_the_loss(protect, engine, scale):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"a": rng.normal(50, 10, 600), "b": rng.lognormal(0, 1, 600), "row": np.arange(600)}
+    )
+    _, loss, of_groups, after = protect(engine, table, k=5, columns=["a", "b"], scale=scale)
+    assert loss == pytest.approx(lost(table, after), rel=1e-5)
+    assert of_groups == pytest.approx(loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_equal_weights_are_no_weights(protect, engine):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(50, 10, 600),
+            "job": rng.choice(["cook", "clerk", "nurse"], 600),
+            "w": np.full(600, 5.0),
+            "row": np.arange(600),
+        }
+    )
+    _, loss, _, after = protect(engine, table, k=5, columns=["a", "job"], weight="w")
+    assert loss == pytest.approx(lost(table.drop(columns="w"), after), rel=1e-5)
+
+
+def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(50, 10, (300, 2)), columns=["a", "b"])
+    table.to_csv(tmp_path / "in.csv", index=False)
+    for engine in ("memory", "disk"):
+        done = here(
+            "protect", tmp_path / "in.csv", tmp_path / f"{engine}.csv", "--k", "3", "--columns", "a,b",
+            "--digits=-1", "--max-loss", "5", "--engine", engine, "--json",
+        )  # fmt: skip
+        assert done.returncode == 1
+        found = json.loads(done.stdout)
+        after = pd.read_csv(tmp_path / f"{engine}.csv")
+        counted = lost(table.assign(row=0), after)
+        assert found["information_loss"] == pytest.approx(counted, rel=6e-3)
+        assert found["utility"]["group_loss"] == found["group_loss"] < 3
+        assert found["verdict"] == "red"
+        assert "the groups alone, with exact means, lose" in said(done)
+        assert found["parts"][0]["information_loss"] == pytest.approx(found["group_loss"], rel=1e-2)
