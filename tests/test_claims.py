@@ -228,3 +228,20 @@ def test_every_threshold_that_is_missed_is_named():
         found = microagg.protect(frame, k=4, columns=["a", "b"], method="mdav", **limits).evidence
         assert found.verdict == "red"
         assert found.verdict_words == f"{words} what the plan accepts."
+
+
+def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose_more():
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(50, 10, (60, 2)), columns=[*"ab"])
+    for digits, apart in ((-1, True), (6, False)):
+        release = microagg.protect(frame, k=3, columns=[*"ab"], digits=digits, method="mdav")
+        bounded = release.with_bound()
+        word, sentence = bounded.evidence.proof(bounded.parts[0])
+        assert word == "no" or word.startswith("by at most")
+        own = percent(float(f"{bounded.partition.information_loss:.3g}"))
+        assert (f"the proof is about the loss of the groups, {own}." in sentence) == apart
+        assert (
+            "; the groups alone, with exact means, lose" in release.evidence.loss_words
+        ) == apart
+        # The map of other k has exact means, which are not what this release lost.
+        assert (release.alternatives is None) == apart

@@ -248,7 +248,10 @@ class Evidence:
         ):
             return word, sentence
         loss = percent_words(part.partition.information_loss)
-        return f"{word} (the groups)", f"{sentence} This is about the loss of the groups, {loss}."
+        return (
+            word,
+            f"{sentence.removesuffix('.')}; the proof is about the loss of the groups, {loss}.",
+        )
 
     def _proof(self, part: Part) -> tuple[str, str]:
         found, block = part.partition, self._block(part)
