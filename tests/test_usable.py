@@ -36,7 +36,7 @@ def test_a_spoilt_column_is_named_with_its_worst_category_and_what_to_do() -> No
     evidence = release(noisy()).evidence
     (found,) = use_cautions(evidence)
     lost, changed = (
-        evidence.utility.release_loss_by_column["code"],
+        evidence.utility.by_column["code"],
         evidence.utility.changed["code"],
     )
     assert lost > MOST_LOST

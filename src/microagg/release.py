@@ -181,7 +181,7 @@ class Release(OldReleaseNames):
     def cautions_with(self, utility: Utility, risk: Risk) -> list[Caution]:
         """Return the cautions together with those that need figures of all records."""
         rows = summaries(self._pair, max(self.k, 3))
-        use = about_use(utility.release_loss_by_column, rows)
+        use = about_use(utility.by_column, rows)
         return [*self.cautions, *about_dominance(risk), *use]
 
     @property

@@ -76,8 +76,8 @@ def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
         table.to_pandas(), after, ["x", "y", "z", "code"], kinds={"code": "nominal"}
     )
     assert found.columns == ("code",)
-    for name, lost in both.release_loss_by_column.items():
-        assert release.release_loss_by_column[name] == pytest.approx(lost)
+    for name, lost in both.by_column.items():
+        assert release._loss.by_column[name] == pytest.approx(lost)
     assert f"{100 * both.changed['code']:.1f} % of its values wrong" in found.words
     release.unpersist()
 

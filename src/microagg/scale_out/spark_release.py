@@ -19,7 +19,7 @@ from microagg.measure.summaries import Summary
 from microagg.plan import Plan, Roles
 from microagg.report.html import check_report_target
 from microagg.scale_out.aggregates import Sums
-from microagg.scale_out.losses import loss_of
+from microagg.scale_out.losses import Loss, loss_of
 from microagg.scale_out.sampled import Counts, required
 from microagg.scale_out.spark import Grouped, on_spark, rules_of
 from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
@@ -128,8 +128,7 @@ class SparkRelease:
     @property
     def information_loss(self) -> float:
         """100·SSE/SST of the released values, in percent."""
-        grouped = self._grouped
-        return loss_of(grouped.recipe, grouped.summary, self.sums.released).overall
+        return self._loss.overall
 
     @property
     def group_loss(self) -> float:
@@ -170,17 +169,12 @@ class SparkRelease:
             share = known.below_k / known.records
             who = self.plan.words_of_unit(recipe.unit)
             found.append(found_by_known(recipe.k, share, self.roles.known, who))
-        return (*found, *about_use(self.release_loss_by_column, self._category_changes()))
+        return (*found, *about_use(self._loss.by_column, self._category_changes()))
 
     @cached_property
-    def release_loss_by_column(self) -> dict[str, float]:
-        """Percent of each column's information that the released values lose."""
-        recipe = self._grouped.recipe
-        totals = inertia(recipe, self._grouped.summary)
-        shares = np.divide(
-            100 * self.sums.released, totals, out=np.zeros(len(totals)), where=totals > 0
-        )
-        return {coder.name: float(lost) for coder, lost in zip(recipe.coders, shares, strict=True)}
+    def _loss(self) -> Loss:
+        """Loss of the released values."""
+        return loss_of(self._grouped.recipe, self._grouped.summary, self.sums.released)
 
     def _category_changes(self) -> list[Summary]:
         """Share of records whose category changed, as it follows from the loss of each column.
@@ -195,7 +189,7 @@ class SparkRelease:
             changed = None
             if coder.kind in ("boolean", "nominal") and len(counts):
                 gini = 1 - float(np.square(counts / counts.sum()).sum())
-                changed = self.release_loss_by_column[coder.name] / 100 * gini / 2
+                changed = self._loss.by_column[coder.name] / 100 * gini / 2
             found.append(Summary(str(coder.name), kind=coder.kind, changed=changed))
         return found
 
