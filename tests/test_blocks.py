@@ -122,7 +122,7 @@ def test_the_risk_over_all_blocks_is_measured_and_told():
     assert evidence.alone.below_k == pytest.approx(few.mean())
     assert few.mean() > 0.5
     assert evidence.verdict == "amber"
-    assert "combinations of protected columns are not" in evidence.verdict_words
+    assert "for each block by itself, but" in evidence.verdict_words
     assert any("3 blocks" in caution.words for caution in evidence.cautions)
 
 
@@ -148,7 +148,7 @@ k = 3
 {own}
 """
     release = protect(frame, plan=Plan.from_toml_text(text))
-    told = [c for c in release.cautions if "have one and the same hid throughout" in c.words]
+    told = [c for c in release.cautions if "all records have the same hid" in c.words]
     assert len(told) == (0 if own else 1)
 
 

@@ -41,12 +41,13 @@ def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
         "sex": (1.0, 0.0),
         "region": (0.0, 1.0),
     }
-    (told,) = [c for c in found.cautions if c.words.startswith("Whoever knows")]
+    (told,) = [
+        c for c in found.cautions if "by someone who knows the unprotected columns" in c.words
+    ]
     assert "sex (100 %)" in told.words
-    assert "Without sex k would hold." in told.advice
+    assert "k would hold without sex." in told.advice
     assert found.verdict == "amber"
-    assert "fewer than 2 units (household)" in found.verdict_words
-    assert "fewer than 2 units (household)" in found.known_words
+    assert "Every record can be narrowed down to fewer than 2 units (household)" in told.words
     dropped = microagg.protect(
         households(), k=2, columns=["a"], unit="household", drop=["household", "sex"]
     )
@@ -62,8 +63,8 @@ def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
         for c in microagg.protect(frame, k=3, columns=["a"], method="mdav", unit=unit).cautions
         if "an id that repeats" in c.words
     ]
-    assert told[0].startswith("Name it as unit")
-    assert told[1] == "It is the unit: drop it. k counts units all the same."
+    assert told[0].endswith("make it the unit (--unit person).")
+    assert told[1] == "It is the unit. Drop it: k counts units all the same."
 
 
 def test_every_block_needs_as_many_units_as_its_k():
@@ -99,12 +100,12 @@ def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
     )
     (told,) = [c for c in found.cautions if "2 blocks" in c.words]
     assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
-    (each,) = [c for c in found.cautions if c.words.startswith("Each of c, d")]
+    (each,) = [c for c in found.cautions if c.words.startswith("c, d are protected one by one")]
     assert "shared by at least 3 records" in each.words
-    assert found.verdict_words.startswith("Each block is shared as promised, but combinations")
+    assert "for each block by itself, but every record can" in found.verdict_words
     release.write(tmp_path / "out.csv")
     release.report(tmp_path / "r.html")
-    assert "k holds for each block by itself" in release.evidence.counted_words
+    assert "for each block by itself" in release.evidence.verdict_words
 
 
 def test_the_part_told_of_is_one_that_does_not_hold():
@@ -187,7 +188,7 @@ def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_toget
     assert "some are shared by 1 record only" in each["counted"]
     known = public(frame.assign(s=[*"xyz"] * 10), k=3, columns=["a", "b"])
     assert known["verdict"] == "amber"
-    assert "together with the columns released as they are, " in known["counted"]
+    assert "together with the unprotected columns, " in known["counted"]
     microagg.protect(frame, k=3, columns=["a", "b"]).report(tmp_path / "r.html", public=True)
     assert 'class="verdict green"' in (tmp_path / "r.html").read_text()
 
@@ -219,10 +220,10 @@ def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():
 def test_every_threshold_that_is_missed_is_named():
     frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 2)), columns=[*"ab"])
     for limits, words in (
-        ({"max_loss": 0.1}, "The information loss is beyond"),
+        ({"max_loss": 0.1}, "The information loss is above"),
         (
             {"max_loss": 0.1, "max_linkage": 0.0},
-            "The information loss and the record linkage with what an attacker knows are beyond",
+            "The information loss and the record linkage with what an attacker knows are above",
         ),
     ):
         found = microagg.protect(frame, k=4, columns=["a", "b"], method="mdav", **limits).evidence

@@ -52,7 +52,7 @@ def test_green_if_k_holds_alone_and_nothing_is_known():
     assert evidence.verdict == "green"
     assert evidence.cautions == []
     assert evidence.verdict_words == "k = 3 holds in the table (not yet written)."
-    assert evidence.known_words == "no column is left that an attacker could know besides"
+    assert evidence.known_words == ""
 
 
 def test_green_if_k_holds_with_what_is_known():
@@ -61,7 +61,7 @@ def test_green_if_k_holds_with_what_is_known():
     evidence = release.evidence
     assert evidence.verdict == "green"
     assert [c.severity for c in evidence.cautions] == ["note"]
-    assert "also for an attacker who knows every column left as it is" in evidence.verdict_words
+    assert "also against someone who knows every unprotected column" in evidence.verdict_words
 
 
 def test_amber_if_k_holds_alone_only():
@@ -69,7 +69,7 @@ def test_amber_if_k_holds_alone_only():
     assert release.risk.smallest_class >= 3 > release.with_known.smallest_class
     evidence = release.evidence
     assert evidence.verdict == "amber"
-    assert "for an attacker who also knows the columns left as they are" in evidence.verdict_words
+    assert "but not against someone who also knows the unprotected ones" in evidence.verdict_words
     assert evidence.as_dict()["risk"]["with_known"]["below_k"] > 0
 
 
@@ -83,7 +83,7 @@ def test_amber_by_a_caution_though_k_holds():
     release = protected(BASE.set_index(pd.Index([f"r{i}" for i in range(N)])))
     assert min(release.risk.smallest_class, release.with_known.smallest_class) >= 3
     assert release.evidence.verdict == "amber"
-    assert "but: The row labels of the frame" in release.evidence.verdict_words
+    assert "but 1 point must be decided before release" in release.evidence.verdict_words
 
 
 @pytest.mark.parametrize("severity", ["note", "warning", "amber"])
@@ -117,7 +117,7 @@ def test_a_threshold_that_is_missed_is_red(settings, passed):
     evidence = protected(BASE, **settings).evidence
     assert [t.passed for t in evidence.thresholds] == passed
     assert evidence.verdict == ("green" if all(passed) else "red")
-    assert all(passed) or "beyond what the plan accepts" in evidence.verdict_words
+    assert all(passed) or "above what the plan accepts" in evidence.verdict_words
 
 
 def test_linkage_is_accepted_with_what_is_known():
@@ -155,30 +155,30 @@ def test_k_of_one():
 
 
 def test_each_column_by_itself():
-    (caution,) = found(protected(BASE, per_column=True), "is protected by itself")
+    (caution,) = found(protected(BASE, per_column=True), "are protected one by one")
     assert (caution.severity, caution.columns) == ("amber", ("income", "rent"))
-    assert not found(protected(BASE[["rent"]], columns=["rent"], per_column=True), "by itself")
+    assert not found(protected(BASE[["rent"]], columns=["rent"], per_column=True), "one by one")
 
 
 def test_nothing_confidential_is_a_note_where_something_is_left():
     release = with_column(labels() % 2)
-    assert [c.severity for c in found(release, "No confidential column")] == ["note"]
-    assert not found(protected(BASE), "No confidential column")
+    assert [c.severity for c in found(release, "No column is named as confidential")] == ["note"]
+    assert not found(protected(BASE), "No column is named as confidential")
     named = with_column(labels() % 2, confidential=["other"])
-    assert not found(named, "No confidential column")
+    assert not found(named, "No column is named as confidential")
 
 
 def test_known_columns_are_ranked_with_a_way_out():
     frame = BASE.assign(parity=np.arange(N) % 2, person=IDS, harmless=1)
     release = protected(frame)
-    (caution,) = found(release, "Whoever knows the columns left as they are")
+    (caution,) = found(release, "by someone who knows the unprotected columns")
     assert caution.severity == "amber"
     assert caution.columns[0] == "person"  # the most harmful first
     assert "harmless" not in caution.columns
-    assert "100 % of the records among fewer than 3" in caution.words
-    assert "Without parity, person k would hold" in caution.advice
+    assert "Every record can be narrowed down to fewer than 3" in caution.words
+    assert "k would hold without these 2 columns: parity, person" in caution.advice
     assert release.evidence.harms[0].name == "person"
-    assert not found(with_column(labels() % 2), "Whoever knows")
+    assert not found(with_column(labels() % 2), "by someone who knows the unprotected columns")
 
 
 def test_row_labels():
@@ -192,9 +192,9 @@ def test_row_labels():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (IDS, "all values differ: it points to single records"),
-        ([*IDS[:-1], IDS[0]], "nearly all values differ"),
-        ([*IDS[:30], *[None] * 60], "wherever it is present (33.3 % of the records)"),
+        (IDS, "different in every record, so it identifies records"),
+        ([*IDS[:-1], IDS[0]], "different in nearly every record"),
+        ([*IDS[:30], *[None] * 60], "every record that has a value (33.3 % of them)"),
         (HOUSEHOLDS, "looks like an id that repeats: 30 different values in 90 records"),
     ],
 )
@@ -210,7 +210,7 @@ def test_identifiers(values, words):
 @pytest.mark.parametrize("values", [["a", "b", "c"] * 30, [None] * N, NOISE.round(1)])
 def test_what_is_no_identifier(values):
     release = with_column(values)
-    assert not found(release, "points to single records")
+    assert not found(release, "identifies records")
     assert not found(release, "looks like an id")
 
 
@@ -219,25 +219,27 @@ def test_what_is_no_identifier(values):
 def test_a_column_from_which_a_protected_one_follows(role, function):
     settings = {"confidential": ["other"]} if role == "confidential" else {}
     release = with_column(function(BASE["income"]), **settings)
-    (caution,) = found(release, "The protected income follows from other")
+    (caution,) = found(release, "other is unprotected and gives income away")
     assert (caution.severity, caution.columns) == ("amber", ("other", "income"))
     assert "Protect other too, or drop it." in caution.advice
     assert release.evidence.verdict == "amber"
-    assert not found(with_column(BASE["income"] * NOISE), "follows from")
-    assert not found(with_column(function(BASE["income"]), drop=["other"]), "follows from")
+    assert not found(with_column(BASE["income"] * NOISE), "gives income away")
+    assert not found(with_column(function(BASE["income"]), drop=["other"]), "gives income away")
 
 
 def test_groups_of_one_unit():
     names = [f"firm {g}" for g in labels()]  # every group is one firm
-    (caution,) = found(with_column(names), "one and the same other throughout")
+    (caution,) = found(with_column(names), "all records have the same other")
     assert (caution.severity, caution.columns) == ("amber", ("other",))
     assert "100 % of the groups" in caution.words
-    assert "Name other as unit" in caution.advice
-    dropped = found(with_column(names, drop=["other"]), "one and the same other")
+    assert "Make other the unit" in caution.advice
+    dropped = found(with_column(names, drop=["other"]), "all records have the same other")
     assert [c.severity for c in dropped] == ["warning"]  # it is not in the file to be read off
-    renumbered = found(with_column(names, renumber=["other"]), "one and the same other")
+    renumbered = found(with_column(names, renumber=["other"]), "all records have the same other")
     assert [c.severity for c in renumbered] == ["amber"]
-    assert not found(with_column(names, unit="other", renumber=["other"]), "one and the same")
+    assert not found(
+        with_column(names, unit="other", renumber=["other"]), "all records have the same"
+    )
     mixed = [f"firm {i}" for i in np.argsort(NOISE) % 30]
     assert not found(with_column(mixed), "different other")
 
@@ -342,12 +344,12 @@ def test_eia_by_its_amounts_is_amber_and_names_the_utility():
     release = protected(reference_table("eia"), columns=EIA, k=3, method="auto", effort="fast")
     assert release.evidence.verdict == "amber"
     assert release.risk.smallest_class >= 3
-    (unit,) = (c for c in found(release, "one and the same") if c.columns == ("UTILNAME",))
+    (unit,) = (c for c in found(release, "all records have the same") if c.columns == ("UTILNAME",))
     assert unit.severity == "amber"
-    share = float(unit.words.split(" %")[0])
+    share = float(unit.words.split(" %")[0].removeprefix("In "))
     assert 75 < share < 92  # with k = 3, groups are months of one utility
-    assert "Name UTILNAME as unit" in unit.advice
-    (known,) = found(release, "Whoever knows the columns left as they are")
+    assert "Make UTILNAME the unit" in unit.advice
+    (known,) = found(release, "by someone who knows the unprotected columns")
     assert "UTILNAME" in known.columns
 
 
@@ -375,11 +377,11 @@ def test_eusilc_is_amber_and_names_the_household_and_the_most_harmful_columns():
     assert evidence.verdict == "amber"
     assert evidence.alone.record_linkage == pytest.approx(0.184, abs=0.012)
     assert evidence.with_known.record_linkage > 0.85
-    households = [c for c in found(release, "different db030") if c.columns == ("db030",)]
+    households = [c for c in found(release, "different values of db030") if c.columns == ("db030",)]
     assert [c.severity for c in households] == ["amber"]
-    share = float(households[0].words.split(" %")[0])
+    share = float(households[0].words.split(" %")[0].removeprefix("In "))
     assert 35 < share < 50
-    (known,) = found(release, "Whoever knows the columns left as they are")
+    (known,) = found(release, "by someone who knows the unprotected columns")
     assert len(known.columns) >= 3
     assert evidence.harms[0].name in known.columns
 

@@ -267,7 +267,7 @@ def test_the_view_of_a_notebook_tells_and_escapes(tmp_path):
     assert "&lt;script&gt;" in view
     assert "<strong>Amber.</strong>" in view
     assert "not yet written" in view
-    assert "<strong>amber</strong> Whoever knows the columns left" in view
+    assert "<strong>amber</strong> Every record can be narrowed down" in view
     values = {str(value) for value in COLUMNS["income"]}
     assert not values & set(re.findall(r"\d+\.\d+", view))
     release.write(tmp_path / "safe.csv")

@@ -25,7 +25,7 @@ from microagg.measure.signs import (
 )
 from microagg.plan import Plan, Roles
 from microagg.released import Cells
-from microagg.words import RECORDS, UnitWords, among_fewer, names, plural, share
+from microagg.words import RECORDS, UnitWords, names, narrowed_down, plural, share
 
 __all__ = [
     "about_changes",
@@ -68,10 +68,9 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
             Caution(
                 "amber",
                 columns,
-                f"Each of {names(columns, _NAMED)} is protected by itself: every value is shared by at least "
-                f"{min(block.k or 1 for block in each):,} {who}, but combinations of "
-                "columns need not be, so this is no k-anonymity of the records.",
-                "Protect the columns together, unless only one of them can be known to anybody.",
+                f"{names(columns, _NAMED)} are protected one by one: each value is shared by at least "
+                f"{min(block.k or 1 for block in each):,} {who}, but combinations of values may be unique.",
+                "Protect the columns together, unless an attacker can know only one of them.",
             )
         )
     if len(plan.blocks) > 1:
@@ -79,9 +78,9 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
             Caution(
                 "amber",
                 tuple(roles.protected),
-                f"The columns are protected in {len(plan.blocks)} blocks: combinations of columns of "
-                "different blocks need not be shared by anybody.",
-                "Protect the columns in one block, unless nobody can know columns of two of them.",
+                f"The columns are protected in {len(plan.blocks)} blocks: combinations of values from "
+                "different blocks may be unique.",
+                "Use one block, unless an attacker can know the columns of only one.",
             )
         )
     if not roles.confidential and roles.known:
@@ -89,9 +88,9 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
             Caution(
                 "note",
                 (),
-                "No confidential column was named.",
-                "If all records of a group agree in a column that is left as it is, its value is disclosed "
-                "for all of them; name such columns as confidential to have that counted.",
+                "No column is named as confidential.",
+                "A group whose records agree in an unprotected column discloses its value. Name such columns "
+                "as confidential to have these groups counted.",
             )
         )
     return found
@@ -110,8 +109,8 @@ def about_changes(
                 "warning",
                 tuple(filled),
                 f"{plural(count, 'missing value')} of {names(filled, _NAMED)} "
-                f"{'is' if count == 1 else 'are'} released as the value of the group, which nobody gave.",
-                'Say so to users of the file, or keep them missing: missing = "pattern".',
+                f"{'was' if count == 1 else 'were'} filled with the value of the group.",
+                'Tell the users of the file, or keep such values missing: missing = "pattern".',
             )
         )
     blanked = {name: column.blanked for name, column in cells.items() if column.blanked}
@@ -122,8 +121,8 @@ def about_changes(
                 "note",
                 tuple(blanked),
                 f"{plural(count, 'value')} of {names(blanked, _NAMED)} {'was' if count == 1 else 'were'} "
-                f"blanked ({share(count / (records * len(cells)))} of all values), so that k share what is "
-                "missing.",
+                f"blanked ({share(count / (records * len(cells)))} of all values), so that whole groups miss "
+                "the same values.",
             )
         )
     if recoded:
@@ -133,7 +132,7 @@ def about_changes(
                 tuple(strata),
                 f"Small strata were merged: {plural(recoded, 'record')} ({share(recoded / records)}) are "
                 f"released with the {names(strata, _NAMED)} of another stratum.",
-                "Totals by stratum change by that; name coarser strata to avoid it.",
+                "Totals by stratum change accordingly. Coarser strata avoid this.",
             )
         )
     return found
@@ -144,9 +143,9 @@ def about_row_labels(distinct: int) -> Caution:
     return Caution(
         "amber",
         ("(index)",),
-        f"The row labels of the frame, its index, are released with {distinct:,} different values, and are "
-        "not counted among what an attacker knows.",
-        "Reset the index before release; what is needed of it can be a column.",
+        f"The row labels of the frame (its index) are released with {distinct:,} different values, and no "
+        "figure here counts them as known to an attacker.",
+        "Reset the index before release, and make a column of what you need of it.",
     )
 
 
@@ -159,7 +158,7 @@ def about_known(
     who: UnitWords = RECORDS,
     units: Labels | None = None,
 ) -> list[Caution]:
-    """Say that k does not hold for an attacker who knows the columns left as they are.
+    """Say that k does not hold against someone who knows the unprotected columns.
 
     ``who`` is the noun for what k counts, and ``units`` the unit of each record, if there is one.
     """
@@ -167,21 +166,26 @@ def about_known(
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
-    harm = f"Most harm, each known alone: {told}."
+    harm = f"If only one of them is known: {told}." if len(known) > 1 else ""
     drop = enough(both, known, k, units)
     if drop is None:
         way = ""
     elif len(drop) == len(known):
-        way = " k holds only without any of them."
+        all_of = "it is" if len(known) == 1 else "all of them are"
+        way = f" k holds only if {all_of} dropped."
+    elif len(drop) == 1:
+        way = f" k would hold without {names(drop)}."
     else:
-        way = f" Without {names(drop, _NAMED)} k would hold."
+        way = f" k would hold without these {len(drop)} columns: {names(drop, 2 * _NAMED)}."
     coarser = min(
         (harm for harm in harms if harm.coarsened is not None),
         key=lambda harm: harm.coarsened or 0.0,
         default=None,
     )
     if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
-        way += f" Coarsening {names([coarser.name])} to ten levels would leave {share(coarser.coarsened)}."
+        way += (
+            f" With {names([coarser.name])} in ten levels it would be {share(coarser.coarsened)}."
+        )
     return [found_by_known(k, below_k, [one.name for one in worst], who, harm, way)]
 
 
@@ -193,16 +197,16 @@ def found_by_known(
     harm: str = "",
     way: str = "",
 ) -> Caution:
-    """Say how many records an attacker singles out who knows columns left as they are.
+    """Say how many records can be narrowed down by someone who knows the unprotected columns.
 
-    ``harm`` says which of them tell most, ``way`` what would help, where that is known.
+    ``harm`` says which of them give most away, ``way`` what would help, where that is known.
     """
+    fact = narrowed_down(below_k, k, who)
     return Caution(
         "amber",
         tuple(columns),
-        f"Whoever knows the columns left as they are finds {share(below_k)} of the records "
-        f"{among_fewer(k, who)}. {harm}".strip(),
-        f"Protect, coarsen or drop them, or name as confidential what no attacker can know.{way}",
+        f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
+        f"Protect, coarsen or drop columns, or name as confidential what no attacker can know.{way}",
     )
 
 
@@ -215,26 +219,26 @@ def about_columns(
         sign = identifier(column)
         if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
             found.append(_of_identifier(name, sign, len(both), name in units))
-    found += [_of_determined(one) for one in determines({**known, **secret}, both)]
-    return found
+    return [*found, *_of_determined(determines({**known, **secret}, both))]
 
 
 def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
     present = sign.present
-    where = "" if present == n else f" wherever it is present ({share(present / n)} of the records)"
+    column = names([name])
+    where = "" if present == n else f" that has a value ({share(present / n)} of them)"
     if sign.how == "repeats":
         words = (
-            f"{names([name])} is left as it is and looks like an id that repeats: {sign.distinct:,} "
-            f"different values in {plural(present, 'record')}."
+            f"{column} is unprotected and looks like an id that repeats: {sign.distinct:,} different values "
+            f"in {plural(present, 'record')}."
         )
         advice = (
-            "It is the unit: drop it. k counts units all the same."
+            "It is the unit. Drop it: k counts units all the same."
             if is_unit
-            else "Name it as unit if it numbers persons, households or firms, and drop it."
+            else f"Drop it; if it numbers people, households or firms, make it the unit (--unit {column})."
         )
     else:
-        which = "all values differ" if sign.how == "distinct" else "nearly all values differ"
-        words = f"In {names([name])}, left as it is, {which}{where}: it points to single records."
+        which = "every" if sign.how == "distinct" else "nearly every"
+        words = f"{column} is unprotected and different in {which} record{where}, so it identifies records."
         advice = "Drop it, or protect it."
     return Caution("amber", (name,), words, advice)
 
@@ -285,17 +289,40 @@ def _of_linked_rows(one: LinkedRows, renumbered: bool, moved_together: bool) -> 
     return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
 
 
-def _of_determined(one: Determined) -> Caution:
+def _of_determined(pairs: Sequence[Determined]) -> list[Caution]:
+    """Say which unprotected columns give protected ones away: one caution, however many they are."""
+    if not pairs:
+        return []
+    if len(pairs) == 1:
+        return [_of_one_determined(pairs[0])]
+    given: dict[Any, list[Any]] = {}
+    for one in pairs:
+        given.setdefault(one.known, []).append(one.protected)
+    told = "; ".join(
+        f"{names([known])} gives away {names(protected, _NAMED)}"
+        for known, protected in list(given.items())[:_NAMED]
+    )
+    more = f"; and {len(given) - _NAMED} more columns" if len(given) > _NAMED else ""
+    columns = dict.fromkeys([*given, *(one.protected for one in pairs)])
+    words = f"Unprotected columns give protected ones away: {told}{more}."
+    return [
+        Caution(
+            "amber", tuple(columns), words, f"Protect {names(given, _NAMED)} too, or drop them."
+        )
+    ]
+
+
+def _of_one_determined(one: Determined) -> Caution:
+    known, protected = names([one.known]), names([one.protected])
     if one.rank_correlation is not None and abs(one.rank_correlation) >= 0.99:
-        how = f"the rank correlation is {one.rank_correlation:.3f}"
+        how = f"their rank correlation is {one.rank_correlation:.3f}"
     else:
-        how = "records that agree in it agree in the other"
+        how = f"records with the same {known} have the same {protected}"
     return Caution(
         "amber",
         (one.known, one.protected),
-        f"The protected {names([one.protected])} follows from {names([one.known])}, which is left as it "
-        f"is: {how}.",
-        f"Protect {names([one.known])} too, or drop it.",
+        f"{known} is unprotected and gives {protected} away: {how}.",
+        f"Protect {known} too, or drop it.",
     )
 
 
@@ -323,13 +350,13 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
     column = names([name])
     if sign.one_value >= 0.01:
         what = (
-            f"{share(sign.one_value)} of the groups have one and the same {column} throughout, and "
-            f"{share(sign.below_k)} fewer than {k:,} different ones"
+            f"In {share(sign.one_value)} of the groups all records have the same {column}, and "
+            f"{share(sign.below_k)} of the groups have fewer than {k:,} different ones"
         )
     else:
-        what = f"{share(sign.below_k)} of the groups hold fewer than {k:,} different {column}"
+        what = f"{share(sign.below_k)} of the groups have fewer than {k:,} different values of {column}"
     tail = (
-        f"{column} is dropped, but whoever knows whose records a group holds knows them all."
+        f"{column} is dropped, but someone who knows whose records a group holds knows them all."
         if dropped
         else f"k counts records, not {column}."
     )
@@ -337,8 +364,8 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
         # Without the column in the file, nobody can read off which records belong together.
         "warning" if dropped else "amber",
         (name,),
-        f"{what} (by chance, {share(sign.below_k_by_chance)}): {tail}",
-        f"Name {column} as unit, so that k counts its distinct values.",
+        f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}",
+        f"Make {column} the unit (--unit {column}), so that k counts its different values.",
     )
 
 

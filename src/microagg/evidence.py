@@ -19,12 +19,15 @@ from microagg.findings import (
     Counted,
     Part,
     Threshold,
+    amber_words,
     attacker_words,
+    green_words,
     group_loss_words,
     linked_words,
     loss_words,
     percent_words,
     promise_words,
+    red_words,
     thresholds_of,
 )
 from microagg.measure.analyses import safe_together
@@ -42,11 +45,12 @@ from microagg.released import Cells
 from microagg.usable import moved_figures
 from microagg.words import (
     UnitWords,
-    among_fewer,
     few_digits,
     names,
+    narrowed_down,
     plural,
     share,
+    spread,
 )
 
 __all__ = ["Evidence"]
@@ -153,28 +157,18 @@ class Evidence:
         k, known = self.k, self.roles.known
         where = "in the written file" if self.counted else "in the table (not yet written)"
         if self.verdict == "red":
-            missed = [t.what for t in self.thresholds if not t.passed]
-            if self.counted is not None and not self.counted.holds:
-                return f"k = {k:,} does not hold in the written file."
-            are = "is" if len(missed) == 1 else "are"
-            return f"The {' and the '.join(missed)} {are} beyond what the plan accepts."
+            holds = self.counted is None or self.counted.holds
+            return red_words(k, holds, self.thresholds)
         if self.verdict == "green":
-            also = ", also for an attacker who knows every column left as it is" if known else ""
-            return f"k = {k:,} holds {where}{also}."
+            return green_words(k, where, bool(known))
         if self.alone.below_k:
-            each = "Every value of a column" if len(self.plan.blocks) == 1 else "Each block"
+            each = "each column" if len(self.plan.blocks) == 1 else "each block"
             return (
-                f"{each} is shared as promised, but combinations of protected columns are not: "
-                f"{share(self.alone.below_k)} of the records are {among_fewer(k, self.who)}."
+                f"k = {k:,} holds {where} for {each} by itself, but "
+                f"{narrowed_down(self.alone.below_k, k, self.who)} by someone who knows all of them."
             )
-        if self.with_known.below_k:
-            return (
-                f"k = {k:,} holds {where} for the protected columns alone, but for an attacker who also "
-                f"knows the columns left as they are {share(self.with_known.below_k)} of the records are "
-                f"{among_fewer(k, self.who)}."
-            )
-        first = next(c for c in self.cautions if c.severity == "amber")
-        return f"k = {k:,} holds {where}, but: {first.words}"
+        open_points = sum(caution.severity == "amber" for caution in self.cautions)
+        return amber_words(k, where, self.with_known.below_k, open_points)
 
     @property
     def loss_words(self) -> str:
@@ -183,14 +177,13 @@ class Evidence:
 
     @property
     def hidden_words(self) -> str:
-        """Among how many a record is."""
+        """How many records share a record's protected values."""
         risk = self.alone
-        now = (
-            f"each record shares its protected values with at least {risk.smallest_class - 1:,} others"
-            if risk.smallest_class > 1
-            else f"{share(risk.unique_after)} of the records share their protected values with no other"
-        )
-        return f"{now}; before, {share(risk.unique_before)} of the records were unique"
+        before = f"before, {share(risk.unique_before)} of the records were unique"
+        if risk.smallest_class > 1:
+            others = plural(risk.smallest_class - 1, "other")
+            return f"each record shares its protected values with at least {others}; {before}"
+        return f"{share(risk.unique_after)} of the records are unique in their protected values; {before}"
 
     @property
     def missing_words(self) -> str:
@@ -205,19 +198,16 @@ class Evidence:
         if missing:
             columns = [name for name, column in self.cells.items() if column.missing]
             kept = missing - filled
-            stay = (
-                f"{kept:,} stay missing, shared by whole groups" if kept else "none stays missing"
-            )
-            told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}: {stay}")
-            told.append(f"{filled:,} filled by their group's value" if filled else "none filled")
-        if missing or blanked:
-            every = self.records * max(len(self.cells), 1)
-            told.append(
-                f"{blanked:,} blanked ({share(blanked / every)})" if blanked else "none blanked"
-            )
+            which = "all" if kept == missing else f"{kept:,}" if kept else "none"
+            stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
+            told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}, {stay}")
+        if filled:
+            told.append(f"{filled:,} filled")
+        if blanked:
+            told.append(f"{blanked:,} more blanked")
         if lost:
             told.append(f"{plural(lost, 'code')} for missing released as plainly missing")
-        return ", ".join(told)
+        return "; ".join(told)
 
     @property
     def alone_words(self) -> str:
@@ -226,14 +216,16 @@ class Evidence:
 
     @property
     def known_words(self) -> str:
-        """What an attacker gains who knows the columns left as they are too."""
+        """What an attacker gains who also knows the unprotected columns; empty where there are none."""
         if not self.roles.known:
-            return "no column is left that an attacker could know besides"
+            return ""
         found = self.with_known
+        unique = {0.0: "", 1.0: "; every record is then unique"}.get(
+            found.unique, f"; {share(found.unique)} of the records are then unique"
+        )
         return (
-            f"one who also knows {names(self.roles.known, 6)} finds it for {linked_words(found.linkage)}; "
-            f"{share(found.unique)} of the records are then unique and {share(found.below_k)} "
-            f"{among_fewer(self.k, self.who)}"
+            "an attacker who also knows the unprotected columns finds the right record in "
+            f"{linked_words(found.linkage)} of the cases{unique}"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
@@ -259,7 +251,7 @@ class Evidence:
         # Bounds are on the loss of means, which lose least: they say little of other aggregates.
         if block.released != "mean":
             return "not known", (
-                f"Groups release their {block.released}, and proofs are about means: others may lose less."
+                f"Not computed: bounds are for means, and these groups release their {block.released}."
             )
         plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
             "group_cost"
@@ -272,8 +264,7 @@ class Evidence:
             return "no", f"The method is exact: no groups with this k{where} lose less."
         if self._pair.weights is not None and not found.weighted:
             return "not known", (
-                "Groups were formed without weights and the loss is counted with them, of which nothing is "
-                "proved."
+                "Not computed: the groups were formed without the weights with which the loss is counted."
             )
         if found.gap is not None and found.gap == 0:
             return "no", f"Proved: no groups of {found.k:,} or more{where} lose less."
@@ -287,17 +278,17 @@ class Evidence:
         if weighted:
             return (
                 "not known",
-                "Records have weights, with which no method is exact, and no bound was computed.",
+                "Not computed: no method is exact for records with weights.",
             )
         if merged:
-            return "not known", "Groups satisfy more than k, and no bound was computed."
+            return "not known", "Not computed for plans with a unit or extra requirements."
         if used == "exact":
             return "not known", (
-                f"The groups are the best for the cost {found.options.get('cost')}; others may lose less by "
-                "100·SSE/SST."
+                f"The groups are the best for the cost {found.options.get('cost')}; others may lose less "
+                "information."
             )
         kind = "an approximation" if used == "approximation" else "a heuristic"
-        return "not known", f"The method is {kind} and no bound was computed."
+        return "not known", f"Not computed: the method is {kind}."
 
     def _guarantee(self, part: Part) -> str:
         """What is proved of the groups of a part: methods prove theirs for k records and nothing else."""
@@ -321,10 +312,10 @@ class Evidence:
         found = part.partition
         which = f"{names(part.columns, 6)}: " if len(self.parts) > 1 else ""
         how = f"{found.method}, refined" if "refine" in found.options else found.method
-        stopped = ", stopped early as asked: the best groups found until then" * found.stopped
+        stopped = ", stopped early as asked" * found.stopped
         return (
-            f"{which}by {how}, k = {found.k:,}: {plural(found.n_groups, 'group')} of "
-            f"{found.smallest:,} to {found.largest:,} records{stopped}"
+            f"{which}{plural(found.n_groups, 'group')} of {spread(found.smallest, found.largest)} by {how}, "
+            f"k = {found.k:,}{stopped}"
         )
 
     @property
@@ -333,18 +324,15 @@ class Evidence:
         if self.counted is None:
             return "no file was written yet, so none was counted"
         found = self.counted.least
-        rarest = (
-            f"the rarest shared by {self.plan.words_of_unit(found.unit).counted(found.smallest)}"
-        )
-        if not self.counted.holds:
-            holds = f"k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
-        elif len(self.plan.blocks) > 1:
-            holds = "k holds for each block by itself"
-        else:
-            scope = " for each column by itself" * (len(self.parts) > 1)
-            holds = f"k = {found.k:,} holds{scope}"
+        who = self.plan.words_of_unit(found.unit)
         which = f" of {names(found.columns, 6)}" * (len(self.parts) > 1)
-        return f"{found.records:,} records, {found.combinations:,} combinations{which}, {rarest}; {holds}"
+        words = (
+            f"{plural(found.records, 'record')} with {plural(found.combinations, 'combination')}{which}; the "
+            f"rarest is shared by {who.counted(found.smallest)}"
+        )
+        if self.counted.holds:
+            return words
+        return f"{words}, and k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
 
     def _block(self, part: Part) -> Block:
         return self.plan.block_of(part.columns)

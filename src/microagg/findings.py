@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ from microagg.measure.utility import Utility
 from microagg.plan import Accept, Block, Plan, Require
 from microagg.results import Partition
 from microagg.verify import Verification
-from microagg.words import few_digits, names, number, percent, share
+from microagg.words import few_digits, names, number, percent, plural, share
 
 __all__ = [
     "DIGITS",
@@ -21,18 +22,22 @@ __all__ = [
     "Part",
     "Required",
     "Threshold",
+    "amber_words",
     "attacker_words",
+    "green_words",
     "group_loss_words",
     "linked_words",
     "loss_words",
     "percent_words",
     "promise_words",
+    "red_words",
     "required_words",
     "thresholds_of",
 ]
 
 Severity = Literal["note", "warning", "amber"]
 
+_COSTLY = 3  # columns that are named with what they lost
 # Digits of figures about originals: enough for a board, too few to solve for a record.
 DIGITS = 3
 
@@ -95,6 +100,8 @@ class Required:
     """The same without thresholds that would help an attacker."""
     found: str
     passed: bool
+    is_k: bool = False
+    """Whether it is k itself, counted in units, and so said with the promise already."""
 
 
 @dataclass(frozen=True)
@@ -203,12 +210,12 @@ def _shared(block: Block, most: int) -> str:
 
 
 def loss_words(utility: Utility) -> str:
-    """What the released values lost, in which column most, and what the groups lose where that differs."""
+    """What the released values lost, in which columns most, and what the groups lose where that differs."""
     by = utility.by_column
-    worst = max(by, key=lambda name: by[name])
+    worst = sorted(by, key=lambda name: -by[name])[:_COSTLY]
+    most = ", ".join(f"{names([name])} ({percent(by[name])})" for name in worst)
     return (
-        f"{percent(utility.information_loss)} of the information (100·SSE/SST); most in "
-        f"{names([worst])}, {percent(by[worst])}"
+        f"{percent(utility.information_loss)} of the information{'; most in' if len(by) > 1 else ':'} {most}"
         f"{group_loss_words(utility.information_loss, utility.group_loss)}"
     )
 
@@ -227,9 +234,34 @@ def group_loss_words(loss: float, of_groups: float) -> str:
 def attacker_words(alone: Risk) -> str:
     """What an attacker gains from the protected columns alone."""
     return (
-        "an attacker who knows a person's true values in the protected columns finds the right record "
-        f"for {linked_words(alone.linkage)} of the people; a blind guess, {share(alone.blind_guess)}"
+        "an attacker who knows the true values of the protected columns finds the right record in "
+        f"{linked_words(alone.linkage)} of the cases; a blind guess is right in {share(alone.blind_guess)}"
     )
+
+
+def amber_words(k: int, where: str, known_below: float, open_points: int) -> str:
+    """Say why the promise holds and the verdict is amber all the same."""
+    if known_below:
+        return (
+            f"k = {k:,} holds {where} for the protected columns alone, but not against someone who also "
+            "knows the unprotected ones."
+        )
+    return f"k = {k:,} holds {where}, but {plural(open_points, 'point')} must be decided before release."
+
+
+def green_words(k: int, where: str, known: bool) -> str:
+    """Say that the promise holds."""
+    also = ", also against someone who knows every unprotected column" if known else ""
+    return f"k = {k:,} holds {where}{also}."
+
+
+def red_words(k: int, holds: bool, thresholds: Sequence[Threshold]) -> str:
+    """Say which promise or target was missed."""
+    if not holds:
+        return f"k = {k:,} does not hold in the written file."
+    missed = [one.what for one in thresholds if not one.passed]
+    are = "is" if len(missed) == 1 else "are"
+    return f"The {' and the '.join(missed)} {are} above what the plan accepts."
 
 
 def linked_words(linkage: Linkage) -> str:

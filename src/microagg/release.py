@@ -48,6 +48,7 @@ from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.require.figures import holds, worst
+from microagg.require.units import Units
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.exact import codes_as_written
@@ -383,7 +384,13 @@ class Release(OldReleaseNames):
                 original[self._order] = labels
                 labels = original
             found += [
-                Required(rule.describe(), rule.public(), worst(rule, labels), holds(rule, labels))
+                Required(
+                    rule.describe(),
+                    rule.public(),
+                    worst(rule, labels),
+                    holds(rule, labels),
+                    isinstance(rule, Units),
+                )
                 for rule in given.requirements
             ]
         return tuple(found)

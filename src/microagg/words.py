@@ -12,13 +12,15 @@ __all__ = [
     "RECORDS",
     "TRADE_OFF",
     "UnitWords",
-    "among_fewer",
     "few_digits",
+    "fewer_than",
     "names",
+    "narrowed_down",
     "number",
     "percent",
     "plural",
     "share",
+    "spread",
     "unit_words",
     "visible",
 ]
@@ -174,17 +176,34 @@ def _plural_of(noun: str) -> str:
     return f"{noun}s"
 
 
-def among_fewer(k: int, units: UnitWords = RECORDS) -> str:
-    """Say among how few a record is.
+def narrowed_down(below: float, k: int, units: UnitWords = RECORDS) -> str:
+    """Say which share of the records an attacker can narrow down to fewer than k.
 
-    >>> among_fewer(5)
-    'among fewer than 5 that look alike'
-    >>> among_fewer(5, unit_words("db030", "household"))
-    'among those of fewer than 5 households that look alike'
+    >>> narrowed_down(1.0, 5)
+    'every record can be narrowed down to fewer than 5'
+    >>> narrowed_down(0.169, 5, unit_words("db030", "household"))
+    '16.9 % of the records can be narrowed down to fewer than 5 households'
     """
-    if units == RECORDS:
-        return f"among fewer than {k:,} that look alike"
-    return f"among those of fewer than {k:,} {units} that look alike"
+    who = {0.0: "no record", 1.0: "every record"}.get(below, f"{share(below)} of the records")
+    return f"{who} can be narrowed down to {fewer_than(k, units)}"
+
+
+def fewer_than(k: int, units: UnitWords = RECORDS) -> str:
+    """Name a number below k of what k counts.
+
+    >>> fewer_than(5), fewer_than(5, unit_words("db030", "household"))
+    ('fewer than 5', 'fewer than 5 households')
+    """
+    return f"fewer than {k:,}" + ("" if units == RECORDS else f" {units}")
+
+
+def spread(least: int, most: int, noun: str = "record") -> str:
+    """Name the sizes of groups.
+
+    >>> spread(5, 9), spread(8, 8), spread(1, 1)
+    ('5 to 9 records', '8 records', '1 record')
+    """
+    return plural(most, noun) if least == most else f"{least:,} to {plural(most, noun)}"
 
 
 def _is_plain(name: Any) -> bool:

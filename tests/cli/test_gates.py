@@ -45,7 +45,7 @@ def test_strict_ends_with_1_on_amber_only(survey):
     assert (loose.returncode, "amber k = 4 holds" in said(loose)) == (0, True)
     strict = protect(survey, "--strict")
     assert strict.returncode == 1
-    assert "strict amber does not do: exit 1" in said(strict)
+    assert "strict --strict: the verdict is amber, so the exit code is 1" in said(strict)
     assert survey.with_name("safe.csv").exists()  # what holds by itself is there to be looked at
     green = protect(survey, "--strict", *GREEN)
     assert (green.returncode, "green k = 4 holds" in said(green)) == (0, True)
@@ -54,11 +54,11 @@ def test_strict_ends_with_1_on_amber_only(survey):
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--max-loss", 90], 0, "information loss: at most 90 %, found"),
-        (["--max-loss", 0.01], 1, "red The information loss is beyond what the plan accepts."),
-        (["--max-linkage", 1], 0, "at most 100 %, found"),
-        (["--max-linkage", 0.001], 1, "is beyond what the plan accepts."),
-        (["--max-loss", 90, "--max-linkage", 0.001], 1, "found"),
+        (["--max-loss", 90], 0, "(at most 90 %): pass"),
+        (["--max-loss", 0.01], 1, "red The information loss is above what the plan accepts."),
+        (["--max-linkage", 1], 0, "(at most 100 %): pass"),
+        (["--max-linkage", 0.001], 1, "is above what the plan accepts."),
+        (["--max-loss", 90, "--max-linkage", 0.001], 1, "(at most 0.1 %): fail"),
     ],
 )
 def test_what_the_plan_accepts_decides(survey, words, code, told):

@@ -98,11 +98,11 @@ def test_first_screen_and_twin(frame, tmp_path):
     for words in (
         "Protected by microaggregation, k = 5",
         "each combination of income, age is shared by at least 5 records",
-        "Red. The record linkage with what an attacker knows is beyond what the plan accepts.",
+        "Red. The record linkage with what an attacker knows is above what the plan accepts.",
         "Read back and counted: 120 records, 24 combinations",
         "information loss at most 50 %",
         "What to do next",
-        "Whoever knows the columns left as they are finds",
+        "by someone who knows the unprotected columns",
         "Decision",
         "ignature",
         "Domingo-Ferrer & Torra 2005",

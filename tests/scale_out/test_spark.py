@@ -131,7 +131,7 @@ def persons():
 
 def test_evidence_is_what_memory_has(spark, persons):
     """Class sizes, uniqueness, linkage and loss, against the measures of tables in memory."""
-    with pytest.warns(DisclosureRiskWarning, match="Whoever knows the columns left as they are"):
+    with pytest.warns(DisclosureRiskWarning, match="by someone who knows the unprotected columns"):
         release = microagg.spark.protect(
             spark.createDataFrame(persons).repartition(3),
             k=3,

@@ -122,7 +122,7 @@ def identifying(frame, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         release = microagg.protect(frame, k=3, columns=["pay"], **settings)
-    told = [c for c in release.cautions if "points to single records" in c.words]
+    told = [c for c in release.cautions if "so it identifies records" in c.words]
     assert {c.severity for c in told} <= {"amber"}
     words = [str(w.message) for w in caught]
     assert words == [c.sentence for c in release.cautions if c.severity != "note"]
@@ -179,7 +179,7 @@ def test_the_index_of_pandas_in_parquet_is_not_data(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         release = microagg.protect(table, k=3, columns=["a"])
-    assert any("In __index_level_0__, left as it is, all" in str(w.message) for w in caught)
+    assert any("__index_level_0__ is unprotected and different" in str(w.message) for w in caught)
     release.write(tmp_path / "out.parquet")
     assert pd.read_parquet(tmp_path / "out.parquet").index.equals(frame.index)
 
@@ -204,7 +204,7 @@ def test_row_labels_are_warned_of_since_they_are_released(index):
         }
     )
     frame = frame.set_index(index)[["a"]]
-    with pytest.warns(DisclosureRiskWarning, match=r"row labels of the frame, its index, are"):
+    with pytest.warns(DisclosureRiskWarning, match=r"row labels of the frame \(its index\) are"):
         release = microagg.protect(frame, k=3, columns=["a"])
     (told,) = release.cautions
     assert (told.severity, told.columns) == ("amber", ("(index)",))

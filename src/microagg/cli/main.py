@@ -145,6 +145,13 @@ Quiet = Annotated[
     ),
 ]
 
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", metavar="", help="Say also why each column has its role, and every note."
+    ),
+]
+
 
 @app.callback(invoke_without_command=True)
 def root(
@@ -182,6 +189,7 @@ def protect(
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     **flags: Any,
 ) -> None:
     """Protect a file: write it with the values of groups of at least k similar records.
@@ -192,7 +200,7 @@ def protect(
 
     Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """
-    speaker = Speaker(as_json, quiet)
+    speaker = Speaker(as_json, quiet, verbose)
     with speaker.run():
         from microagg.cli.warmup import compiling
         from microagg.warm_parts import needed

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.cautions import about_dominance, about_known, about_secrets
-from microagg.cli.protect import say_analyses, say_caution, say_secrets
+from microagg.cli.lines import analysis_lines, dominance_lines, say_caution, say_lines
+from microagg.cli.protect import say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
 from microagg.findings import attacker_words, linked_words, loss_words
@@ -85,7 +86,7 @@ def measure_files(
         utility = utility_of(both, analyses)
         lost = utility.as_dict()
     speaker.say("lost", loss_words(utility))
-    say_analyses(speaker, utility)
+    say_lines(speaker, analysis_lines(utility))
     if unmeasured:
         speaker.say(
             "", f"{names(unmeasured)}: constant in the original, so that a change has no unit"
@@ -109,17 +110,19 @@ def measure_files(
         )
     speaker.say(
         "hidden",
-        f"the smallest set of records with equal values has {alone.smallest_class:,}; unique before, after: "
-        f"{share(alone.unique_before)}, {share(alone.unique_after)}",
+        f"the rarest combination is shared by {plural(alone.smallest_class, 'record')}; "
+        f"{share(alone.unique_after)} of the records are unique, before {share(alone.unique_before)}",
     )
     speaker.say("attacker", attacker_words(alone))
     if known:
         speaker.say(
             "",
-            "one who also knows the columns that did not change finds it for "
-            f"{linked_words(with_known.linkage)}; {share(with_known.unique)} of the records are then unique",
+            "an attacker who also knows the unchanged columns finds the right record in "
+            f"{linked_words(with_known.linkage)} of the cases; {share(with_known.unique)} of the records are "
+            "then unique",
         )
     say_secrets(speaker, alone)
+    say_lines(speaker, dominance_lines(alone))
     if with_known.below_k and ask.k is not None:
         harms = rank(both, known, ask.k)
         for caution in about_known(ask.k, both, known, with_known.below_k, harms):
@@ -314,8 +317,8 @@ def _say_count(speaker: Speaker, file: Path, found: Verification, who: UnitWords
         why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
         speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
     counted = (
-        f"{file}: {found.records:,} records, {found.combinations:,} combinations, the rarest shared by "
-        f"{who.counted(found.smallest)}"
+        f"{file}: {plural(found.records, 'record')} with {plural(found.combinations, 'combination')}; the "
+        f"rarest is shared by {who.counted(found.smallest)}"
     )
     if found.holds:
         speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")

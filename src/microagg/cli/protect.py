@@ -7,30 +7,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from microagg.cli.lines import (
+    MOST_LINES,
+    STYLES,
+    Line,
+    accepted_line,
+    analysis_lines,
+    cost_lines,
+    done_lines,
+    grouped_lines,
+    report_lines,
+    required_line,
+    say_caution,
+    say_decisions,
+    say_lines,
+    strict_line,
+    verified_line,
+)
 from microagg.cli.show import Speaker
 from microagg.draft import Guess, completed
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
-from microagg.findings import Caution
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
-from microagg.measure.utility import Utility
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.frames import Frame
 from microagg.words import names, plural
 
-__all__ = [
-    "STYLES",
-    "draft_plan",
-    "protect_file",
-    "say_analyses",
-    "say_caution",
-    "say_secrets",
-]
+__all__ = ["draft_plan", "protect_file", "say_secrets"]
 
-STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
-_REASONS = 12  # columns of which a draft's reason is printed
 _SECRETS = 2  # confidential columns that are told of
 
 
@@ -79,12 +85,10 @@ def protect_file(speaker: Speaker, job: Job, strict: bool, compiled: Callable[..
         except StopSearch:  # there are no groups yet
             raise KeyboardInterrupt from None
     evidence = outcome.evidence
-    _say(speaker, job, outcome)
+    holds = evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
+    _say(speaker, job, outcome, strict_line(evidence.verdict) if strict else [])
     if speaker.as_json:  # some measures are computed for this alone
         speaker.give(_as_dict(job, outcome))
-    holds = evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
-    if not holds and strict and evidence.verdict == "amber":
-        speaker.say("strict", "amber does not do: exit 1", style="bold red")
     if not holds and speaker.quiet:  # who is told nothing else is told why the exit code is 1
         speaker.warn(evidence.verdict_words)
     return holds
@@ -117,131 +121,69 @@ def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
     }
 
 
-def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
+def _say(speaker: Speaker, job: Job, outcome: Outcome, end: Sequence[Line]) -> None:
+    """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
     evidence = outcome.evidence
-    if outcome.guesses is not None:
-        _say_draft(speaker, outcome.guesses)
-    roles = evidence.roles
-    speaker.say("protected", names(roles.protected, 40))
-    for label, columns in (
-        ("dropped", roles.dropped),
-        ("renumbered", roles.renumbered),
-        ("confidential", roles.confidential),
-    ):
-        if columns:
-            speaker.say(label, names(columns, 40))
-    if evidence.plan.units:
-        speaker.say("unit", names(evidence.plan.units))
-    if roles.strata:
-        which = "" if evidence.plan.shared_strata == roles.strata else " of their blocks"
-        speaker.say("strata", f"{names(roles.strata, 40)}; no group{which} holds records of two")
-    if roles.weight is not None and evidence.plan.weight is not None:
-        how = {
-            "mean": "released as the group's mean, so that weighted totals stay",
-            "keep": "left as it is, and so known",
-            "drop": "left out",
-        }[evidence.plan.weight.release]
-        speaker.say("weight", f"{names([roles.weight])}, {how}")
-    known = names(roles.known, 40)
-    left = "as it is" if len(roles.known) == 1 else "as they are"
-    speaker.say("known", f"{known}, left {left}" if known else "no column is left as it is")
-    for part in evidence.parts:
+    counted = evidence.counted
+    if speaker.verbose:
+        _say_reasons(speaker, outcome)
+    lines = [
+        *done_lines(evidence.plan, evidence.roles, outcome.guesses is not None),
+        *grouped_lines(evidence),
+        *cost_lines(evidence),
+        *accepted_line(evidence.thresholds),
+        *required_line(counted.required if counted else ()),
+    ]
+    end = [
+        verified_line(job.target, evidence.counted_words),
+        *report_lines(job.report),
+        *end,
+        Line(evidence.verdict, evidence.verdict_words, STYLES[evidence.verdict]),
+    ]
+    if speaker.verbose:
+        say_lines(speaker, lines)
+        _say_more(speaker, evidence)
+    else:
+        room = MOST_LINES - speaker.lines - len(end)
+        cautions = sum(caution.severity != "note" for caution in evidence.cautions)
+        say_lines(speaker, lines, room - min(cautions, 2))
+        say_decisions(speaker, evidence.cautions, MOST_LINES - speaker.lines - len(end))
+    say_lines(speaker, end)
+
+
+def _say_more(speaker: Speaker, evidence: Evidence) -> None:
+    """Say what the short form leaves to --verbose."""
+    for part in evidence.parts[1:]:
         speaker.say("grouped", evidence.part_words(part))
-        word, sentence = evidence.proof(part)
-        if part.partition.gap is not None:
-            proof = sentence if word == "no" else f"could do better {word} {sentence}"
-            speaker.say("", proof[0].lower() + proof[1:].rstrip("."))
-    if evidence.missing_words:
-        speaker.say("missing", evidence.missing_words)
-    speaker.say("lost", evidence.loss_words)
-    say_analyses(speaker, evidence.utility)
+    say_lines(speaker, analysis_lines(evidence.utility)[2:])
     speaker.say("hidden", evidence.hidden_words)
-    speaker.say("attacker", evidence.alone_words)
-    speaker.say("", evidence.known_words)
     say_secrets(speaker, evidence.alone)
-    for threshold in evidence.thresholds:
-        result = "pass" if threshold.passed else "fail"
-        speaker.say(
-            "accepted",
-            f"{threshold.what}: {threshold.limit}, found {threshold.found}: {result}",
-            style="bold" if threshold.passed else "bold red",
-        )
-    for one in evidence.counted.required if evidence.counted else ():
-        speaker.say(
-            "required",
-            f"{one.words}: {'pass' if one.passed else 'fail'}, {one.found} in the worst group",
-        )
-    speaker.say("verified", f"{job.target}: {evidence.counted_words}")
-    say_cautions(speaker, evidence)
-    if job.report is not None:
-        twin = job.report.with_suffix(".json").name
-        speaker.say("report", f"{job.report}, and every number in {twin}")
-    verdict = evidence.verdict
-    speaker.say(verdict, evidence.verdict_words, style=STYLES[verdict])
-
-
-def say_analyses(speaker: Speaker, utility: Utility) -> None:
-    """Say what became of the user's own analyses."""
-    for analysis in utility.analyses:
-        speaker.say(
-            "",
-            f"{analysis.formula}: the 95 % intervals before and after overlap by "
-            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
-        )
+    for caution in evidence.cautions:
+        say_caution(speaker, caution)
 
 
 def say_secrets(speaker: Speaker, risk: Risk) -> None:
     """Say how confidential columns and magnitudes are spread in the groups, the weakest first."""
     found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
     for name, column in found[:_SECRETS]:
-        values = plural(column.distinct_l, "different value")
+        least = (
+            "in some groups all records have the same value"
+            if column.distinct_l == 1
+            else f"at least {column.distinct_l:,} different values in each group"
+        )
         speaker.say(
             "",
-            f"{names([name])} in groups: at least {values}, entropy l {column.entropy_l:.2f}, "
-            f"t {column.t:.3f}",
+            f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}",
         )
     if len(found) > _SECRETS:
         more = plural(len(found) - _SECRETS, "more confidential column")
-        speaker.say("", f"{more}, less easily told, with --json")
-    for name, rule in risk.dominance.items():
-        broken = f"is broken in {plural(rule.classes_over, 'group')}"
-        speaker.say(
-            "",
-            f"{names([name])}: the (1, {rule.percent:g} %) rule {'holds' if rule.holds else broken}",
-        )
+        speaker.say("", f"{more} at lower risk; see --json")
 
 
-def say_cautions(speaker: Speaker, evidence: Evidence) -> None:
-    """Say what is to be weighed; warnings about disclosure are said in a quiet run too."""
-    for caution in evidence.cautions:
-        say_caution(speaker, caution)
-
-
-def say_caution(speaker: Speaker, caution: Caution) -> None:
-    """Say one caution."""
-    if caution.severity == "note":
-        speaker.say("note", caution.sentence)
-    elif not caution.disclosure:
-        speaker.say("usable?", caution.sentence, style="bold yellow")
-    else:
-        speaker.warn(caution.sentence)
-
-
-def _say_draft(speaker: Speaker, guesses: Mapping[Any, Guess]) -> None:
-    chosen = [name for name, found in guesses.items() if found.role == "protect"]
-    left = [name for name, found in guesses.items() if found.role != "protect"]
-    speaker.say("drafted", "nobody named the columns to protect, so what looks like a quantity is:")
-    for name in chosen[:_REASONS]:
-        speaker.say("", f"{names([name])}: {guesses[name].reason}")
-    if len(chosen) > _REASONS:
-        speaker.say("", f"and {len(chosen) - _REASONS} more")
-    if left:
-        speaker.say("left", "as they are, since they do not look like quantities:")
-    for name in left[:_REASONS]:
-        speaker.say("", f"{names([name])}: {guesses[name].reason}")
-    if len(left) > _REASONS:
-        speaker.say("", f"and {len(left) - _REASONS} more")
-    speaker.say("", "microagg plan IN > plan.toml writes this down for editing")
+def _say_reasons(speaker: Speaker, outcome: Outcome) -> None:
+    """Say why each column has its role, where that was drafted."""
+    for name, found in (outcome.guesses or {}).items():
+        speaker.say(found.role, f"{names([name])}: {found.reason}")
 
 
 def draft_plan(

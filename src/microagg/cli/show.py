@@ -49,9 +49,11 @@ def _found(done: int) -> str:
 class Speaker:
     """One run of the command: what it says, and how it ends."""
 
-    def __init__(self, as_json: bool, quiet: bool) -> None:
+    def __init__(self, as_json: bool, quiet: bool, verbose: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.verbose = verbose
+        self.lines = 0  # written on stderr
         self.written: list[
             str
         ] = []  # files that have their names, should the run be interrupted now
@@ -68,6 +70,7 @@ class Speaker:
 
     def _print(self, label: str, words: str, style: str) -> None:
         """Control characters, such as those in a name of a file, must not reach the terminal."""
+        self.lines += 1
         self._err.print(Text(f"{label:<12} ", style=style) + Text(visible(words)))
 
     def give(self, data: dict[str, Any]) -> None:

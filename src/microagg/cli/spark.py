@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
-from microagg.cli.protect import STYLES, say_caution
+from microagg.cli.lines import (
+    MOST_LINES,
+    STYLES,
+    Line,
+    accepted_line,
+    done_lines,
+    report_lines,
+    required_line,
+    say_caution,
+    say_decisions,
+    say_lines,
+    strict_line,
+    verified_line,
+)
 from microagg.cli.show import Speaker
 from microagg.errors import InputError
-from microagg.findings import group_loss_words, linked_words, percent_words
+from microagg.findings import (
+    amber_words,
+    green_words,
+    group_loss_words,
+    linked_words,
+    percent_words,
+    red_words,
+)
 from microagg.job import Observer
 from microagg.plan import Plan
 from microagg.scale_out.spark_job import protect_files
 from microagg.scale_out.spark_release import SparkEvidence
 from microagg.spark import check_spark
-from microagg.words import among_fewer, names, share
+from microagg.verify import Verification
+from microagg.words import plural
 
 __all__ = ["protect_on_spark"]
 
@@ -24,9 +46,8 @@ class _Listener(Observer):
         self._speaker, self._source = speaker, source
 
     def stage(self, name: str, words: str = "") -> None:
-        self._speaker.say(
-            "" if not words else "read", f"{self._source}: {words}" if words else name
-        )
+        if words:
+            self._speaker.say("read", f"{self._source}: {words}")
 
 
 def protect_on_spark(
@@ -54,7 +75,8 @@ def protect_on_spark(
         warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
         hears = _Listener(speaker, source)
         found = protect_files(source, target, plan, master, hears, report=report)
-    _say(speaker, plan, target, found, report)
+    end = [*report_lines(report), *(strict_line(found.verdict) if strict else [])]
+    _say(speaker, target, plan, found, end)
     speaker.give(
         {"input": str(source), "output": str(target), "plan": plan.as_dict(), **found.as_dict()}
     )
@@ -62,52 +84,59 @@ def protect_on_spark(
 
 
 def _say(
-    speaker: Speaker, plan: Plan, target: Path, found: SparkEvidence, report: Path | None
+    speaker: Speaker, target: Path, plan: Plan, found: SparkEvidence, end: Sequence[Line]
 ) -> None:
-    who = plan.words_of_unit(plan.unit_of(plan.blocks[0]).column)
-    k = found.verification[0].k
-    speaker.say("protected", names(plan.blocks[0].columns or (), 40))
-    speaker.say("grouped", f"{found.groups:,} groups")
+    roles, k = found.roles, found.verification[0].k
     loss, of_groups = found.information_loss, found.group_loss
-    speaker.say(
-        "lost",
-        f"{percent_words(loss)} of the information (100·SSE/SST){group_loss_words(loss, of_groups)}",
-    )
-    speaker.say(
-        "attacker",
-        "who knows a person's true values in the protected columns finds the right record for "
-        f"{linked_words(found.alone.linkage)} of the people",
-    )
-    speaker.say(
-        "",
-        f"who also knows the columns left as they are, for {linked_words(found.with_known.linkage)}; "
-        f"{share(found.with_known.below_k)} of the records are {among_fewer(k, who)}",
-    )
-    for rule in found.required:
-        speaker.say(
-            "required",
-            f"{rule.words}: {'pass' if rule.passed else 'fail'}, {rule.found} in the worst group",
+    unit = plan.unit_of(plan.blocks[0]).column
+    counts = "" if unit is None else f"; k counts {plan.words_of_unit(unit)}"
+    lines = [
+        *done_lines(plan, roles, drafted=False),
+        Line("grouped", f"{plural(found.groups, 'group')}, k = {k:,}{counts}"),
+        Line(
+            "lost", f"{percent_words(loss)} of the information{group_loss_words(loss, of_groups)}"
+        ),
+        Line(
+            "attacker",
+            "an attacker who knows the true values of the protected columns finds the right record in "
+            f"{linked_words(found.alone.linkage)} of the cases",
+        ),
+        *accepted_line(found.thresholds),
+        *required_line(found.required),
+    ]
+    if roles.known:
+        also = (
+            "an attacker who also knows the unprotected columns finds the right record in "
+            f"{linked_words(found.with_known.linkage)} of the cases"
         )
-    for one in found.thresholds:
-        speaker.say(
-            "accepted",
-            f"{one.what}: {one.limit}, found {one.found}: {'pass' if one.passed else 'fail'}",
-        )
-    for counted in found.verification:
-        rarest = plan.words_of_unit(counted.unit).counted(counted.smallest)
-        speaker.say(
-            "verified",
-            f"{target}: {counted.records:,} records, {counted.combinations:,} combinations, the rarest "
-            f"shared by {rarest}; k = {counted.k:,} holds",
-        )
-    for caution in found.cautions:
-        say_caution(speaker, caution)
-    if report is not None:
-        twin = report.with_suffix(".json").name
-        speaker.say("report", f"{report}, and every number in {twin}")
-    words = {
-        "green": f"k = {k:,} holds in the written files, also for who knows every column left as it is.",
-        "amber": f"k = {k:,} holds in the written files for the protected columns alone, with cautions.",
-        "red": "The result does not keep to what the plan accepts.",
-    }
-    speaker.say(found.verdict, words[found.verdict], style=STYLES[found.verdict])
+        lines.append(Line("", also))
+    end = [
+        *(verified_line(target, _counted(plan, one)) for one in found.verification),
+        *end,
+        Line(found.verdict, _verdict_words(found, k, bool(roles.known)), STYLES[found.verdict]),
+    ]
+    say_lines(speaker, lines, MOST_LINES - speaker.lines - len(end) - 2)
+    if speaker.verbose:
+        for caution in found.cautions:
+            say_caution(speaker, caution)
+    else:
+        say_decisions(speaker, found.cautions, MOST_LINES - speaker.lines - len(end))
+    say_lines(speaker, end)
+
+
+def _counted(plan: Plan, found: Verification) -> str:
+    rarest = plan.words_of_unit(found.unit).counted(found.smallest)
+    return (
+        f"{plural(found.records, 'record')} with {plural(found.combinations, 'combination')}; the rarest is "
+        f"shared by {rarest}"
+    )
+
+
+def _verdict_words(found: SparkEvidence, k: int, known: bool) -> str:
+    where = "in the written files"
+    if found.verdict == "red":
+        return red_words(k, found.holds, found.thresholds)
+    if found.verdict == "green":
+        return green_words(k, where, known)
+    open_points = sum(caution.severity == "amber" for caution in found.cautions)
+    return amber_words(k, where, found.with_known.below_k, open_points)

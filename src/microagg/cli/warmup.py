@@ -27,7 +27,7 @@ def compiling(speaker: Speaker, parts: Sequence[str]) -> Iterator[Callable[..., 
     if not lack:
         yield lambda bar: None
         return
-    speaker.say("compiling", f"{FIRST_RUN}; microagg warmup does it ahead, for all jobs")
+    speaker.say("compiling", f"{FIRST_RUN}; microagg warmup does this in advance")
     warming = Warming(lack)
 
     def wait(bar: Callable[[int, int], None] | None) -> None:

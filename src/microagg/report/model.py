@@ -6,7 +6,7 @@ from typing import Any
 
 from microagg.evidence import Evidence
 from microagg.report.provenance import now, repetition
-from microagg.words import TRADE_OFF, among_fewer
+from microagg.words import TRADE_OFF, fewer_than
 
 __all__ = ["release_model"]
 
@@ -34,7 +34,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "with_known": evidence.known_words,
             "counted": evidence.counted_words,
             "units": evidence.who.many,
-            "among": among_fewer(evidence.k, evidence.who),
+            "fewer": fewer_than(evidence.k, evidence.who),
             "parts": [evidence.part_words(part) for part in evidence.parts],
         },
         "next": [c.advice for c in evidence.cautions if c.severity == "amber" and c.advice],

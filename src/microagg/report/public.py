@@ -29,7 +29,7 @@ from microagg.report.released import ReleasedColumns
 from microagg.require.units import distinct_units
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
-from microagg.words import among_fewer, few_digits, names, share
+from microagg.words import few_digits, names, narrowed_down
 
 __all__ = ["Bands", "public_model"]
 
@@ -190,14 +190,14 @@ def _counted(
     if not roles.known:
         return said
     rare = share_below(with_known, k, units)
-    together = f"{said}; together with the columns released as they are,"
+    together = f"{said}; together with the unprotected columns,"
     hidden = roles.unit is not None and units is None
     tail = (
         f"; of how many {plan.words_of_unit(roles.unit)} the file does not tell" if hidden else ""
     )
     if not rare:
         return f"{together} by {least(with_known)[1]} or more{tail}"
-    return f"{together} {share(rare)} of the records are {among_fewer(k, words)}{tail}"
+    return f"{together} {narrowed_down(rare, k, words)}{tail}"
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:

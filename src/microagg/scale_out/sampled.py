@@ -31,6 +31,7 @@ from microagg.release import Release
 from microagg.released import Cells
 from microagg.require.figures import figure_words
 from microagg.require.requirement import Requirement
+from microagg.require.units import Units
 from microagg.results import Partition
 from microagg.scale_out.aggregates import Shared, Sums
 from microagg.scale_out.linking import link_sample
@@ -228,7 +229,9 @@ def _both(recipe: Recipe, sample: Sample, chosen: Labels) -> tuple[Floats, Float
 def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
     """Requirements, with the figure of the worst group of all."""
     return tuple(
-        Required(rule.describe(), rule.public(), figure_words(rule, worst), kept)
+        Required(
+            rule.describe(), rule.public(), figure_words(rule, worst), kept, isinstance(rule, Units)
+        )
         for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
     )
 

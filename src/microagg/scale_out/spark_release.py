@@ -56,6 +56,7 @@ class SparkEvidence:
     """What groups satisfy beside k, with the figure of the worst."""
     thresholds: tuple[Threshold, ...]
     """What the plan accepts, and whether the release keeps to it."""
+    roles: Roles
 
     @property
     def holds(self) -> bool:
@@ -216,6 +217,7 @@ class SparkRelease:
             thresholds=tuple(
                 thresholds_of(self.plan.accept, self.information_loss, risks[1].linkage)
             ),
+            roles=self.roles,
         )
 
     def _link(self, with_known: bool) -> Linkage:
