@@ -122,7 +122,7 @@ def about_changes(
                 tuple(blanked),
                 f"{plural(count, 'value')} of {names(blanked, _NAMED)} {'was' if count == 1 else 'were'} "
                 f"blanked ({share(count / (records * len(cells)))} of all values), so that whole groups miss "
-                "the same values.",
+                "the same values and no category is released that fewer than k hold.",
             )
         )
     if recoded:

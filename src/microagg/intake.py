@@ -248,7 +248,7 @@ def _check_no_identifier(variable: Variable) -> None:
         raise InputError(
             f"A group releases the most frequent category of its records; column {shown(variable.name)} has "
             f"{levels:,} different values in {present:,} records, so that this would be the name or id of "
-            "one of them. Drop or renumber the column, or group its values into coarser categories first."
+            "one of them. Drop the column, or group its values into coarser categories first."
         )
 
 

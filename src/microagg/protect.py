@@ -216,6 +216,7 @@ def protect_table(
                     plan,
                     intake.relative_weights,
                     of_households,
+                    intake.units_of(block),
                 )
             )
     with clock.time("aggregate"):

@@ -16,7 +16,7 @@ import numpy as np
 from microagg.encode import integer
 from microagg.encode.missing import group_states
 from microagg.encode.nominal import modes
-from microagg.encode.space import names_of_levels, released_values
+from microagg.encode.space import names_of_levels, released_values, with_admissible
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_means, standard_deviation
 from microagg.intake import Intake, PartInput
@@ -34,6 +34,7 @@ __all__ = [
     "released_beside",
     "to_digits",
     "with_codes",
+    "without_values",
 ]
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
@@ -74,6 +75,7 @@ def release_block(
     plan: Plan,
     weights: Floats | None = None,
     of_households: tuple[Labels, Sequence[bool]] | None = None,
+    units: Labels | None = None,
 ) -> Released:
     """Aggregate the columns of a block by the groups of its records.
 
@@ -86,6 +88,7 @@ def release_block(
     weights : of the records in means
     of_households : where whole households move together, the group of each record's household, and for each
         column whether a household has one value, which is then averaged over whole groups of households
+    units : of the records, if k counts units: a category that fewer than k of them hold is not released
     """
     values = np.empty((len(labels), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
@@ -98,13 +101,20 @@ def release_block(
         g, groups[:, j] = int(own.max()) + 1, own
         # What the join of patterns blanked is missing for its whole group.
         of_groups = group_states(states[:, [j]], own, g, plan.missing.policy)[:, 0]
-        found = released_values(variable, own, g, block.released, weights)
+        able = with_admissible(variable, block.k or 1, units)
+        found = released_values(able, own, g, block.released, weights)
+        of_groups = without_values(of_groups, found)
         found = _rounded(found, variable, own, plan, block, frame, weights)
         found[of_groups != 0] = np.nan
         values[:, j], released[:, j] = found[own], of_groups[own]
         cells[variable.name] = _cells(variable, released[:, j])
         columns[variable.name] = _native(frame, variable, values[:, j], released[:, j], plan)
     return Released(values, released, groups, cells, columns)
+
+
+def without_values(states: Labels, values: Floats) -> Labels:
+    """States of groups, in which those without an admissible value release a missing one."""
+    return np.where((states == 0) & np.isnan(values), 1, states)
 
 
 def _cells(variable: Variable, state: Labels) -> Cells:
@@ -271,9 +281,28 @@ def released_beside(
     wanted = intake.strata_of(block)
     if given.strata_merged and wanted is not None:
         strata, own = wanted[0], labels if households is None else households
-        released = modes(strata, own, int(own.max()) + 1)[own].astype(np.int64)
+        released = _merged_strata(strata, own, block.k or 1, intake.units_of(block))
         recoded = int(np.count_nonzero(released != strata))
         first = np.unique(strata, return_index=True)[1]
         for name in plan.strata_of(block).columns:
             found[name] = frame.taken(name, first[released])
     return found, recoded
+
+
+def _merged_strata(strata: Labels, labels: Labels, k: int, units: Labels | None) -> Labels:
+    """Stratum that each record's group releases: the most frequent one that at least k units are in.
+
+    If a group has none, it releases the largest such stratum of the table; if there is none at all, its own
+    most frequent one.
+    """
+    column = Variable(
+        "", "nominal", strata.astype(np.float64), levels=(*range(int(strata.max()) + 1),)
+    )
+    able = with_admissible(column, k, units)
+    g = int(labels.max()) + 1
+    found = released_values(able, labels, g)
+    assert able.admissible is not None
+    if not able.admissible.any():
+        found = modes(strata, labels, g)
+    often = np.where(able.admissible, np.bincount(strata), -1)
+    return np.where(np.isnan(found), np.argmax(often), found).astype(np.int64)[labels]

@@ -4,9 +4,10 @@ For each depth of the hierarchy, the ancestor at this depth is a category (see n
 has an equal share of the inertia. A hierarchy of one depth is a nominal column. Depths at which nothing
 differs, or nothing differs from the depth before, are left out.
 
-Released is the code of the group that is nearest to its centroid: it is the best leaf, since a code that
-the group does not have shares no more ancestors than one that it has. With ``release = "node"`` it is the
-deepest ancestor that all records of the group have in common.
+Released is the admissible code that is nearest to the centroid of the group. If all codes of the group are
+admissible it is one of these, since a code that the group does not have shares no more ancestors than one
+that it has; otherwise it may be another code below one of their ancestors. With ``release = "node"`` it is
+the deepest admissible ancestor that all records of the group have in common.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["ancestors", "encoder", "inner_nodes", "nodes", "release"]
+__all__ = ["ancestors", "encoder", "inner_nodes", "node_members", "nodes", "release"]
 
 _ROOT = "*"  # the ancestor of codes that have none in common
 
@@ -90,6 +91,14 @@ def inner_nodes(variable: Variable) -> list[str]:
     return found
 
 
+def node_members(variable: Variable) -> list[Labels]:
+    """Levels below each node above the codes, in the order of :func:`inner_nodes`."""
+    found = [np.arange(len(variable.levels))]
+    for names in ancestors(variable)[:-1]:
+        found += [np.flatnonzero([name == node for name in names]) for node in sorted(set(names))]
+    return found
+
+
 def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     """One-hot of the ancestor at each depth, all depths with the same inertia, m − 1 together.
 
@@ -98,23 +107,24 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     if not variable.levels:  # all values are missing
         return Corners(np.zeros((1, 1)))
     levels = variable.level_numbers
-    depths, above = [], [np.ones(len(variable.levels), dtype=bool)]
+    depths = []
     for names in ancestors(variable):
         number = np.array(_numbers(names))
         of_records = np.append(number, -1)[levels]
         depths.append(corners(simplex(int(number.max()) + 1), of_records, weights).points[number])
-        above += [np.array([name == node for name in names]) for node in sorted(set(names))]
     points = np.hstack(depths)
     if points.shape[1] > MOST_COORDINATES:
         width = points.shape[1]
         points = points @ simplex(width + MOST_COORDINATES)[:width, :MOST_COORDINATES]
-    nodes_above = above[: len(inner_nodes(variable))]  # codes themselves come last
-    of_nodes = [points[under].mean(axis=0) for under in nodes_above]
+    of_nodes = [points[below].mean(axis=0) for below in node_members(variable)]
     return corners(np.vstack([points, *of_nodes]), levels, weights)
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Level of each group that is nearest to its centroid; ties by overall frequency, then by order."""
+    """Admissible level that is nearest to each group's centroid; ties by overall frequency, then by order.
+
+    NaN where all values of a group are missing, or no admissible level shares an ancestor with it.
+    """
     levels = variable.level_numbers
     there = levels >= 0
     found = np.full(g, np.nan)
@@ -127,7 +137,9 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     mass = np.bincount(place.reshape(-1), weights=w)
     groups, leaves = pairs // m, pairs % m
     total = np.bincount(groups, weights=mass, minlength=g)
-    score = np.zeros(len(pairs))
+    overall = np.bincount(level, weights=w, minlength=m).astype(np.float64)
+    own, tried = _candidates(variable, groups, leaves, overall)
+    score = np.zeros(len(own))
     for names in ancestors(variable):
         number = np.array(_numbers(names))
         shares = np.bincount(number[level], weights=w) / w.sum()
@@ -135,18 +147,44 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
         if gini <= 0:
             continue
         width = int(number.max()) + 1
-        back = np.unique(groups * width + number[leaves], return_inverse=True)[1].reshape(-1)
-        within = np.bincount(back, weights=mass)[back]
-        score += within / total[groups] / gini
-    overall = np.bincount(level, weights=w, minlength=m)
-    best = np.lexsort((leaves, -overall[leaves], -np.round(score, 12), groups))
-    first = np.unique(groups[best], return_index=True)[1]
-    found[groups[best][first]] = leaves[best][first]
+        nodes_there, back = np.unique(groups * width + number[leaves], return_inverse=True)
+        within = np.append(np.bincount(back.reshape(-1), weights=mass), 0.0)
+        wanted = own * width + number[tried]
+        at = np.minimum(np.searchsorted(nodes_there, wanted), len(nodes_there) - 1)
+        score += within[np.where(nodes_there[at] == wanted, at, -1)] / total[own] / gini
+    best = np.lexsort((tried, -overall[tried], -np.round(score, 12), own))
+    first = np.unique(own[best], return_index=True)[1]
+    found[own[best][first]] = tried[best][first]
     return found
 
 
+def _candidates(
+    variable: Variable, groups: Labels, leaves: Labels, overall: Floats
+) -> tuple[Labels, Labels]:
+    """Pairs of a group and an admissible level among which is the nearest one.
+
+    Of the levels below an ancestor that the group has, the most frequent admissible one is enough: those
+    that the group itself does not have are equally near.
+    """
+    if variable.admissible is None or variable.admissible[: len(overall)].all():
+        return groups, leaves
+    m = len(overall)
+    fit = variable.admissible[:m]
+    pairs = [(groups * m + leaves)[fit[leaves]]]
+    by_frequency = np.lexsort((np.arange(m), -overall))
+    by_frequency = by_frequency[fit[by_frequency]]
+    for names in ancestors(variable):
+        number = np.array(_numbers(names))
+        most_frequent = np.full(int(number.max()) + 1, -1)
+        most_frequent[number[by_frequency[::-1]]] = by_frequency[::-1]
+        other = most_frequent[number[leaves]]
+        pairs.append((groups * m + other)[other >= 0])
+    found = np.unique(np.concatenate(pairs))
+    return found // m, found % m
+
+
 def nodes(variable: Variable, labels: Labels, g: int) -> Floats:
-    """Deepest node that all records of a group share, by its number; NaN where all are missing."""
+    """Deepest admissible node that all records of a group share, by its number; NaN where there is none."""
     levels = variable.level_numbers
     there = levels >= 0
     group, level = labels[there], levels[there]
@@ -154,6 +192,10 @@ def nodes(variable: Variable, labels: Labels, g: int) -> Floats:
     if not len(group):
         return found
     m = len(variable.levels)
+    fit = np.ones(m + len(inner_nodes(variable)), dtype=bool)
+    fit = fit if variable.admissible is None else variable.admissible
+    if not fit[m]:
+        return found
     found[np.unique(group)] = m  # the root, which all share
     depths = ancestors(variable)
     place = {name: m + at for at, name in enumerate(inner_nodes(variable))}
@@ -165,5 +207,6 @@ def nodes(variable: Variable, labels: Labels, g: int) -> Floats:
         own = np.arange(m) if names is depths[-1] else np.array([place[name] for name in names])
         first = np.unique(number, return_index=True)[1]
         shared = np.flatnonzero(low == high)
-        found[shared] = own[first[low[shared]]]
+        node = own[first[low[shared]]]
+        found[shared[fit[node]]] = node[fit[node]]
     return found

@@ -53,8 +53,11 @@ def simplex(m: int) -> Floats:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Most frequent level of each group, shape (g,); NaN where all are missing."""
-    return modes(variable.level_numbers, labels, g, weights, variable.often)
+    """Most frequent admissible level of each group, shape (g,); NaN where no record has one."""
+    levels = variable.level_numbers
+    if variable.admissible is not None:
+        levels = np.where(np.append(variable.admissible, False)[levels], levels, -1)
+    return modes(levels, labels, g, weights, variable.often)
 
 
 def modes(

@@ -23,7 +23,10 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Level nearest to the mean of each group; ties by overall frequency, then by order.
+    """Admissible level nearest to the mean of each group, or to its median.
+
+    Ties are broken by overall frequency, then by order. NaN where all values are missing, or no level is
+    admissible.
 
     >>> size = Variable("size", "ordinal", np.array([0.0, 1.0, 2.0, 2.0]), levels=("S", "M", "L"),
     ...                 rows=np.array([0, 1, 2]))
@@ -31,14 +34,18 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     [0.0, 2.0]
     """
     if variable.setting.release == "median":
-        return _medians(variable, labels, g, weights)
-    means = present_means(variable.values, labels, g, weights)
-    occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+        middle = _medians(variable, labels, g, weights)
+    else:
+        middle = present_means(variable.values, labels, g, weights)
+    occurs = variable.rows >= 0
+    if variable.admissible is not None:
+        occurs = occurs & variable.admissible
+    occurring = np.flatnonzero(occurs).astype(np.float64)
     found = np.full(g, np.nan)
-    there = ~np.isnan(means)
-    if not there.any():
+    there = ~np.isnan(middle)
+    if not there.any() or not len(occurring):
         return found
-    wanted = means[there]
+    wanted = middle[there]
     after = np.clip(np.searchsorted(occurring, wanted), 1, max(len(occurring) - 1, 1))
     low = occurring[after - 1]
     high = occurring[np.minimum(after, len(occurring) - 1)]

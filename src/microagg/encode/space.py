@@ -9,7 +9,7 @@ they do on numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,15 @@ from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["Space", "are_plain", "encoder_of", "names_of_levels", "released_values", "space_of"]
+__all__ = [
+    "Space",
+    "are_plain",
+    "encoder_of",
+    "names_of_levels",
+    "released_values",
+    "space_of",
+    "with_admissible",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +140,40 @@ def released_values(
             return hierarchy.nodes(variable, labels, g)
         return hierarchy.release(variable, labels, g, weights)
     return nominal.release(variable, labels, g, weights)
+
+
+def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> Variable:
+    """Return a column of categories that releases only what at least k units of the table hold.
+
+    Otherwise a group would release, for all its records, the category of one person.
+
+    Parameters
+    ----------
+    variable : all records of the table
+    k : least number of units, or of records where no units are given
+    units : (n,) the unit of each record
+
+    >>> job = Variable("job", "nominal", np.array([0.0, 0.0, 1.0]), levels=("clerk", "mayor"))
+    >>> with_admissible(job, 2).admissible.tolist()
+    [True, False]
+    """
+    if not variable.is_category:
+        return variable
+    levels = variable.level_numbers
+    there = levels >= 0
+    own = np.flatnonzero(there) if units is None else units[there]
+    fit = _held(levels[there], own, len(variable.levels)) >= k
+    if variable.kind == "hierarchy" and variable.setting.release == "node":
+        below = hierarchy.node_members(variable)
+        held = [len(np.unique(own[np.isin(levels[there], leaves)])) for leaves in below]
+        fit = np.append(fit, np.array(held) >= k)
+    return replace(variable, admissible=fit)
+
+
+def _held(levels: Labels, units: Labels, m: int) -> Labels:
+    """Distinct units that hold each of m levels."""
+    pairs = np.unique(np.column_stack([levels, units]), axis=0)
+    return np.bincount(pairs[:, 0], minlength=m)
 
 
 def names_of_levels(variable: Variable) -> list[Any]:

@@ -171,6 +171,9 @@ class Summary:
     """Of categories and texts: how many records have each value."""
     mass: dict[Any, Fraction] = field(default_factory=dict)
     """The same in weights, exactly."""
+    holders: dict[Any, frozenset[int]] = field(default_factory=dict)
+    """Where k counts units: the least keys of units that hold each value, at most ``most_holders``."""
+    most_holders: int = 0
     formats: frozenset[str | None] = frozenset()
     """Of texts: how the dates of each batch are written; None: these are none."""
     missing: int = 0
@@ -187,9 +190,21 @@ class Summary:
             sketch=self.sketch.merge(other.sketch),
             levels=levels,
             mass=_added(self.mass, other.mass),
+            holders=self._holders_with(other),
+            most_holders=max(self.most_holders, other.most_holders),
             formats=self.formats | other.formats,
             missing=self.missing + other.missing,
         )
+
+    def _holders_with(self, other: Summary) -> dict[Any, frozenset[int]]:
+        """Holders of both together."""
+        none: frozenset[int] = frozenset()
+        both = {
+            value: self.holders.get(value, none) | other.holders.get(value, none)
+            for value in {**self.holders, **other.holders}
+        }
+        most = max(self.most_holders, other.most_holders)
+        return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
 
     def check_levels(self, name: Any) -> None:
         """Refuse more levels than a category can have."""

@@ -18,7 +18,7 @@ from microagg.encode.missing import group_states
 from microagg.encode.space import released_values
 from microagg.encode.summary import Moments
 from microagg.groups import Floats, Labels, group_means
-from microagg.released import related, to_digits, with_codes
+from microagg.released import related, to_digits, with_codes, without_values
 from microagg.require.figures import holds, worse, worst_figure
 from microagg.require.requirement import Requirement
 from microagg.scale_out.losses import column_squares
@@ -86,6 +86,7 @@ def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
         of_groups = group_states(given[:, [j]], labels, g, plan.missing.policy)[:, 0]
         variable = _variable(coder, np.ascontiguousarray(records.values[:, j]))
         found = released_values(variable, labels, g, block.released, weights)
+        of_groups = without_values(of_groups, found)
         found = _rounded(found, coder, recipe, weights is not None)
         found[of_groups != 0] = np.nan
         values[:, j], states[:, j] = found[labels], of_groups[labels]
@@ -105,6 +106,7 @@ def _variable(coder: Coder, values: Floats) -> Variable:
         levels=coder.levels,
         rows=occurs,
         often=coder.often if len(coder.levels) else None,
+        admissible=coder.admissible,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.encode import nominal
 from microagg.encode.inertia import Corners, Encoder
@@ -96,8 +97,18 @@ def _coder(
         levels, often = _levels(name, setting, found, mean_weight if uneven else None)
         variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
         encoder = _corners(variable, often, sum(found.levels.values()), block)
+        admissible = _admissible(levels, found, block.k or 1)
         return Coder(
-            name, kind, replace(setting, kind=kind), levels, often, encoder, 0.0, False, form
+            name,
+            kind,
+            replace(setting, kind=kind),
+            levels,
+            often,
+            encoder,
+            0.0,
+            False,
+            form,
+            admissible,
         )
     moments = found.moments
     kind = kind or found.kind or "number"
@@ -124,6 +135,13 @@ def _levels(
         shown_as = {str(level).strip(): level for level in found.levels}
         levels = tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
     return levels, np.array([float(counts.get(level, 0)) / unit for level in levels])
+
+
+def _admissible(levels: Sequence[Any], found: Summary, k: int) -> NDArray[np.bool_]:
+    """Which levels at least k units of the table hold, or records where no units are counted."""
+    if found.most_holders:
+        return np.array([len(found.holders.get(level, ())) >= k for level in levels], dtype=bool)
+    return np.array([found.levels.get(level, 0) >= k for level in levels], dtype=bool)
 
 
 def _corners(variable: Variable, often: Floats, present: int, block: Block) -> Encoder:

@@ -49,6 +49,8 @@ class Coder(NamedTuple):
     spread: float
     whole: bool
     format: str | None
+    admissible: NDArray[np.bool_] | None = None
+    """Of categories: which levels at least k units of the table hold, so that groups may release them."""
 
 
 class Records(NamedTuple):

@@ -17,7 +17,9 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.intake import check_relations, weights_of
 from microagg.plan import Block, Plan
+from microagg.scale_out.counting import row_keys
 from microagg.tables.dates import dates_in_text, is_text
+from microagg.tables.exact import values_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.variable import CATEGORIES, Variable, variable_of
 
@@ -105,12 +107,20 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
     frame = Frame(table)
     block = plan.blocks[0]
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
+    unit = plan.unit_of(block).column
+    units = None
+    if unit is not None:
+        as_read = frame if written is None else Frame(written)
+        units = row_keys([values_as_written(as_read, unit, written is not None)])[:, 0]
     columns, variables = {}, {}
     for name in block.columns or ():
         variable = coded_variable(frame, plan, name, written is not None)
         variables[name] = variable
         columns[name] = _summary(frame, variable, block, weights)
         columns[name].check_levels(name)
+        if units is not None and columns[name].levels:
+            columns[name].holders = _holders(variable, units, block.k or 1)
+            columns[name].most_holders = block.k or 1
     check_relations(plan, frame, variables)
     cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
     found, which = cells
@@ -176,6 +186,23 @@ def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | N
     if block.scale == "robust":
         found.sketch.add(np.log(values) if setting.transform == "log" else values)
     return found
+
+
+def _holders(variable: Variable, units: Any, k: int) -> dict[Any, frozenset[int]]:
+    """The k least keys of the units that hold each level of a batch."""
+    there = ~variable.missing
+    levels, keys = variable.level_numbers[there], units[there]
+    order = np.lexsort((keys, levels))
+    levels, keys = levels[order], keys[order]
+    new = np.append(True, (levels[1:] != levels[:-1]) | (keys[1:] != keys[:-1]))[: len(levels)]
+    levels, keys = levels[new], keys[new]
+    starts = np.searchsorted(levels, np.arange(len(variable.levels)))
+    ends = np.minimum(np.append(starts[1:], len(levels)), starts + k)
+    return {
+        level: frozenset(keys[start:end].tolist())
+        for level, start, end in zip(variable.levels, starts, ends, strict=True)
+        if end > start
+    }
 
 
 def cells_of(

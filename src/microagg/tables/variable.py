@@ -53,6 +53,8 @@ class Variable:
     """Of dates written as text: how."""
     often: Floats | None = None
     """How often each level occurs in the table that these records are a part of; None: they are all."""
+    admissible: NDArray[np.bool_] | None = None
+    """Which levels, and nodes after them, enough units hold to be released; None: all that occur."""
 
     def __len__(self) -> int:
         return len(self.values)
