@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from microagg.findings import Caution, Part, linked_words
+from microagg.findings import Caution, linked_words
 from microagg.groups import Labels
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known
@@ -29,9 +29,10 @@ from microagg.words import RECORDS, UnitWords, names, narrowed_down, plural, sha
 
 __all__ = [
     "about_changes",
-    "about_columns",
+    "about_determined",
     "about_dominance",
     "about_groups",
+    "about_identifiers",
     "about_known",
     "about_linked_rows",
     "about_plan",
@@ -210,16 +211,21 @@ def found_by_known(
     )
 
 
-def about_columns(
-    both: Pair, known: Mapping[Any, Known], secret: Mapping[Any, Known], units: Sequence[Any] = ()
+def about_identifiers(
+    known: Mapping[Any, Known], records: int, units: Sequence[Any] = ()
 ) -> list[Caution]:
-    """Identifiers left in the file, and columns from which a protected one follows."""
+    """Identifiers left in the file."""
     found = []
     for name, column in known.items():
         sign = identifier(column)
         if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
-            found.append(_of_identifier(name, sign, len(both), name in units))
-    return [*found, *_of_determined(determines({**known, **secret}, both))]
+            found.append(_of_identifier(name, sign, records, name in units))
+    return found
+
+
+def about_determined(both: Pair, columns: Mapping[Any, Known]) -> list[Caution]:
+    """Columns left as they are from which a protected one follows, by its original values."""
+    return _of_determined(determines(columns, both))
 
 
 def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
@@ -327,21 +333,19 @@ def _of_one_determined(one: Determined) -> Caution:
 
 
 def about_groups(
-    plan: Plan,
-    roles: Roles,
-    parts: Sequence[Part],
-    columns: Mapping[Any, Known],
+    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known], dropped: Collection[Any]
 ) -> list[Caution]:
-    """Records are not units: a column left, renumbered or dropped has few values in many groups."""
+    """Records are not units: a column left, renumbered or dropped has few values in many groups.
+
+    ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
+    and k. Groups that release the same values are one class, to whoever has the file.
+    """
     found = []
-    by_records = [
-        part for part in parts if plan.unit_of(plan.block_of(part.columns)).column is None
-    ]
     for name, column in columns.items():
-        for part in by_records:
-            sign = units_in_groups(part.partition.labels, column, part.partition.k)
+        for labels, k in classes:
+            sign = units_in_groups(labels, column, k)
             if sign.looks_like_unit:
-                found.append(_of_unit(name, sign, part.partition.k, name in roles.dropped))
+                found.append(_of_unit(name, sign, k, name in dropped))
                 break
     return found
 

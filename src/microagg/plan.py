@@ -323,6 +323,12 @@ class Plan:
         return list(dict.fromkeys(name for name in found if name is not None))
 
     @property
+    def moved_together(self) -> list[Any]:
+        """Units all records of which are in one group, in some block."""
+        every = map(self.unit_of, self.blocks)
+        return [unit.column for unit in every if unit.mode == "together"]
+
+    @property
     def all_strata(self) -> list[Any]:
         """Columns that are strata of some block."""
         found = [name for block in self.blocks for name in self.strata_of(block).columns]

@@ -12,9 +12,10 @@ import numpy as np
 
 from microagg.cautions import (
     about_changes,
-    about_columns,
+    about_determined,
     about_dominance,
     about_groups,
+    about_identifiers,
     about_known,
     about_linked_rows,
     about_plan,
@@ -171,12 +172,11 @@ class Release(OldReleaseNames):
         # Strata are part of what k records share, and so is all that follows from them.
         strata = self.plan.shared_strata
         beside = {name: column for name, column in known.items() if name not in strata}
-        found += about_columns(both, beside, self._told_apart(roles.confidential), self.plan.units)
-        units = map(self.plan.unit_of, self.plan.blocks)
-        together = [unit.column for unit in units if unit.mode == "together"]
-        found += about_linked_rows(self._linked_rows, roles.renumbered, together)
+        found += about_identifiers(beside, len(both), self.plan.units)
+        found += about_determined(both, {**beside, **self._told_apart(roles.confidential)})
+        found += about_linked_rows(self._linked_rows, roles.renumbered, self.plan.moved_together)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
-        found += about_groups(self.plan, roles, self.parts, {**known, **hidden})
+        found += about_groups(self._classes_of_records, {**known, **hidden}, roles.dropped)
         return [*found, *about_secrets(self.risk)]
 
     def cautions_with(self, utility: Utility, risk: Risk) -> list[Caution]:
@@ -508,6 +508,19 @@ class Release(OldReleaseNames):
             found = {name: told_apart(column, text[name]) for name, column in found.items()}
         # Where small strata were merged, the file tells the stratum of the group.
         return {**found, **known_columns(self._after, recoded)}
+
+    @property
+    def _classes_of_records(self) -> list[tuple[Labels, int]]:
+        """Classes by the released values of each part whose k counts records, and this k."""
+        found = []
+        for part in self.parts:
+            block = self.plan.block_of(part.columns)
+            if self.plan.unit_of(block).column is None:
+                own = self._pair.of_columns(self._pair.names.index(name) for name in part.columns)
+                beside = known_columns(self._after, self.plan.shared_beside(block))
+                codes = (column.codes for column in beside.values())
+                found.append((combine([own.classes, *codes]), part.partition.k))
+        return found
 
     @cached_property
     def _linked_rows(self) -> list[LinkedRows]:

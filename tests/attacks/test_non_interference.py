@@ -232,7 +232,9 @@ def test_an_allowlist_is_all_there_is():
     model = released(draw_case(np.random.default_rng(0))).report_model(public=True)
     assert set(model) == {
         "kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands",
-        "classes", "pictures", "files", "versions", "promise", "verdict", "counted", "requirements",
+        "cautions",
+        "classes", "pictures", "files",
+        "judged", "versions", "promise", "verdict", "counted", "requirements",
     }  # fmt: skip
     assert set(model["bands"]) == {
         "information_loss", "record_linkage_alone", "record_linkage_with_known", "unique_before",

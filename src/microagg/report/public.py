@@ -15,11 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from microagg.cautions import (
+    about_groups,
+    about_identifiers,
+    about_linked_rows,
+    about_plan,
+    about_row_labels,
+)
 from microagg.evidence import Evidence
-from microagg.findings import promise_words, required_words
+from microagg.findings import Caution, promise_words, required_words
 from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import combine, share_below
 from microagg.measure.known import Known, known_columns, told_apart
+from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
 from microagg.measure.pictured import class_sizes
 from microagg.plan import Accept, Block, Plan, Roles
 from microagg.registry import find
@@ -34,6 +42,10 @@ from microagg.words import few_digits, names, narrowed_down
 __all__ = ["Bands", "public_model"]
 
 _DIGITS = 3
+_NOT_JUDGED = (
+    "Whether a protected column follows from one that is released as it is, and how much was lost, cannot be "
+    "told from the file alone."
+)
 _MOST_CORRELATIONS = 40
 
 
@@ -85,6 +97,11 @@ def public_model(
     units = None
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, is_text=False)
+    cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
+    verdict = _verdict(plan, roles, alone, promised, with_known, units)
+    verdict = "amber" if cautions else verdict
+    if verdict == "green" and _needs_originals(released, plan, roles):
+        verdict = "grey"
     public_plan = replace(
         plan,
         blocks=tuple(map(_without_secrets, plan.blocks)),
@@ -96,7 +113,9 @@ def public_model(
     return {
         "kind": "public",
         "public": True,
-        "verdict": _verdict(plan, roles, alone, promised, with_known, units),
+        "verdict": verdict,
+        "judged": _NOT_JUDGED if verdict == "grey" else "",
+        "cautions": [caution.as_dict() for caution in cautions],
         "promise": promise_words(plan),
         "counted": _counted(plan, roles, alone, with_known, units),
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
@@ -145,6 +164,63 @@ def _told_apart(released: Frame, wanted: Sequence[Any], text: Frame | None) -> d
     found = known_columns(released, wanted)
     written = {} if text is None else known_columns(text, [n for n in found if text.has(n)])
     return found | {name: told_apart(found[name], column) for name, column in written.items()}
+
+
+def _cautions_of_the_file(
+    released: Frame,
+    plan: Plan,
+    roles: Roles,
+    text: Frame | None,
+    promised: Labels,
+    units: Labels | None,
+) -> list[Caution]:
+    """Cautions that make the verdict amber, as far as the plan and the file call for them."""
+    strata = plan.shared_strata
+    known = _told_apart(released, roles.known, text)
+    others = _told_apart(released, [*roles.renumbered, *roles.confidential], text)
+    found = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
+    row_labels = released.distinct_row_labels()
+    if row_labels > 1:
+        found.append(about_row_labels(row_labels))
+    beside = {name: column for name, column in known.items() if name not in strata}
+    found += about_identifiers(beside, len(released), plan.units)
+    links = linking_columns({**others, **beside}, [*roles.renumbered, *plan.units])
+    linked = [
+        count_row_sets(name, sets, plan.k, units)
+        for name, sets in sets_by_column(promised, known, links).items()
+    ]
+    found += about_linked_rows(linked, roles.renumbered, plan.moved_together)
+    renumbered = {name: others[name] for name in roles.renumbered}
+    return [*found, *about_groups(_classes_of_records(released, plan), {**known, **renumbered}, ())]
+
+
+def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:
+    """Classes by the released values of each block whose k counts records, and this k."""
+    found = []
+    for block in plan.blocks:
+        if plan.unit_of(block).column is not None:
+            continue
+        own = list(block.columns or ())
+        for part in [[name] for name in own] if block.per_column else [own]:
+            columns = known_columns(released, [*part, *plan.shared_beside(block)])
+            codes = [column.codes for column in columns.values()]
+            found.append((combine(codes), block.k or 1))
+    return found
+
+
+def _needs_originals(released: Frame, plan: Plan, roles: Roles) -> bool:
+    """Whether the board's verdict rests on more than the file tells.
+
+    A protected column may follow from one that is released as it is, which only its original values tell; so
+    do limits of loss and linkage. And where the file does not tell whose record it is, neither does it
+    tell of how many units its sets of rows are.
+    """
+    if plan.accept != Accept():
+        return True
+    if roles.unit is not None and not released.has(roles.unit) and roles.renumbered:
+        return True
+    left = [name for name in roles.released if name not in plan.shared_strata]
+    return any(column.distinct > 1 for column in known_columns(released, left).values())
 
 
 def _without_secrets(block: Block) -> Block:
