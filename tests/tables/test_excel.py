@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import zipfile
+from pathlib import Path
 
 import openpyxl
 import pyarrow as pa
@@ -178,3 +179,92 @@ def test_foreign_content(tmp_path):
     path.write_bytes(b"age\n1\n")
     with pytest.raises(TableError, match="is no complete excel file"):
         read_file(path)
+
+
+# Files that unpack to more than memory holds
+
+
+def sheet_xml(rows: str) -> str:
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    return (
+        f'<worksheet xmlns="{space}"><dimension ref="A1"/><sheetData>{rows}</sheetData></worksheet>'
+    )
+
+
+def with_sheet(tmp_path: Path, rows: str) -> Path:
+    """A workbook whose sheet declares one cell and has others."""
+    plain, path = tmp_path / "plain.xlsx", tmp_path / "large.xlsx"
+    write_file(pa.table({"age": AGE}), plain)
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            own = name == "xl/worksheets/sheet1.xml"
+            new.writestr(name, sheet_xml(rows) if own else old.read(name))
+    return path
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+        '<row><c r="A1"><v>1</v></c><c r="XFD1048576"><v>1</v></c></row>',
+        "<row>" + "<c><v>1</v></c>" * 16_000 + "</row>" + "<row/>" * 1_000_000 + "<row><c/></row>",
+        "<x:row r='1000000'><x:c r='XFD1000000'><x:v>1</x:v></x:c></x:row>",
+    ],
+    ids=["far cell", "far cell in the first row", "no positions", "prefixes"],
+)
+def test_cells_far_away_are_refused_before_they_take_memory(tmp_path, rows):
+    path = with_sheet(tmp_path, rows)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(
+        TableError, match=r"16,\d\d\d columns, which take about .* are free. Delete"
+    ):
+        read_file(path)
+
+
+def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatch):
+    path = with_sheet(tmp_path, '<row r="1"><c r="A1"><v>1</v></c></row>' * 40_000)
+    assert path.stat().st_size < 50_000
+    monkeypatch.setattr("microagg.tables.excel_size.free_memory", lambda: 1_000_000)
+    with pytest.raises(TableError, match=r"unpacks to more than the 1\.0 MB that are free\. Save"):
+        read_file(path)
+
+
+def test_another_sheet_may_be_large(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["age"])
+    book.active.append([30])
+    book.create_sheet("far")["XFD1048576"] = 1
+    book.save(tmp_path / "two.xlsx")
+    assert read_file(tmp_path / "two.xlsx").table["age"].to_pylist() == [30]
+    with pytest.raises(TableError, match="1,048,576 rows and 16,384 columns"):
+        read_file(tmp_path / "two.xlsx", sheet="far")
+
+
+def test_a_repeated_cell_of_open_document_is_refused(tmp_path):
+    names = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    names += 'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+    names += 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    cell = '<table:table-cell table:number-columns-repeated="{}" {}</table:table-cell>'
+    value = 'office:value-type="float" office:value="1"><text:p>1</text:p>'
+
+    def written(rows: str) -> Path:
+        path = tmp_path / "in.ods"
+        body = f"<office:spreadsheet><table:table table:name='a'>{rows}</table:table></office:spreadsheet>"
+        body = f"<office:body>{body}</office:body>"
+        with zipfile.ZipFile(path, "w") as book:
+            book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+            book.writestr("META-INF/manifest.xml", "<manifest/>")
+            book.writestr(
+                "content.xml", f"<office:document-content {names}>{body}</office:document-content>"
+            )
+        return path
+
+    def row(times: int, *cells: str) -> str:
+        return f'<table:table-row table:number-rows-repeated="{times}">{"".join(cells)}</table:table-row>'
+
+    with pytest.raises(TableError, match="1,000,000 rows and 16,384 columns"):
+        read_file(written(row(1_000_000, cell.format(16_384, value))))
+    name = '<table:table-cell office:value-type="string"><text:p>age</text:p></table:table-cell>'
+    empty = cell.format(16_384, ">")
+    table = row(1, name, empty) + row(3, cell.format(1, value)) + row(1_000_000, empty)
+    assert read_file(written(table)).table["age"].to_pylist() == [1, 1, 1]

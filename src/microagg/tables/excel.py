@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.errors import TableError, listed, shown
+from microagg.tables.excel_size import refuse_too_large
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.optional import needed
 
@@ -59,6 +60,7 @@ def column_letters(position: int) -> str:
 def read_excel(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFormat]:
     """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
     calamine = needed("python_calamine")
+    refuse_too_large(path, sheet)
     with path.open("rb") as file:
         book = calamine.CalamineWorkbook.from_filelike(file)
         names = list(book.sheet_names)

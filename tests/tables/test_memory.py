@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from microagg.scale_out import room
+from microagg.tables import memory
 
 GIB = 1 << 30
 V2 = ("memory.max", "memory.current", "inactive_file")
@@ -28,11 +28,11 @@ def process(root: Path, line: str) -> None:
 
 
 def left(root: Path) -> float:
-    return min(room._left_in_containers(root))
+    return min(memory._left_in_containers(root))
 
 
 def test_this_machine_has_memory():
-    assert 1 << 20 < room.free_memory() <= psutil.virtual_memory().total
+    assert 1 << 20 < memory.free_memory() <= psutil.virtual_memory().total
 
 
 def test_no_container_sets_no_limit(tmp_path):
@@ -70,5 +70,5 @@ def test_a_path_of_the_host_leads_to_the_top(tmp_path):
 def test_the_tighter_of_machine_and_container_counts(monkeypatch, available):
     machine = SimpleNamespace(available=available)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
-    monkeypatch.setattr(room, "_left_in_containers", lambda root: iter([float("inf"), 4.0 * GIB]))
-    assert room.free_memory() == min(available, 4 * GIB)
+    monkeypatch.setattr(memory, "_left_in_containers", lambda root: iter([float("inf"), 4.0 * GIB]))
+    assert memory.free_memory() == min(available, 4 * GIB)
