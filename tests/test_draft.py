@@ -411,3 +411,23 @@ def test_notes_hold_no_values():
 )
 def test_words_of_names(name, expected):
     assert words(name) == expected
+
+
+def test_numbers_in_a_dictionary_and_long_decimals_are_numbers():
+    rng = np.random.default_rng(0)
+    whole, parts = rng.integers(0, 1000, 60), rng.normal(size=60).round(3)
+    table = pa.table(
+        {
+            "whole": pa.array(whole).dictionary_encode(),
+            "parts": pa.array(parts).dictionary_encode(),
+            "gaps": pa.array([None, *whole[1:].tolist()]).dictionary_encode(),
+            "long": pa.array([Decimal(int(i)) / 4 for i in whole], pa.decimal256(50, 2)),
+        }
+    )
+    plain = pa.table({"whole": whole, "parts": parts, "gaps": [None, *whole[1:].tolist()]})
+    plain = plain.append_column("long", pa.array(whole / 4))
+    for frame in (table, table.to_pandas()):
+        guesses = guess(Frame(frame))
+        assert {name: one.reason for name, one in guesses.items()} == {
+            name: one.reason for name, one in guess(Frame(plain)).items()
+        }

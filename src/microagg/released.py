@@ -179,9 +179,10 @@ def to_digits(released: Floats, spread: float, decimals: int | None, block: Bloc
     Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
     """
     if decimals is None:
-        if block.released not in ("mean", "midrange") or not 0 < spread < np.inf:
+        finest = _KEPT * spread
+        if block.released not in ("mean", "midrange") or not 0 < finest < np.inf:
             return released
-        decimals = max(0, int(np.ceil(-np.log10(_KEPT * spread))))
+        decimals = max(0, int(np.ceil(-np.log10(finest))))
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.round(released, decimals)

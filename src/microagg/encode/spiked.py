@@ -70,7 +70,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
         return number.encoder(variable, "zscore", weights)
     transform = fit_transform(values[off], variable.setting.transform)
     outside = transform.apply(values[off])
-    mean = float(np.average(outside, weights=None if weights is None else weights[off]))
+    mean = float(_average(outside, None if weights is None else weights[off]))
     if variable.setting.transform is None:
         step = mean - spike
     else:
@@ -79,10 +79,23 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     raw = Split(spike, transform, mean, step, np.zeros(2), 1.0)
     C = raw.raw(values)[there]
     w = np.ones(len(C)) if weights is None else weights[there]
-    centre = np.average(C, axis=0, weights=w)
-    total = float(w @ np.square(C - centre).sum(axis=1))
-    scale = float(np.sqrt((len(C) - 1) / total)) if total > 0 else 0.0
+    centre = _average(C, w)
+    away = C - centre
+    exponent = _exponent(away)
+    total = float(w @ np.square(np.ldexp(away, -exponent)).sum(axis=1))
+    scale = float(np.ldexp(np.sqrt((len(C) - 1) / total), -exponent)) if total > 0 else 0.0
     return replace(raw, centre=centre, scale=scale)
+
+
+def _exponent(values: Floats) -> int:
+    """Return the power of two by which values are divided so that no sum and no square overflows."""
+    return int(np.frexp(np.abs(values).max())[1])
+
+
+def _average(values: Floats, weights: Floats | None) -> Floats:
+    """Average over records, whatever the size of the values."""
+    exponent = _exponent(values)
+    return np.ldexp(np.average(np.ldexp(values, -exponent), axis=0, weights=weights), exponent)
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:

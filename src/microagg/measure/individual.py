@@ -101,7 +101,8 @@ def risk_of_frequencies(sample: Labels, population: Floats, exact: bool = False)
     """
     f = np.asarray(sample, dtype=np.float64)
     # A weight below 1 stands for a whole person all the same.
-    p = np.minimum(f / np.asarray(population, dtype=np.float64), 1.0)
+    with np.errstate(over="ignore"):
+        p = np.minimum(f / np.asarray(population, dtype=np.float64), 1.0)
     q = 1 - p
     close = q < _NEAR_ONE
     safe_q = np.where(close, 0.5, q)

@@ -113,7 +113,7 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
     if variable is not None and variable.kind == "spiked":
         split = split_of(variable, both.weights if _off_and_on(variable) else None)
         if isinstance(split, Split):
-            return split.raw(x), np.where(np.isnan(y)[:, None], np.nan, split.raw(y))
+            return split.apply(x), np.where(np.isnan(y)[:, None], np.nan, split.apply(y))
     if variable is not None and variable.setting.transform is not None:
         transform = fit_transform(x, variable.setting.transform)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -131,10 +131,11 @@ def bin_cuts(y: Floats) -> Floats:
     low, high = np.quantile(y, _MIDDLE)
     if not high > low:
         return np.array([low])
-    width = (high - low) / _BINS
-    low = least if low - least <= width else low
-    high = most if most - high <= width else high
-    cuts = np.unique(np.linspace(low, high, _BINS + 1))
+    with np.errstate(over="ignore", invalid="ignore"):  # a column may span more than a double holds
+        width = (high - low) / _BINS
+        low = least if low - least <= width else low
+        high = most if most - high <= width else high
+        cuts = np.unique(np.linspace(low, high, _BINS + 1))
     return cuts[(cuts > least) & (cuts < most)]
 
 

@@ -73,7 +73,8 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     if form is not None and _daily(form):
         whole = whole // _DAY
     origin = int(whole[~missing].min()) if not missing.all() else 0
-    values = (whole - origin).astype(np.float64)
+    # Without a sign, since the first and the last moment of a type are farther apart than it counts.
+    values = (whole.view(np.uint64) - np.uint64(origin % 2**64)).astype(np.float64)
     values[missing] = np.nan
     return Instants(values, origin, form, coded)
 
@@ -174,6 +175,15 @@ def _whole_type(kind: Any) -> Any:
     return pa.int32() if narrow else pa.int64()
 
 
+def _added(origin: int, away: Floats) -> Labels:
+    """Add whole numbers to an origin, up to the last number that there is."""
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
+        return np.asarray(origin + away.astype(np.int64), dtype=np.int64)
+    sums = [min(max(origin + int(one), least), most) for one in away.tolist()]
+    return np.array(sums, dtype=np.int64)
+
+
 def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     """Turn instants back into an Arrow array of a type, rounded to its unit; NaN is null.
 
@@ -188,7 +198,8 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     step = 1
     if pa.types.is_date64(kind):
         step = 1000 * _DAY  # milliseconds, of whole days
-    whole = origin + (np.rint(np.where(missing, 0.0, values) / step) * step).astype(np.int64)
+    away = np.rint(np.where(missing, 0.0, values) / step) * step
+    whole = _added(origin, away)
     if form is None:
         return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
     seconds = whole * _DAY if _daily(form) else whole

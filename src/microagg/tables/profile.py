@@ -15,6 +15,7 @@ import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.tables.frames import Frame
+from microagg.tables.libraries import plain_arrow
 
 __all__ = ["Numbers", "Profile", "Texts", "profiles"]
 
@@ -110,7 +111,18 @@ def profiles(frame: Frame) -> Iterator[tuple[Any, Profile]]:
 
     columns = nw.from_native(frame.native, eager_only=True).iter_columns()
     for name, column in zip(frame.names, columns, strict=True):
-        yield name, _profile(column)
+        if not column.dtype.is_numeric() and frame.is_numeric(name):
+            yield name, _of_numbers(_encoded_numbers(frame, name))
+        else:
+            yield name, _profile(column)
+
+
+def _encoded_numbers(frame: Frame, name: Any) -> Any:
+    """Numbers that narwhals does not know as such: in a dictionary, in runs, or very long decimals."""
+    column = plain_arrow(frame.arrow_column(name))
+    if frame.is_integer(name) and not column.null_count:
+        return np.asarray(column)
+    return frame.doubles(name)
 
 
 def _profile(column: Any) -> Profile:
