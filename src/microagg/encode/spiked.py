@@ -95,7 +95,9 @@ def _exponent(values: Floats) -> int:
 def _average(values: Floats, weights: Floats | None) -> Floats:
     """Average over records, whatever the size of the values."""
     exponent = _exponent(values)
-    return np.ldexp(np.average(np.ldexp(values, -exponent), axis=0, weights=weights), exponent)
+    small = np.average(np.ldexp(values, -exponent), axis=0, weights=weights)
+    found: Floats = np.ldexp(small, exponent)
+    return found
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
