@@ -194,11 +194,17 @@ def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_toget
 
 
 def test_groups_that_agree_in_a_confidential_column_are_warned_of():
+    frame = pd.concat([households(), households().assign(a=20.0, region="z")])
     with pytest.warns(
-        microagg.DisclosureRiskWarning, match="agree in a confidential column: region"
+        microagg.DisclosureRiskWarning,
+        match=r"the same confidential value, .* of all records have: region \(8 records\)",
     ):
         release = microagg.protect(
-            households(), k=2, columns=["a"], confidential=["region"], drop=["sex", "household"]
+            frame.reset_index(drop=True),
+            k=2,
+            columns=["a"],
+            confidential=["region"],
+            drop=["sex", "household"],
         )
     assert release.cautions == release.evidence.cautions
     assert release.evidence_with(dominance=["a"]).cautions[:1] == release.cautions[:1]

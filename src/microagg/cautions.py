@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from microagg.findings import Caution, linked_words
+from microagg.findings import Caution, Cure, linked_words, percent_words
 from microagg.groups import Labels
+from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.harm import Harm, enough
 from microagg.measure.known import Known
 from microagg.measure.linked_rows import LinkedRows
@@ -28,6 +29,7 @@ from microagg.released import Cells
 from microagg.words import RECORDS, UnitWords, names, narrowed_down, plural, share
 
 __all__ = [
+    "about_agreement",
     "about_changes",
     "about_determined",
     "about_dominance",
@@ -37,15 +39,11 @@ __all__ = [
     "about_linked_rows",
     "about_plan",
     "about_row_labels",
-    "about_secrets",
     "about_uncounted_rows",
     "found_by_known",
 ]
 
 _NAMED = 6  # columns that a sentence names
-_DIVERSITY = (
-    "Require different values (--require distinct:COLUMN=2), raise k, or protect such a column too."
-)
 
 
 def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
@@ -373,20 +371,59 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
     )
 
 
-def about_secrets(risk: Risk) -> list[Caution]:
-    """Groups whose records agree in a confidential column."""
-    found = []
-    if words := agreement_words(risk.diversity):
-        columns = tuple(name for name, column in risk.diversity.items() if column.homogeneous)
-        found.append(
-            Caution(
-                "warning",
-                columns,
-                words,
-                _DIVERSITY,
-            )
+def about_agreement(
+    agreements: Mapping[Any, Agreement], accepted: float = 0.0, cure: Cure | None = None
+) -> list[Caution]:
+    """Groups that disclose a confidential value; amber if of more records than is accepted.
+
+    Values that at least half of all records have are no news: a note at most.
+    """
+    told = tuple(name for name, one in agreements.items() if one.records)
+    if told:
+        found = disclosed_share(agreements.values())
+        words, advice = agreement_words(agreements), _cure_words(agreements, cure)
+        if found <= accepted:
+            limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
+            return [Caution("note", told, f"{words} {limit}")]
+        return [Caution("amber", told, words, advice)]
+    common = {name: one.harmless for name, one in agreements.items() if one.harmless}
+    if not common:
+        return []
+    which = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in common.items())
+    return [
+        Caution(
+            "note",
+            tuple(common),
+            f"Some groups agree in a confidential value that at least half of all records have: {which}. "
+            "This is no news about anybody.",
         )
-    return found
+    ]
+
+
+def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
+    """Say which requirement cures it, and its price where that was found."""
+    if cure is not None:
+        return (
+            f"This cures it: {_require_flags(cure.require)}, at a loss of at most {percent_words(cure.loss)} "
+            f"in place of {percent_words(cure.loss_now)}."
+        )
+    exact = [name for name, one in agreements.items() if one.exact]
+    close = [name for name, one in agreements.items() if one.close]
+    advice = []
+    if exact:
+        flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})
+        advice.append(f"Require different values: {flags}.")
+    if close:
+        advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
+    return " ".join(advice)
+
+
+def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
+    return " ".join(
+        f"--require {rule}:{names([name])}={value:g}"
+        for rule, columns in require.items()
+        for name, value in columns.items()
+    )
 
 
 def about_dominance(risk: Risk) -> list[Caution]:

@@ -31,7 +31,7 @@ from microagg.findings import (
     thresholds_of,
 )
 from microagg.measure.analyses import safe_together
-from microagg.measure.harm import Harm
+from microagg.measure.harm import Harm, Stake
 from microagg.measure.known import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairs import Pair
@@ -69,6 +69,7 @@ _DECIMALS_BY_COLUMN = {
 }
 # Mean and interval of a few whole numbers can be solved for each of them.
 _LEAST_IN_AN_ANALYSIS = 10
+_STAKES = 3  # confidential columns whose stake a sentence gives
 _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 
 
@@ -84,8 +85,12 @@ class Evidence:
     """Risk by the protected columns alone."""
     with_known: KnownRisk
     """Risk for an attacker who knows every untouched column that is not confidential."""
+    if_confidential_known: KnownRisk
+    """Risk if the confidential columns were known after all, beside the known ones."""
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
+    stakes: Sequence[Stake]
+    """Confidential columns, the one whose claim stakes most first."""
     cautions: Sequence[Caution]
     linked_rows: Sequence[LinkedRows] = ()
     """Sets of rows that released columns show to belong together; see :mod:`microagg.measure.linked_rows`."""
@@ -226,6 +231,24 @@ class Evidence:
         return (
             "an attacker who also knows the unprotected columns finds the right record in "
             f"{linked_words(found.linkage)} of the cases{unique}"
+        )
+
+    @property
+    def claim_words(self) -> str:
+        """What rests on the claim that columns are confidential; empty where no column is."""
+        if not self.stakes:
+            return ""
+        found = self.if_confidential_known
+        told = ", ".join(
+            f"{names([stake.name])} {share(stake.below_k)}" for stake in self.stakes[:_STAKES]
+        )
+        more = f" and {len(self.stakes) - _STAKES} more" if len(self.stakes) > _STAKES else ""
+        each = f" (one column alone: {told}{more})" if len(self.stakes) > 1 else ""
+        columns = "column" if len(self.stakes) == 1 else "columns"
+        return (
+            f"if the confidential {columns} were known after all, "
+            f"{narrowed_down(found.below_k, self.k, self.who)}{each}; the right record is then found in "
+            f"{linked_words(found.linkage)} of the cases"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
@@ -370,6 +393,7 @@ class Evidence:
             "risk": {
                 "alone": few_digits(self._alone(), DIGITS),
                 "with_known": few_digits(self._with_known(), DIGITS),
+                "if_confidential_known": few_digits(self._if_confidential_known(), DIGITS),
                 "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
                 "linked_rows": few_digits([one.as_dict() for one in self.linked_rows], DIGITS),
             },
@@ -423,6 +447,18 @@ class Evidence:
 
     def _with_known(self) -> dict[str, Any]:
         return self.with_known.as_dict()
+
+    def _if_confidential_known(self) -> dict[str, Any]:
+        """The figures, and each claim with its reason and its stake."""
+        claims = [
+            {
+                "name": str(stake.name),
+                "reason": self.plan.reasons.get(stake.name, ""),
+                "below_k": stake.below_k,
+            }
+            for stake in self.stakes
+        ]
+        return {**self.if_confidential_known.as_dict(), "claims": claims}
 
     def _utility(self) -> dict[str, Any]:
         """All measures of loss but those that give a record away.

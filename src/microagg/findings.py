@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ __all__ = [
     "DIGITS",
     "Caution",
     "Counted",
+    "Cure",
     "Part",
     "Required",
     "Threshold",
@@ -79,6 +80,15 @@ class Caution:
             "columns": [str(name) for name in self.columns],
             "words": self.sentence,
         }
+
+
+class Cure(NamedTuple):
+    """A requirement by which no group discloses a confidential value any more, and its price."""
+
+    require: Mapping[str, Mapping[Any, float]]
+    loss: float
+    """Information loss with it, in percent."""
+    loss_now: float
 
 
 @dataclass(frozen=True)

@@ -253,6 +253,7 @@ def protect_table(
         _order=order,
         _odd=odd,
         left_out=_left_out(table.native, data),
+        _again=lambda other: protect_table(table, other, None, None, text, coded),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microagg.cautions import (
+    about_agreement,
     about_changes,
     about_determined,
     about_dominance,
@@ -20,19 +21,20 @@ from microagg.cautions import (
     about_linked_rows,
     about_plan,
     about_row_labels,
-    about_secrets,
 )
 from microagg.compare import compare
 from microagg.deprecated import OldReleaseNames
-from microagg.errors import InputError, VerificationError, listed, shown
+from microagg.errors import InputError, MicroaggError, VerificationError, listed, shown
 from microagg.evidence import Evidence
-from microagg.findings import Caution, Counted, Part, Required, group_loss_words
+from microagg.findings import Caution, Counted, Cure, Part, Required, group_loss_words
 from microagg.grouping import bound_over_cells, seconds_of_bound
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
+from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.analyses import columns_of
 from microagg.measure.classes import combine, share_below
-from microagg.measure.harm import Harm, rank
+from microagg.measure.diversity import agreement_of
+from microagg.measure.harm import Harm, Stake, rank, stakes
 from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
 from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
@@ -49,6 +51,7 @@ from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.require.figures import holds, worst
+from microagg.require.search import is_compiled
 from microagg.require.units import Units
 from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
@@ -69,6 +72,8 @@ __all__ = ["Part", "Release"]
 # Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
 _RECORDS_FOR_ALTERNATIVES = 5_000
 _EASILY_BOUND = 15_000  # records times k (at least 10)
+# Up to this many records the price of a requirement is found within two seconds, by a fast search.
+_EASILY_CURED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +101,8 @@ class Release(OldReleaseNames):
     _recoded: int = 0  # records whose stratum changed
     _order: Labels | None = field(default=None, repr=False)  # of the released rows, if shuffled
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
+    _again: Callable[[Plan], Release] | None = field(default=None, repr=False)
+    """Protects the same table by another plan; None where it is not at hand."""
     _written: list[Counted] = field(default_factory=list, repr=False)
     left_out: list[str] = field(default_factory=list, repr=False)
     """Metadata of the table given that the release does not have, in words."""
@@ -150,6 +157,42 @@ class Release(OldReleaseNames):
         return known_risk(self._pair, self._known, self.k, units=self._units, sample=sample)
 
     @cached_property
+    def if_confidential_known(self) -> KnownRisk:
+        """What an attacker gains if the confidential columns were known after all."""
+        if not self.roles.confidential:
+            return self.with_known
+        every = {**self._known, **self._confidential}
+        sample = sample_for(len(self._original))
+        return known_risk(self._pair, every, self.k, units=self._units, sample=sample)
+
+    @cached_property
+    def stakes(self) -> list[Stake]:
+        """Confidential columns by the share of records below k if each alone were known."""
+        return stakes(self._pair, self._known, self._confidential, self.k, self._units)
+
+    @cached_property
+    def _confidential(self) -> dict[Any, Known]:
+        return self._told_apart(self.roles.confidential)
+
+    @cached_property
+    def _cure(self) -> Cure | None:
+        """The requirement that cures groups which disclose, and its price, where that takes two seconds."""
+        disclosed = [name for name, one in self._agreements.items() if one.records]
+        accepted = self.plan.accept.agreeing
+        if disclosed_share(self._agreements.values()) <= accepted or self._again is None:
+            return None
+        if len(self._original) > _EASILY_CURED or not is_compiled():
+            return None
+        require = {"distinct": dict.fromkeys(disclosed, 2)}
+        try:
+            cured = self._again(self.plan.override(require=require, method="auto", effort="fast"))
+        except MicroaggError:  # it cannot be met
+            return None
+        if disclosed_share(cured._agreements.values()) > accepted:
+            return None
+        return Cure(require, cured.utility.information_loss, self.utility.information_loss)
+
+    @cached_property
     def cautions(self) -> list[Caution]:
         """What is to be weighed before the file leaves the house."""
         given, roles, both, known = self._given, self.roles, self._pair, self._known
@@ -173,11 +216,12 @@ class Release(OldReleaseNames):
         strata = self.plan.shared_strata
         beside = {name: column for name, column in known.items() if name not in strata}
         found += about_identifiers(beside, len(both), self.plan.units)
-        found += about_determined(both, {**beside, **self._told_apart(roles.confidential)})
+        found += about_determined(both, {**beside, **self._confidential})
         found += about_linked_rows(self._linked_rows, roles.renumbered, self.plan.moved_together)
         hidden = self._told_apart([*roles.dropped, *roles.renumbered])
         found += about_groups(self._classes_of_records, {**known, **hidden}, roles.dropped)
-        return [*found, *about_secrets(self.risk)]
+        accepted = self.plan.accept.agreeing
+        return [*found, *about_agreement(self._agreements, accepted, self._cure)]
 
     def cautions_with(self, utility: Utility, risk: Risk) -> list[Caution]:
         """Return the cautions together with those that need figures of all records."""
@@ -562,7 +606,26 @@ class Release(OldReleaseNames):
             units=self._units,
         )
         found = risk_of(self._pair, ask)
-        return replace(found, below_k=share_below(self._pair.classes, self.k, self._units))
+        return replace(
+            found,
+            below_k=share_below(self._pair.classes, self.k, self._units),
+            diversity={
+                name: replace(one, agreement=self._agreements[name])
+                for name, one in found.diversity.items()
+            },
+        )
+
+    @cached_property
+    def _agreements(self) -> Mapping[Any, Agreement]:
+        """What groups disclose of each confidential column.
+
+        An attacker tells the records of a group apart by known columns. Where k does not hold with these,
+        records are found by them, whatever their group discloses.
+        """
+        seen = self._pair.released_classes
+        if self._known and not self._below_k_with_known:
+            seen = combine([seen, *(column.codes for column in self._known.values())])
+        return {name: agreement_of(self._after, name, seen) for name in self.plan.confidential}
 
     def _evidence(self, utility: Utility, risk: Risk) -> Evidence:
         return Evidence(
@@ -572,7 +635,9 @@ class Release(OldReleaseNames):
             utility=utility,
             alone=risk,
             with_known=self.with_known,
+            if_confidential_known=self.if_confidential_known,
             harms=self._harms,
+            stakes=self.stakes,
             linked_rows=self._linked_rows,
             cautions=self.cautions_with(utility, risk),
             cells=self._cells,

@@ -164,10 +164,11 @@ def released(frame, columns):
 
 
 def test_a_group_that_agrees_is_told_without_its_value():
-    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "secret": ["x", "y", "SECRET", "SECRET"]})
+    frame = pd.DataFrame(
+        {"a": [1.0, 1.0, 1.0, 2.0, 2.0], "secret": ["x", "y", "y", "SECRET", "SECRET"]}
+    )
     with pytest.warns(
-        DisclosureRiskWarning,
-        match=r"confidential column: secret \(1 group with 2 records\)",
+        DisclosureRiskWarning, match=r"confidential value, .*: secret \(2 records\)"
     ) as seen:
         r = microagg.risk(frame, frame, confidential=["secret"])
     assert "SECRET" not in str(seen[0].message)

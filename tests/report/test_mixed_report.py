@@ -104,7 +104,9 @@ def evidence_of(frame, **settings):
         utility=utility_of(both, ["income by job", "income ~ benefit"]),
         alone=risk_of(both, ask),
         with_known=known_risk(both, {}, K),
+        if_confidential_known=known_risk(both, {}, K),
         harms=[],
+        stakes=[],
         cautions=[],
         _pair=both,
     )

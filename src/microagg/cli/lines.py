@@ -110,6 +110,8 @@ def cost_lines(evidence: Evidence) -> list[Line]:
     found.append(Line("attacker", evidence.alone_words))
     if evidence.known_words:
         found.append(Line("", evidence.known_words))
+    if evidence.claim_words:
+        found.append(Line("", evidence.claim_words))
     return [*found, *dominance_lines(evidence.alone)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.cautions import about_dominance, about_known, about_secrets
+from microagg.cautions import about_agreement, about_dominance, about_known
 from microagg.cli.lines import analysis_lines, dominance_lines, say_caution, say_lines
 from microagg.cli.protect import say_secrets
 from microagg.cli.show import Speaker
@@ -127,7 +127,10 @@ def measure_files(
         harms = rank(both, known, ask.k)
         for caution in about_known(ask.k, both, known, with_known.below_k, harms):
             say_caution(speaker, caution)
-    for caution in [*about_secrets(alone), *about_dominance(alone)]:
+    for caution in [
+        *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),
+        *about_dominance(alone),
+    ]:
         say_caution(speaker, caution)
     gates = _gates(utility.information_loss, with_known.linkage.high, alone, accept, min_distinct)
     for words, passed in gates:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from microagg.groups import Floats, Labels, canonical_labels, group_sizes
+from microagg.measure.agreement import FEWEST_NUMBERS, Agreement, agreement
 from microagg.tables.frames import Frame
 
-__all__ = ["Diversity", "Dominance", "diversity", "dominance"]
+__all__ = ["Diversity", "Dominance", "agreement_of", "diversity", "dominance"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Diversity:
     """Classes in which all records agree, numbered by first appearance."""
     records_disclosed: int
     """Records in them."""
+    agreement: Agreement
+    """Records whose value a class discloses although fewer than half of all records have it."""
     distinct_by_class: Labels = field(repr=False, compare=False)
     entropy_by_class: Floats = field(repr=False, compare=False)
     t_by_class: Floats = field(repr=False, compare=False)
@@ -68,10 +71,22 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
         t=float(t.max()),
         homogeneous=homogeneous.tolist(),
         records_disclosed=int(sizes[homogeneous].sum()),
+        agreement=agreement(codes, own, _quantity(frame, name, m)),
         distinct_by_class=distinct,
         entropy_by_class=np.exp(np.maximum(entropy, 0.0)),
         t_by_class=t,
     )
+
+
+def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
+    """Count the records whose class discloses their value of a confidential column."""
+    codes, levels = frame.levels(name)
+    return agreement(codes, own, _quantity(frame, name, len(levels)))
+
+
+def _quantity(frame: Frame, name: Any, distinct: int) -> Floats | None:
+    """Numbers of which near values tell nearly as much as equal ones; None where they may be codes."""
+    return frame.doubles(name) if frame.is_numeric(name) and distinct >= FEWEST_NUMBERS else None
 
 
 def _equal_distance(owner: Labels, value: Labels, share: Floats, overall: Floats, g: int) -> Floats:

@@ -20,7 +20,7 @@ from microagg.measure.known import Known
 from microagg.measure.pairs import Pair
 from microagg.settings import check_k
 
-__all__ = ["Harm", "coarsened", "enough", "rank"]
+__all__ = ["Harm", "Stake", "coarsened", "enough", "rank", "stakes"]
 
 # Levels of a coarsened column, and the share of records in the levels that it keeps.
 _LEVELS = 10
@@ -42,6 +42,31 @@ class Harm:
     """Share if all known columns but this one are known; None if not computed, see :func:`rank`."""
     coarsened: float | None
     """Share if this column is coarsened to at most ten levels and the others stay; None as above."""
+
+
+@dataclass(frozen=True)
+class Stake:
+    """What the claim that a column is confidential would cost if it were wrong."""
+
+    name: Any
+    below_k: float
+    """Share of records in classes of fewer than k, if this column were known beside the known ones."""
+
+
+def stakes(
+    both: Pair,
+    known: Mapping[Any, Known],
+    confidential: Mapping[Any, Known],
+    k: int,
+    units: Labels | None = None,
+) -> list[Stake]:
+    """Rank the confidential columns by what each would stake, the largest stake first."""
+    labels = combine([both.released_classes, *(column.codes for column in known.values())])
+    found = [
+        Stake(name, share_below(combine([labels, column.codes]), k, units))
+        for name, column in confidential.items()
+    ]
+    return sorted(found, key=lambda stake: -stake.below_k)
 
 
 def rank(

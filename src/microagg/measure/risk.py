@@ -12,6 +12,7 @@ import numpy as np
 
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.groups import Labels, group_sizes
+from microagg.measure.agreement import Agreement
 from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
 from microagg.measure.individual import IndividualRisk, individual_risk
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
@@ -156,6 +157,8 @@ class Risk:
                     "t": column.t,
                     "homogeneous_classes": len(column.homogeneous),
                     "records_disclosed": column.records_disclosed,
+                    "records_with_rare_value": column.agreement.exact,
+                    "records_within_5_percent": column.agreement.close,
                 }
                 for name, column in self.diversity.items()
             },
@@ -211,7 +214,7 @@ def risk(
     Warns
     -----
     DisclosureRiskWarning
-        If all records of a class agree in a confidential column.
+        If a class discloses a confidential value that fewer than half of all records have.
 
     >>> r = risk([1.0, 2.0, 8.0, 9.0], [1.5, 1.5, 8.5, 8.5])
     >>> r.smallest_class, r.unique_before, r.unique_after, r.record_linkage
@@ -233,7 +236,7 @@ def risk(
         _check_column(before, unit)
         ask = replace(ask, units=before.levels(unit)[0])
     found = risk_of(both, ask)
-    if words := agreement_words(found.diversity):
+    if words := agreement_words({name: one.agreement for name, one in found.diversity.items()}):
         warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
     return found
 
@@ -287,24 +290,29 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
     return found
 
 
-def agreement_words(diversity: Mapping[Any, Diversity]) -> str:
-    """Say in which confidential columns the records of whole groups agree; empty if in none.
+def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
+    """Say for how many records a group discloses a confidential value; empty if for none.
 
     No value is named.
     """
-    agreeing = {name: found for name, found in diversity.items() if found.homogeneous}
-    if not agreeing:
-        return ""
-    told = ", ".join(
-        f"{names([name])} ({plural(len(found.homogeneous), 'group')} with "
-        f"{plural(found.records_disclosed, 'record')})"
-        for name, found in list(agreeing.items())[:_NAMED]
-    )
-    more = f" and {len(agreeing) - _NAMED} more columns" if len(agreeing) > _NAMED else ""
-    return (
-        f"In some groups all records agree in a confidential column: {told}{more}. Whoever knows that a "
-        "person is among them knows the value."
-    )
+    exact = {name: one.exact for name, one in agreements.items()}
+    close = {name: one.close for name, one in agreements.items()}
+    told = []
+    if any(exact.values()):
+        told.append(
+            "In some groups all records have the same confidential value, one that fewer than half of all "
+            f"records have: {_counted(exact)}."
+        )
+    if any(close.values()):
+        told.append(f"Some groups give a confidential number to within 5 %: {_counted(close)}.")
+    return " ".join(told)
+
+
+def _counted(records: Mapping[Any, int]) -> str:
+    """Columns with their numbers of records, the largest first."""
+    found = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
+    told = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in found[:_NAMED])
+    return told + (f" and {len(found) - _NAMED} more columns" if len(found) > _NAMED else "")
 
 
 def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:

@@ -32,6 +32,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "hidden": evidence.hidden_words,
             "alone": evidence.alone_words,
             "with_known": evidence.known_words,
+            "claims": evidence.claim_words,
             "counted": evidence.counted_words,
             "units": evidence.who.many,
             "fewer": fewer_than(evidence.k, evidence.who),

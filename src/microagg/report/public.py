@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from microagg.cautions import (
+    about_agreement,
     about_groups,
     about_identifiers,
     about_linked_rows,
@@ -26,6 +27,7 @@ from microagg.evidence import Evidence
 from microagg.findings import Caution, promise_words, required_words
 from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import combine, share_below
+from microagg.measure.diversity import agreement_of
 from microagg.measure.known import Known, known_columns, told_apart
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
 from microagg.measure.pictured import class_sizes
@@ -98,6 +100,7 @@ def public_model(
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, is_text=False)
     cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
+    cautions += _about_agreement(released, plan, with_known)
     verdict = _verdict(plan, roles, alone, promised, with_known, units)
     verdict = "amber" if cautions else verdict
     if verdict == "green" and _needs_originals(released, plan, roles):
@@ -192,6 +195,13 @@ def _cautions_of_the_file(
     found += about_linked_rows(linked, roles.renumbered, plan.moved_together)
     renumbered = {name: others[name] for name in roles.renumbered}
     return [*found, *about_groups(_classes_of_records(released, plan), {**known, **renumbered}, ())]
+
+
+def _about_agreement(released: Frame, plan: Plan, seen: Labels) -> list[Caution]:
+    """Confidential values that records which look alike disclose, as far as the plan does not accept it."""
+    agreements = {name: agreement_of(released, name, seen) for name in plan.confidential}
+    found = about_agreement(agreements, plan.accept.agreeing)
+    return [caution for caution in found if caution.severity == "amber"]
 
 
 def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:

@@ -14,8 +14,10 @@ Threads   A cell's random numbers depend on the seed, the pass and the cell alon
 
 from __future__ import annotations
 
+import glob
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +38,7 @@ from microagg.progress import DONE, STOP, State, new_state, rest_of, stop_after,
 from microagg.require.requirement import Requirement, check_feasible, demands_of
 from microagg.settings import check_effort, check_k, check_time_limit
 
-__all__ = ["repair", "satisfy"]
+__all__ = ["is_compiled", "repair", "satisfy"]
 
 
 class _Budget(NamedTuple):
@@ -68,6 +70,17 @@ _QUANTILES = (
 )
 _GROWN = 4_096  # records up to which groups are grown beside them
 _TURNS = 4  # of effort best without a time limit
+
+
+def is_compiled() -> bool:
+    """Whether the search can start at once, without compiling its kernels first."""
+    from microagg.methods.required.anneal import anneal_cells
+
+    kernel: Any = anneal_cells
+    kept = kernel._cache
+    if kernel.signatures or not hasattr(kept, "_impl"):
+        return bool(kernel.signatures)
+    return any(Path(kept._cache_path).glob(f"{glob.escape(kept._impl.filename_base)}.*.nbc"))
 
 
 def _checked(

@@ -1,0 +1,112 @@
+"""Records whose group discloses their value of a confidential column.
+
+Records of a group look alike. Whoever knows that somebody is among them still learns a confidential value if
+all records of the group have it, or, for numbers, if all have nearly the same. A value that at least half
+of all records have is no news, so that records are counted whose value is rarer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.groups import Floats, Labels, group_sizes
+
+__all__ = ["FEWEST_NUMBERS", "WITHIN", "Agreement", "agreement", "disclosed_share"]
+
+WITHIN = 0.05
+"""A number is told if it is known to within this share of itself."""
+FEWEST_NUMBERS = 13
+"""Numbers with fewer different values than this may be codes, of which neighbours say nothing."""
+
+_ROUNDING = 1e-12  # of 0.95 and 1.05 times a value
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Records whose group discloses their value of one confidential column."""
+
+    exact: int
+    """Records in groups that agree in a value that fewer than half of all records have."""
+    close: int
+    """Further records whose group tells the number to within 5 %, which it does of fewer than half of all."""
+    harmless: int
+    """Records in groups that agree in a value that at least half of all records have."""
+    of: int
+    """All records."""
+    disclosed: NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
+    """Which records are disclosed, exactly or closely; None where they were counted in parts."""
+
+    @property
+    def records(self) -> int:
+        """Records that are disclosed."""
+        return self.exact + self.close
+
+
+def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agreement:
+    """Count the records whose group discloses their value of a column.
+
+    Parameters
+    ----------
+    codes : a number for each distinct value, missing being one of them
+    own : the group of each record, 0, 1, …
+    numbers : the values, NaN where missing, if near values tell nearly as much as equal ones
+
+    >>> found = agreement(np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2]))
+    >>> found.exact, found.harmless
+    (0, 4)
+    """
+    n = len(codes)
+    often = np.bincount(codes)
+    low, high = np.full(int(own.max()) + 1, len(often)), np.full(int(own.max()) + 1, -1)
+    np.minimum.at(low, own, codes)
+    np.maximum.at(high, own, codes)
+    agrees = (low == high)[own]
+    common = 2 * often[codes] >= n
+    exact = agrees & ~common
+    close = np.zeros(n, dtype=bool)
+    if numbers is not None:
+        close = _told_closely(numbers, own) & ~exact & ~(agrees & common)
+    return Agreement(
+        exact=int(exact.sum()),
+        close=int(close.sum()),
+        harmless=int((agrees & common).sum()),
+        of=n,
+        disclosed=exact | close,
+    )
+
+
+def disclosed_share(found: Iterable[Agreement]) -> float:
+    """Share of records of which a group discloses some confidential column.
+
+    Where it is not known which records these are, at most this share.
+    """
+    every = list(found)
+    if not every:
+        return 0.0
+    masks = [one.disclosed for one in every if one.disclosed is not None]
+    if len(masks) == len(every):
+        return float(np.logical_or.reduce(masks).mean())
+    return min(1.0, sum(one.records for one in every) / every[0].of)
+
+
+def _told_closely(numbers: Floats, own: Labels) -> NDArray[np.bool_]:
+    """Whether all values of a record's group are within 5 % of its own, and most of the table's are not.
+
+    Of 0, and of groups with both signs, only equal values are near; a group with a missing value tells none.
+    """
+    groups = len(group_sizes(own))
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    there = ~np.isnan(numbers)
+    np.minimum.at(low, own, np.where(there, numbers, -np.inf))
+    np.maximum.at(high, own, np.where(there, numbers, np.inf))
+    span = (WITHIN + _ROUNDING) * np.abs(numbers)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = (high[own] - numbers <= span) & (numbers - low[own] <= span)
+        ends = numbers - span, numbers + span
+    ordered = np.sort(numbers[there])
+    within = np.searchsorted(ordered, ends[1], "right") - np.searchsorted(ordered, ends[0], "left")
+    return np.asarray(near & (2 * within < len(numbers)))
