@@ -33,6 +33,7 @@ __all__ = [
     "about_changes",
     "about_determined",
     "about_dominance",
+    "about_formulas",
     "about_groups",
     "about_identifiers",
     "about_known",
@@ -135,6 +136,23 @@ def about_changes(
             )
         )
     return found
+
+
+def about_formulas(cells: Mapping[str, int]) -> list[Caution]:
+    """Text in a CSV file that a spreadsheet program would take for formulas, by column."""
+    if not cells:
+        return []
+    return [
+        Caution(
+            "warning",
+            tuple(cells),
+            f"{plural(sum(cells.values()), 'text begins', 'texts begin')} with =, +, - or @ "
+            f"({names(list(cells), _NAMED)}). A spreadsheet program that opens the CSV file takes that for a "
+            "formula and may run it.",
+            "Put an apostrophe in front with --escape-formulas (in Python escape_formulas=True), or "
+            "drop the columns.",
+        )
+    ]
 
 
 def about_row_labels(distinct: int) -> Caution:

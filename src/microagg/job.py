@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from microagg.cautions import about_formulas
 from microagg.draft import Guess, guess
 from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, listed, shown
 from microagg.evidence import Evidence
@@ -37,6 +38,7 @@ from microagg.tables.files import (
     read_file,
     stands_for_several,
 )
+from microagg.tables.formulas import formula_cells, no_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES
@@ -102,6 +104,8 @@ class Job:
     """"memory" or "disk"; None: memory where the table fits, else disk. Spark has jobs of its own."""
     memory: int | None = None
     """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
+    escape_formulas: bool = False
+    """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
 
     def check(self) -> None:
         """Refuse what cannot work before the records are read: a mistake costs no waiting."""
@@ -120,6 +124,8 @@ class Job:
                 f"The engine of a job is one of {listed(ENGINES)}, or, by the command and microagg.spark, "
                 f"spark; got {shown(self.engine)}."
             )
+        if self.escape_formulas and (folder or kind_of(self.target, writing=True) != "csv"):
+            raise no_formulas(self.target)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
         taken = [self.source, self.target]
@@ -202,11 +208,14 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
             ),
             source=origin,
         )
+    kind = kind_of(job.target, writing=True) if job.target.suffix else "parquet"
+    if kind == "csv" and not job.escape_formulas:
+        cells = formula_cells(release.table_to_write(kind, source.kept_for(kind)))
+        evidence = replace(evidence, cautions=[*evidence.cautions, *about_formulas(cells)])
     for caution in evidence.cautions:
         hears.caution(caution)
     counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
-    kind = kind_of(job.target, writing=True) if job.target.suffix else "parquet"
     left_out += _tell_metadata(release, kind, hears)
     return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
 
@@ -222,6 +231,7 @@ def protect_file(
     report: str | Path | None = None,
     public_report: str | Path | None = None,
     csv: CsvFormat | None = None,
+    escape_formulas: bool = False,
     observer: Observer | None = None,
     **settings: Any,
 ) -> Evidence:
@@ -239,6 +249,8 @@ def protect_file(
         Bytes that the table may take in memory; by default a share of what is free.
     report, public_report : where to write the evidence for the board, and for readers of the target
     csv : delimiter, encoding and decimal sign of a CSV file
+    escape_formulas : put an apostrophe in front of texts in a CSV file that a spreadsheet program would
+        take for formulas
     observer : hears of stages, progress and cautions
 
     Returns
@@ -263,6 +275,7 @@ def protect_file(
         public_report=None if public_report is None else Path(public_report),
         engine=engine,
         memory=memory,
+        escape_formulas=escape_formulas,
     )
     found = run(job, observer).evidence
     for caution in found.cautions:
@@ -331,6 +344,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                         job.target,
                         form,
                         hears,
+                        escape=job.escape_formulas,
                         analyses=job.analyses,
                         dominance=job.dominance,
                         dominance_percent=job.dominance_percent,
@@ -425,7 +439,9 @@ def _write(
         with replacing_all(targets, folder) as parts:
             hears.stage("writing")
             with clock.time("write"):
-                counted = release.write_part(parts[-1], job.target, form, source.kept_for(kind))
+                counted = release.write_part(
+                    parts[-1], job.target, form, source.kept_for(kind), job.escape_formulas
+                )
                 release.note_written(counted)
             if form.fixed is not None:
                 parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")

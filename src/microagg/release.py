@@ -57,6 +57,7 @@ from microagg.results import Partition
 from microagg.tables.atomic import replacing, sha256
 from microagg.tables.exact import codes_as_written
 from microagg.tables.files import FileFormat, Source, kind_of, read_file, write_file
+from microagg.tables.formulas import no_formulas, with_escaped_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.metadata import left_out_words, released_table
 from microagg.tables.misfits import cannot_hold
@@ -328,10 +329,18 @@ class Release(OldReleaseNames):
             options={part.method: chosen},
         ).as_dict()
 
-    def write(self, path: str | Path, form: FileFormat | None = None) -> Verification:
+    def write(
+        self,
+        path: str | Path,
+        form: FileFormat | None = None,
+        *,
+        escape_formulas: bool = False,
+    ) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
 
-        The ending of the name tells the format: .csv, .parquet, .arrow and some more.
+        The ending of the name tells the format: .csv, .parquet, .arrow and some more. With
+        ``escape_formulas`` an apostrophe is put in front of texts in a CSV file that a spreadsheet
+        program would take for formulas.
 
         Raises
         ------
@@ -343,26 +352,40 @@ class Release(OldReleaseNames):
         kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
         if kind not in ("csv", "parquet", "arrow"):
             cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
+        if escape_formulas and kind != "csv":
+            raise no_formulas(target)
         with replacing(target) as part:
-            counted = self.write_part(part, target, form)
+            counted = self.write_part(part, target, form, escape=escape_formulas)
         self._written.append(counted)
         return counted.least
 
-    def write_part(
-        self, part: Path, target: Path, form: FileFormat | None, kept: pa.Table | None = None
-    ) -> Counted:
-        """Write the table to a temporary file beside its target, and count in what was written.
+    def table_to_write(self, kind: str, kept: pa.Table | None = None) -> pa.Table:
+        """Return the table as it is written to a file of some kind.
 
         ``kept`` has the columns that stay what they are as the file that was read holds them.
         """
+        table = Frame(self.data).to_arrow(unnamed_index=kind in ("parquet", "arrow"))
+        return released_table(table if kept is None else self._with_text(table, kept))
+
+    def write_part(
+        self,
+        part: Path,
+        target: Path,
+        form: FileFormat | None,
+        kept: pa.Table | None = None,
+        escape: bool = False,
+    ) -> Counted:
+        """Write the table to a temporary file beside its target, and count in what was written.
+
+        ``kept`` is as for :meth:`table_to_write`, ``escape`` as for :meth:`write`.
+        """
         frame = Frame(self.data)
-        table = frame.to_arrow(unnamed_index=kind_of(part) in ("parquet", "arrow"))
+        table = self.table_to_write(kind_of(part), kept)
         written = dict(zip(frame.names, table.column_names, strict=False))  # an index comes last
         if kept is not None:
-            table = self._with_text(table, kept)
-        table = released_table(table)
-        if kept is not None:
             self.left_out[:] = left_out_words(self._given.native.schema, table.schema)
+        if escape:
+            table = with_escaped_formulas(table)
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form)
         promises = self.plan.promises()

@@ -187,6 +187,14 @@ def protect(
     engine: Engine = None,
     memory: Memory = None,
     master: Master = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            metavar="",
+            help="CSV: put an apostrophe in front of texts that a spreadsheet program would run as formulas.",
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -208,6 +216,11 @@ def protect(
         plan = plan_of(flags)
         if engine == "spark":
             from microagg.cli.spark import protect_on_spark
+
+            if escape_formulas:
+                from microagg.tables.formulas import no_formulas
+
+                raise no_formulas(target)
 
             more = bool(public or analyses or dominance)
             if not protect_on_spark(speaker, source, target, plan, master, strict, report, more):
@@ -231,6 +244,7 @@ def protect(
             dominance_percent=dominance_percent,
             engine=engine,
             memory=None if memory is None else bytes_of("memory", memory),
+            escape_formulas=escape_formulas,
         )
         job.check()  # a mistake is told before anything is compiled
         parts = needed(plan, source, bound=report is not None and not public, engine=engine)

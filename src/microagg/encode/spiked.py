@@ -18,10 +18,14 @@ import numpy as np
 from microagg.encode import number
 from microagg.encode.inertia import Encoder, present_means
 from microagg.encode.number import Transform, fit_transform
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["Split", "encoder", "release", "spike_of"]
+
+
+_WIDEST = 1e308  # beyond, differences of doubles are infinite
 
 
 def spike_of(variable: Variable) -> float:
@@ -68,6 +72,11 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     off = there & (values != spike)
     if not off.any() or off[there].all():
         return number.encoder(variable, "zscore", weights)
+    if max(values[off].max(), spike) / 2 - min(values[off].min(), spike) / 2 > _WIDEST / 2:
+        raise InputError(
+            f"A spiked column spans at most {_WIDEST:.0e}; {shown(variable.name)} spans more. Give it the "
+            "kind number, or divide its values by a constant."
+        )
     transform = fit_transform(values[off], variable.setting.transform)
     outside = transform.apply(values[off])
     mean = float(_average(outside, None if weights is None else weights[off]))
@@ -83,8 +92,10 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     away = C - centre
     exponent = _exponent(away)
     total = float(w @ np.square(np.ldexp(away, -exponent)).sum(axis=1))
-    scale = float(np.ldexp(np.sqrt((len(C) - 1) / total), -exponent)) if total > 0 else 0.0
-    return replace(raw, centre=centre, scale=scale)
+    with np.errstate(over="ignore"):
+        scale = float(np.ldexp(np.sqrt((len(C) - 1) / total), -exponent)) if total > 0 else 0.0
+    # Values that differ by less than a double can be divided by count as equal.
+    return replace(raw, centre=centre, scale=scale if np.isfinite(scale) else 0.0)
 
 
 def _exponent(values: Floats) -> int:

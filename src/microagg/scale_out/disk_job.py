@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from microagg.cautions import about_formulas
 from microagg.draft import Guess, guess, quantities
 from microagg.errors import InputError, VerificationError, shown
 from microagg.evidence import Evidence
@@ -39,6 +41,7 @@ from microagg.tables.batches import Batch, BatchSource, BatchWriter, open_batche
 from microagg.tables.exact import values_as_written
 from microagg.tables.files import FileFormat
 from microagg.tables.folders import is_several, parquet_files
+from microagg.tables.formulas import formula_cells, with_escaped_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
@@ -249,6 +252,7 @@ def write_release(
     target: Path,
     form: FileFormat | BatchSource,
     hears: Any,
+    escape: bool = False,
     **measures: Any,
 ) -> tuple[Evidence, Release]:
     """Write the released table to a temporary file beside its target, count in it, and gather the evidence.
@@ -260,8 +264,12 @@ def write_release(
     """
     gathered = _Gathered(table)
     schema = table.released_schema()
+    if escape:
+        schema = with_escaped_formulas(schema.empty_table()).schema
+    to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
     writer: BatchWriter | None = None
     done = 0
+    formulas: dict[str, int] = collections.Counter()
     with ExitStack() as stack:
         for written, typed, batch, kept in table.written_tables():
             if writer is None:
@@ -274,7 +282,10 @@ def write_release(
                 raise VerificationError(
                     f"The released values do not keep the relation {broken}. Nothing was written."
                 )
-            writer.write(with_schema(written, schema))
+            if to_csv and not escape:
+                formulas.update(formula_cells(written))
+            as_released = with_escaped_formulas(written) if escape else written
+            writer.write(with_schema(as_released, schema))
             gathered.add(typed, batch, kept)
             done += written.num_rows
             hears.progress("writing", done, table.records)
@@ -293,7 +304,8 @@ def write_release(
         table.plan, run.recipe, run.summary, run.sums, sample, counts, alone, known, **measures
     )
     release.left_out[:] = left_out_words(table.source.schema, schema)
-    return replace(evidence, counted=counted), release
+    cautions = [*evidence.cautions, *about_formulas(formulas)]
+    return replace(evidence, counted=counted, cautions=cautions), release
 
 
 def _none(table: DiskTable) -> Any:

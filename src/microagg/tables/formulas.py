@@ -1,0 +1,79 @@
+"""Text that a spreadsheet program takes for a formula when it opens a CSV file, and may run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.errors import InputError, shown
+
+__all__ = ["formula_cells", "no_formulas", "with_escaped_formulas"]
+
+_BEGINS = r"^[=+\-@\t\r]"
+_HARMLESS = r"^[+\-]?[\d.,\s]*([eE][+\-]?\d+)?\s?%?$"  # numbers, phone numbers, a dash for nothing
+
+
+def formula_cells(table: pa.Table) -> Counter[str]:
+    """Count the cells of each text column that begin like a formula; a name of a column counts as one.
+
+    >>> table = pa.table({"note": ["=1+1", "-5", "+49 30 1234", "@SUM(A1)", "a=b"], "x": [1, 2, 3, 4, 5]})
+    >>> dict(formula_cells(table))
+    {'note': 2}
+    """
+    found: Counter[str] = Counter()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = int(_like_formula(pa.array([name]))[0].as_py())
+        if _holds_text(column.type):
+            cells += pc.sum(_like_formula(_texts(column))).as_py() or 0
+        if cells:
+            found[name] = cells
+    return found
+
+
+def with_escaped_formulas(table: pa.Table) -> pa.Table:
+    """Return a table with an apostrophe in front of each text that begins like a formula.
+
+    Categories of text become plain text, as a CSV file has them.
+
+    >>> with_escaped_formulas(pa.table({"note": ["=1+1", "-5"]}))["note"].to_pylist()
+    ["'=1+1", '-5']
+    """
+    for at, column in enumerate(table.columns):
+        if not _holds_text(column.type):
+            continue
+        texts = _texts(column)
+        marked = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, "")
+        new = pc.if_else(_like_formula(texts), marked, texts)
+        table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
+    return table
+
+
+def no_formulas(target: Path) -> InputError:
+    """Say that a file is not one whose text is taken for formulas."""
+    return InputError(
+        "--escape-formulas (escape_formulas) is about CSV files, whose text a spreadsheet program "
+        f"may take for formulas; {shown(str(target), 300)} is none. Leave the setting out."
+    )
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _texts(column: Any) -> Any:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column
+
+
+def _like_formula(texts: Any) -> Any:
+    begins = pc.match_substring_regex(texts, _BEGINS)
+    return pc.fill_null(
+        pc.and_(begins, pc.invert(pc.match_substring_regex(texts, _HARMLESS))), False
+    )
