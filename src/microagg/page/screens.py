@@ -232,6 +232,7 @@ def protect_screen(desk: Desk, table: Table, problem: str | None = None) -> dict
         "plan": plan,
         "protected": [name for block in plan.blocks for name in block.columns or ()],
         "k": ", ".join(str(block.k) for block in plan.blocks),
+        "units": plan.words_of_unit(plan.unit),
         "plan_method": ", ".join(block.method for block in plan.blocks),
         "endings": _writable(table.opened.path.suffix.lower()),
     }
