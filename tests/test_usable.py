@@ -88,6 +88,12 @@ def test_disk_has_the_same_rule(tmp_path: Path) -> None:
     assert [use_cautions(one)[0].columns for one in found] == [("code",), ("code",)]  # type: ignore[attr-defined]
 
 
+def test_ordered_categories_are_judged_by_how_far_they_are_off() -> None:
+    row = Summary("income", kind="ordinal", changed=0.6)
+    assert not about_use({"income": 20.0}, [row])
+    assert about_use({"income": 51.0}, [row])
+
+
 def test_many_spoilt_columns_are_one_caution() -> None:
     losses = {f"c{i}": 60.0 + i for i in range(9)}
     (found,) = about_use(losses, [Summary(name) for name in losses])

@@ -1,7 +1,8 @@
 """Whether what was released is still of use: one rule for all engines, in one place.
 
 A column is hardly usable if more than half of its information is lost, or if more than a quarter of its
-categories are wrong. A total, share or median has moved if it changed by more than a tenth.
+categories are wrong; where categories have an order, its loss says how far they are off. A total, share or
+median has moved if it changed by more than a tenth.
 """
 
 from __future__ import annotations
@@ -41,26 +42,26 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     rows : summaries of the same columns, for their categories
 
     >>> about_use({"age": 3.0, "job": 61.0}, [Summary("age"), Summary("job", changed=0.31)])[0].words
-    'Little is left of job (61.0 % lost, 31.0 % of its values wrong).'
+    'Much is lost in job (61.0 % of its information, 31.0 % of its values wrong).'
     """
     found = [
         (name, lost, row)
         for (name, lost), row in zip(losses.items(), rows, strict=True)
-        if lost > MOST_LOST or (row.changed or 0.0) > MOST_CHANGED
+        if lost > MOST_LOST or (row.kind != "ordinal" and (row.changed or 0.0) > MOST_CHANGED)
     ]
     if not found:
         return []
     found.sort(key=lambda one: -one[1])
     told = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
     spoilt = [name for name, _, _ in found]
-    more = f", and of {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
-    words = f"Little is left of {told}{more}."
+    more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
+    words = f"Much is lost in {told}{more}."
     return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False)]
 
 
 def _lost(loss: float, row: Summary) -> str:
     """Say what a column lost."""
-    told = ["all of it lost" if loss > 99.5 else f"{percent(loss)} lost"]
+    told = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
     if row.changed:
         told.append(f"{share(row.changed)} of its values wrong")
     if row.moved is not None and row.moved_share is not None:

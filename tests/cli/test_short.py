@@ -107,8 +107,8 @@ def test_a_table_of_many_reasons_keeps_to_twenty_lines(tmp_path: Path) -> None:
     done = here(
         *["protect", source, tmp_path / "out.csv", "-k", 3, *FAST, "--strict", "--max-loss", 60],
         *["-c", "bill_length_mm,bill_depth_mm,flipper_length_mm,body_mass_g", "--drop", "rownames"],
-        *["--confidential", "species", "--require", "distinct:species=1", "--strata", "island"],
-        *["--small-strata", "merge", "--analysis", "body_mass_g by island", "--max-linkage", 1],
+        *["--confidential", "island", "--require", "distinct:island=2", "--strata", "year"],
+        *["--missing", "majority", "--analysis", "body_mass_g by island", "--max-linkage", 1],
         *["--analysis", "body_mass_g ~ bill_length_mm", "--dominance", "body_mass_g"],
         *["--report", tmp_path / "r.html"],
     )

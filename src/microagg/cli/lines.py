@@ -65,10 +65,9 @@ def done_lines(plan: Plan, roles: Roles, drafted: bool) -> list[Line]:
         them = _it_or_them(roles.confidential)
         words = f"{_listed(roles.confidential)}; we assume that no attacker knows {them}"
         found.append(Line("confidential", words))
-    unprotected = [name for name in roles.known if name not in roles.strata]
-    if unprotected:
-        them = _it_or_them(unprotected)
-        words = f"{_listed(unprotected)}; we assume that an attacker knows {them}"
+    if roles.known:
+        them = _it_or_them(roles.known)
+        words = f"{_listed(roles.known)}; we assume that an attacker knows {them}"
         found.append(Line("unprotected", words))
     return found
 
