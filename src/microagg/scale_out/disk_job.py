@@ -20,12 +20,15 @@ from microagg.errors import InputError, VerificationError, shown
 from microagg.evidence import Evidence
 from microagg.findings import Counted
 from microagg.intake import broken_relation
+from microagg.measure.linkage import Linkage
 from microagg.plan import Plan, Promise, Roles
 from microagg.release import Release
 from microagg.scale_out.aggregates import Shared
+from microagg.scale_out.agreeing import count_agreeing
 from microagg.scale_out.blocks import requirements
 from microagg.scale_out.counting import Counter, row_keys, verify_batches
 from microagg.scale_out.disk import AT_ONCE, DiskRun, group_from_disk
+from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.sampled import (
     Counts,
     Sample,
@@ -162,15 +165,19 @@ class _Gathered:
         self._text: list[pa.Table] = []
         self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
         self.known = [name for name in table.roles.known if name in table.source.names]
-        self._known_keys: list[Any] = []
-        self._sample_keys: list[Any] = []
+        claimed = [*self.known, *table.roles.confidential]
+        # Columns by which records are told apart, for an attacker who knows them.
+        views = {"known": self.known, "claimed": claimed if table.roles.confidential else []}
+        self.views = {view: columns for view, columns in views.items() if columns}
+        self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
         dropped = [name for name in table.plan.units if name in table.roles.dropped]
         self._units = {name: table.scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
         for path in self._units.values():
             path.unlink(missing_ok=True)
         self._batches = 0
-        table.scratch.shelf("known").remove()
-        self._keys_at = table.scratch.shelf("known")
+        for view in self.views:
+            table.scratch.shelf(view).remove()
+        self._keys_at = {view: table.scratch.shelf(view) for view in self.views}
 
     def add(self, released: pa.Table, batch: Batch, kept: Any) -> None:
         """Look at a batch before and after."""
@@ -182,12 +189,11 @@ class _Gathered:
         protected = [coder.name for coder in self._table.run.recipe.coders]
         self._uniques.add(row_keys([table[name] for name in protected]))
         whole = Frame(text if source.is_text else table)
-        keys = None
-        if self.known:
-            keys = row_keys([values_as_written(whole, n, source.is_text) for n in self.known])[
-                :, :1
-            ]
-            self._keys_at.put(self._batches, keys, rows // AT_ONCE)
+        keys = {}
+        for view, columns in self.views.items():
+            values = [values_as_written(whole, name, source.is_text) for name in columns]
+            keys[view] = row_keys(values)[:, :1]
+            self._keys_at[view].put(self._batches, keys[view], rows // AT_ONCE)
         for name, path in self._units.items():
             own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
             with path.open("ab") as file:
@@ -199,8 +205,8 @@ class _Gathered:
             self._after.append(released.take(chosen))
             if source.is_text:
                 self._text.append(text.take(chosen))
-            if keys is not None:
-                self._sample_keys.append(keys[at, 0])
+            for view, own_keys in keys.items():
+                self._sample_keys[view].append(own_keys[at, 0])
 
     @property
     def unique_before(self) -> int:
@@ -233,17 +239,19 @@ class _Gathered:
         before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
         return Sample(before, after, text, labels, shared, rows)
 
-    @property
-    def sample_keys(self) -> Any:
-        """Keys of the known values of the sampled records."""
-        return np.concatenate(self._sample_keys)
+    def linked(self, view: str, sample: Sample) -> Linkage | None:
+        """Link records for an attacker who knows the columns of a view; None where it has none."""
+        if view not in self.views:
+            return None
+        keys = np.concatenate(self._sample_keys[view])
+        return link_known(self._table.run.recipe, sample, keys, self._released_with_keys(view))
 
-    def released_with_keys(self) -> Iterator[tuple[Any, Any]]:
-        """Released values of all records, and the keys of their known values."""
+    def _released_with_keys(self, view: str) -> Iterator[tuple[Any, Any]]:
+        """Released values of all records, and the keys of their values of a view."""
         run, total = self._table.run, self._table.source.rows
         for first in range(0, total, AT_ONCE):
             _, shared = run.shared(first, min(first + AT_ONCE, total))
-            yield shared.values, self._keys_at.take([first // AT_ONCE])[:, 0]
+            yield shared.values, self._keys_at[view].take([first // AT_ONCE])[:, 0]
 
 
 def write_release(
@@ -297,11 +305,18 @@ def write_release(
     _refuse_broken(counted, table, target)
     run = table.run
     alone = link_records(run.recipe, sample, run.released_groups())
-    known = None
-    if gathered.known:
-        known = link_known(run.recipe, sample, gathered.sample_keys, gathered.released_with_keys())
+    known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
     evidence, release = evidence_at_scale(
-        table.plan, run.recipe, run.summary, run.sums, sample, counts, alone, known, **measures
+        table.plan,
+        run.recipe,
+        run.summary,
+        run.sums,
+        sample,
+        counts,
+        alone,
+        known,
+        claimed,
+        **measures,
     )
     release.left_out[:] = left_out_words(table.source.schema, schema)
     cautions = [*evidence.cautions, *about_formulas(formulas)]
@@ -320,25 +335,56 @@ def _count(
     csv = table.source.format.csv if table.source.is_text else None
     back = open_batches(part, csv)
     promises = table.plan.promises()
-    k, unit = table.run.recipe.k, table.run.recipe.unit
     shared = list(promises[0].columns or ())
     known = [name for name in gathered.known if name not in shared]
-    asked: list[Promise] = [*promises, Promise(2, shared, None)]
-    if known:
-        asked += [Promise(2, [*shared, *known], None), Promise(k, [*shared, *known], unit)]
-    if unit in known:  # who counts units cannot hold them fixed
-        asked[-1] = Promise(k, [name for name in [*shared, *known] if name != unit], unit)
-    found = verify_batches(back, asked, table.scratch.folder, table.memory, gathered.units())
-    own, alone = found[: len(promises)], found[len(promises)]
-    with_known = found[len(promises) + 1] if known else None
-    below = found[len(promises) + 2].records_below_k if known else 0
-    counts = Counts(alone, own[0].records_below_k, with_known, below, gathered.unique_before)
+    secret = list(table.roles.confidential)
+    asked = _classes_to_count(table.run.recipe, shared, known, secret)
+    every = [*promises, *asked.values()]
+    verified = verify_batches(back, every, table.scratch.folder, table.memory, gathered.units())
+    own = verified[: len(promises)]
+    found = dict(zip(asked, verified[len(promises) :], strict=True))
+    known_below = found["known below k"].records_below_k if known else 0
+    counts = Counts(
+        found["alone"],
+        own[0].records_below_k,
+        found.get("known"),
+        known_below,
+        gathered.unique_before,
+    )
+    if secret:
+        seen = [*shared, *(() if known_below else known)]
+        counts = counts._replace(
+            claimed=found["claimed"],
+            claimed_below_k=found["claimed below k"].records_below_k,
+            stakes={name: found["stake", name].records_below_k for name in secret},
+            agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
+        )
     if own[0].records != table.records:
         raise VerificationError(
             f"{shown(str(target), 300)} was read back and has {own[0].records:,} of {table.records:,} "
             "records. The file was removed."
         )
     return own, counts
+
+
+def _classes_to_count(
+    recipe: Recipe, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
+) -> dict[Any, Promise]:
+    """Classes by what groups share, with known columns and with confidential ones, for 2 and for k."""
+
+    def below(*more: Any) -> Promise:
+        """Who counts units cannot hold them fixed."""
+        by = [name for name in [*shared, *known, *more] if name != recipe.unit]
+        return Promise(recipe.k, by, recipe.unit)
+
+    asked: dict[Any, Promise] = {"alone": Promise(2, shared, None)}
+    if known:
+        asked |= {"known": Promise(2, [*shared, *known], None), "known below k": below()}
+    if secret:
+        asked["claimed"] = Promise(2, [*shared, *known, *secret], None)
+        asked["claimed below k"] = below(*secret)
+        asked |= {("stake", name): below(name) for name in secret}
+    return asked
 
 
 def _refuse_broken(counted: Counted, table: DiskTable, target: Path) -> None:

@@ -9,7 +9,8 @@ sample of records against all released groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from microagg.evidence import Evidence
 from microagg.findings import Caution, Part, Required
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.intake import take_in
+from microagg.measure.agreement import Agreement
+from microagg.measure.harm import Stake
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
@@ -34,6 +37,7 @@ from microagg.require.requirement import Requirement
 from microagg.require.units import Units
 from microagg.results import Partition
 from microagg.scale_out.aggregates import Shared, Sums
+from microagg.scale_out.agreeing import Agreeing
 from microagg.scale_out.linking import link_sample
 from microagg.scale_out.losses import loss_of, total_squares
 from microagg.scale_out.recipe import Recipe
@@ -100,6 +104,10 @@ class Counts(NamedTuple):
     known: Verification | None
     known_below_k: int
     unique_before: int
+    claimed: Verification | None = None  # with the confidential columns too, records, k = 2
+    claimed_below_k: int = 0
+    stakes: Mapping[Any, int] = {}  # records below k, if one confidential column were known
+    agreeing: Mapping[Any, Agreeing] | None = None  # None: known of the sample alone
 
 
 def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float) -> Release:
@@ -245,6 +253,7 @@ def evidence_at_scale(
     counts: Counts,
     alone: Linkage,
     with_known: Linkage | None,
+    if_claimed: Linkage | None = None,
     **measures: Any,
 ) -> tuple[Evidence, Release]:
     """Gather what is claimed about a release."""
@@ -254,6 +263,11 @@ def evidence_at_scale(
     n = recipe.records
     if counts.known is not None:  # what is said of the known columns has the figure of all records
         release.__dict__["_below_k_with_known"] = counts.known_below_k / n
+    if counts.agreeing is not None:
+        release.__dict__["_agreements"] = {
+            name: _agreement(one, counts.agreeing[name], n)
+            for name, one in release._agreements.items()
+        }
     uncounted: list[Caution] = []
     if len(sample.labels) < n:  # members of a household may be outside the sample
         release.__dict__["_linked_rows"] = []
@@ -274,6 +288,8 @@ def evidence_at_scale(
         utility=utility,
         alone=_risk(found.alone, counts, n, alone),
         with_known=_known_risk(found.with_known, counts, n, with_known or alone),
+        if_confidential_known=_if_claimed(found, counts, n, if_claimed),
+        stakes=_stakes(found.stakes, counts, n),
         cautions=[
             *release.cautions_with(utility, found.alone),
             *uncounted,
@@ -286,14 +302,36 @@ def evidence_at_scale(
     return replace(found, totals=totals), release
 
 
+def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
+    """Groups that agree in all records; how many are told closely is estimated from the sample."""
+    close = math.ceil(sampled.close * n / sampled.of)
+    return Agreement(counted.exact, close, counted.harmless, n)
+
+
+def _if_claimed(found: Evidence, counts: Counts, n: int, linkage: Linkage | None) -> KnownRisk:
+    """Risk if confidential columns were known, of all records where these were counted."""
+    if counts.claimed is None or linkage is None:
+        return found.if_confidential_known
+    claimed, below = counts.claimed, counts.claimed_below_k
+    return _of_classes(found.if_confidential_known, claimed, below, n, linkage)
+
+
+def _stakes(sampled: Sequence[Stake], counts: Counts, n: int) -> list[Stake]:
+    """Stakes of all records, where these were counted."""
+    if not counts.stakes:
+        return list(sampled)
+    found = [Stake(one.name, counts.stakes[one.name] / n) for one in sampled]
+    return sorted(found, key=lambda stake: -stake.below_k)
+
+
 def _note(sampled: int, n: int) -> Caution:
     """Say which figures are of a sample, where one was drawn."""
     words = "The table was protected in parts."
     if sampled < n:
         words += (
             f" Promise, loss, classes and totals are of all {number(n)} records; distributions, "
-            "correlations, medians, analyses, and what is said of single columns and of groups that agree, "
-            f"of {number(sampled)} in whole groups."
+            "correlations, medians, analyses, what is said of single columns, and numbers that groups give "
+            f"to within 5 %, of {number(sampled)} in whole groups."
         )
     return Caution("note", (), words)
 
@@ -318,14 +356,21 @@ def _risk(sampled: Risk, counts: Counts, n: int, linkage: Linkage) -> Risk:
 def _known_risk(sampled: KnownRisk, counts: Counts, n: int, linkage: Linkage) -> KnownRisk:
     known = counts.known or counts.alone
     below = counts.below_k if counts.known is None else counts.known_below_k
+    return _of_classes(sampled, known, below, n, linkage)
+
+
+def _of_classes(
+    sampled: KnownRisk, counted: Verification, below: int, n: int, linkage: Linkage
+) -> KnownRisk:
+    """Figures of all records in place of those of the sample; ``counted`` is for k = 2."""
     return replace(
         sampled,
-        smallest_class=known.smallest,
-        mean_class=n / known.combinations,
+        smallest_class=counted.smallest,
+        mean_class=n / counted.combinations,
         below_k=below / n,
-        unique=known.records_below_k / n,
-        prosecutor=1 / known.smallest,
-        marketer=known.combinations / n,
+        unique=counted.records_below_k / n,
+        prosecutor=1 / counted.smallest,
+        marketer=counted.combinations / n,
         linkage=linkage,
     )
 
