@@ -34,7 +34,12 @@ def looks(values, name="x"):
 def protected(frame, plan=None, **settings):
     """The released table alone: nothing is measured."""
     whole = (plan or Plan()).override(**settings)
-    return importlib.import_module("microagg.protect").protect_table(Frame(frame), whole).data
+    return release_of(frame, whole).data
+
+
+def release_of(frame, plan=None, **settings):
+    whole = (plan or Plan()).override(**settings)
+    return importlib.import_module("microagg.protect").protect_table(Frame(frame), whole)
 
 
 def real_table(name):
@@ -54,19 +59,40 @@ def test_real_tables_as_judged_by_hand(name):
     expected = dict.fromkeys(quantities, True) | dict.fromkeys(others, False)
     wrong = {c for c, is_one in expected.items() if (guesses[c].looks_like == "quantity") != is_one}
     assert wrong == {column for table, column in draft_truth.MISTAKES if table == name}
-    protected = {c for c, found in guesses.items() if found.role == "protect"}
-    assert not protected & ({*others, "rownames"} - wrong)
+    averaged = {
+        c
+        for c, found in guesses.items()
+        if found.role == "protect"
+        and found.kind in ("number", "integer")
+        and found.looks_like not in ("date", "place")
+    }
+    assert not averaged & ({*others, "rownames"} - wrong)
 
 
 def test_eusilc_has_every_role():
     guesses = guess(pacsv.read_csv(reference_file("eusilc")))
+    roles = {name: found.role for name, found in guesses.items() if found.role != "protect"}
+    assert roles == {"db030": "unit", "rb030": "drop", "db090": "drop", "rb050": "weight"}
     assert guesses["db030"].looks_like == "repeated identifier"
-    assert "name it as unit" in guesses["db030"].reason
+    assert "k counts its distinct values, and the column is dropped" in guesses["db030"].reason
     assert guesses["rb030"].looks_like == "identifier"
-    assert guesses["pl030"].looks_like == "code"
+    assert (guesses["pl030"].looks_like, guesses["pl030"].kind) == ("code", "nominal")
     assert guesses["rb050"].looks_like == guesses["db090"].looks_like == "weight"
-    assert guesses["py010n"].role == "protect"
     assert "2720 missing" in guesses["py010n"].reason
+
+
+def test_eusilc_as_drafted_is_green():
+    release = release_of(pacsv.read_csv(reference_file("eusilc")), k=5)
+    plan, names = release.plan, Frame(release.data).names
+    assert (plan.unit, plan.weight.column) == ("db030", "rb050")
+    assert plan.drop == ("db030", "rb030", "db090")
+    assert len(plan.blocks[0].columns) == 24
+    assert release.evidence.verdict == "green"
+    assert not {"db030", "rb030", "db090"} & set(names)
+    before = Frame(pacsv.read_csv(reference_file("eusilc")))
+    for name in ("pl030", "rb090", "db040"):
+        released = set(Frame(release.data).arrow_column(name).to_pylist())
+        assert released <= set(before.arrow_column(name).to_pylist()) | {None}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +140,9 @@ def test_eusilc_has_every_role():
         ("x", [f"{v:05}" for v in RNG.integers(0, 99999, N)], "code"),
         ("x", ["oops", *map(str, RNG.normal(size=N - 1))], "number stored as text"),
         ("x", [f"{v:.2f}".replace(".", ",") for v in AMOUNTS], "number stored as text"),
-        ("x", [f"person {i}" for i in range(N)], "identifier"),
+        ("x", [f"person {i}" for i in range(N)], "name or text"),
+        ("first_name", [f"n{i % 40}" for i in range(N)], "name or text"),
+        ("clinic_name", [f"n{i % 40}" for i in range(N)], "category"),
         ("firm", [f"f{i % 200}" for i in range(N)], "repeated identifier"),
         ("x", RNG.choice(["low", "middle", "high"], N), "category"),
         ("region", RNG.choice(["north", "south"], N), "place"),
@@ -127,7 +155,7 @@ def test_what_columns_look_like(name, values, expected):
 def test_small_counts_are_protected_and_told():
     found = guess(pd.DataFrame({"children": RNG.integers(0, 9, N)}))["children"]
     assert (found.role, found.kind) == ("protect", "integer")
-    assert "if they are codes, take it out" in found.reason
+    assert 'if they are codes, say kind = "nominal"' in found.reason
 
 
 def test_the_draft_is_a_plan_with_a_reason_for_each_column():
@@ -140,9 +168,10 @@ def test_the_draft_is_a_plan_with_a_reason_for_each_column():
         }
     )
     plan = draft(frame, k=4)
-    assert plan.blocks[0].columns == ("income", "debt")
+    assert plan.blocks[0].columns == ("sex", "income", "debt")
     assert plan.k == 4
-    assert (plan.drop, plan.renumber, plan.confidential) == ((), (), ())
+    assert (plan.drop, plan.renumber, plan.confidential) == (("person",), (), ())
+    assert {name: column.kind for name, column in plan.columns.items()} == {"sex": "nominal"}
     assert list(plan.notes) == list(frame)
     assert "60 missing" in plan.notes["debt"]
     text = plan.to_toml()
@@ -173,9 +202,9 @@ def test_what_is_drafted_can_be_carried_out_as_it_is(columns, share):
 def test_rare_patterns_make_the_draft_choose_the_majority_and_say_so():
     frame = gappy(8, 0.2)
     with pytest.raises(InputError, match=r"at most 1.00 % of them; here .* patterns would need"):
-        protected(frame, k=5)
+        protected(frame, columns=list(frame), k=5)  # who names columns decides about gaps too
     plan = draft(frame)
-    assert plan.missing.policy == "majority"
+    assert plan.missing.policy == release_of(frame, k=5).plan.missing.policy == "majority"
     told = [name for name, note in plan.notes.items() if "would be blanked" in note]
     assert told == ["x0"]
     share = float(plan.notes["x0"].split(" share one, ")[1].split(" %")[0])
@@ -187,7 +216,7 @@ def test_rare_patterns_make_the_draft_choose_the_majority_and_say_so():
 
 def refusal(frame):
     try:
-        protected(frame, k=5)
+        protected(frame, columns=list(frame), k=5)
     except InputError as error:
         return str(error)
     return ""
@@ -221,7 +250,7 @@ def test_categories_need_no_quantity_once_they_are_named():
         ("x", RNG.integers(0, 2, N), "nominal"),
         ("plz", RNG.integers(10000, 10099, N), "nominal"),
         ("county", RNG.integers(1, 80, N), "nominal"),
-        ("x", [f"{v:05}" for v in RNG.integers(0, 200, N)], "nominal"),
+        ("x", [f"{v:05}" for v in RNG.integers(0, 100, N)], "nominal"),
         ("x", RNG.random(N) < 0.5, "boolean"),
         ("x", pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(N), "D"), "date"),
         ("x", [f"2021-03-{d:02}" for d in RNG.integers(1, 29, N)], "date"),
@@ -231,44 +260,80 @@ def test_categories_need_no_quantity_once_they_are_named():
 )  # fmt: skip
 def test_the_kind_that_a_reason_names_is_one_that_works(name, values, kind):
     frame = pd.DataFrame({name: values})
-    reason = guess(frame)[name].reason
-    assert f'add it to the columns with kind = "{kind}"' in reason
-    released = protected(frame, columns=[name], kinds={name: kind}, k=5, method="mdav")
+    found = guess(frame)[name]
+    assert (found.role, found.kind) == ("protect", kind)
+    plan = draft(frame)
+    assert plan.columns[name].kind == kind
+    released = protected(frame, plan, method="mdav")
     assert released[name].value_counts().min() >= 5
+    if kind in ("nominal", "ordinal", "boolean"):
+        assert set(released[name]) <= set(frame[name])
 
 
 def test_dates_that_nobody_can_read_are_not_advised_as_dates():
-    found = guess(pd.DataFrame({"x": RNG.choice(["01/02/2020", "03/04/2021", "05/06/2022"], N)}))[
-        "x"
+    days = [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 12, (N, 2))]
+    found = guess(pd.DataFrame({"x": days}))["x"]
+    assert (found.looks_like, found.role, found.unreadable) == ("date", "drop", True)
+    assert "Write them as 2024-03-31 to protect them" in found.reason
+    few = guess(pd.DataFrame({"x": RNG.choice(["01/02/2020", "03/04/2021", "05/06/2022"], N)}))["x"]
+    assert (few.looks_like, few.role, few.kind) == ("date", "protect", "nominal")
+
+
+def test_columns_that_cannot_be_read_are_told_of():
+    frame = pd.DataFrame(
+        {
+            "wage": AMOUNTS,
+            "bonus": ["oops", *map(str, AMOUNTS[1:])],
+            "rate": [np.inf, *AMOUNTS[1:]],
+            "when": [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 12, (N, 2))],
+            "comma": [f"{v:.2f}".replace(".", ",") for v in AMOUNTS],
+        }
+    )
+    release = release_of(frame, k=5)
+    assert release.plan.drop == ("bonus", "rate", "when", "comma")
+    (told,) = [c for c in release.cautions if "cannot be read" in c.words]
+    assert "bonus (one odd cell in row 1), rate (infinite values), when (date)" in told.words
+    assert "--decimal ," in told.sentence
+    assert release.evidence.verdict == "green"
+    assert not [
+        c for c in release_of(frame, k=5, drop=list(frame)[1:]).cautions if "read" in c.words
     ]
-    assert found.looks_like == "date"
-    assert "turn it into dates" in found.reason
-    assert "kind" not in found.reason
 
 
 def test_many_zeros_are_told():
     amounts = np.where(RNG.random(N) < 0.6, 0, AMOUNTS)
     reason = guess(pd.DataFrame({"benefit": amounts}))["benefit"].reason
     share = np.mean(amounts == 0)
-    assert f'{share:.0%} are 0: kind = "spiked"' in reason
+    assert f'{share:.0%} are 0: with kind = "spiked"' in reason
     assert "spiked" not in guess(pd.DataFrame({"x": AMOUNTS}))["x"].reason
 
 
 def test_a_weight_is_told_how_to_be_used():
-    assert (
-        "name it as weight"
-        in guess(pd.DataFrame({"rb050_weight": RNG.lognormal(0, 1, N)}))["rb050_weight"].reason
+    frame = pd.DataFrame({"rb050_weight": RNG.lognormal(0, 1, N), "x": AMOUNTS})
+    plan = draft(frame)
+    assert (plan.weight.column, plan.weight.release, plan.weight.grouping) == (
+        "rb050_weight",
+        "mean",
+        "weighted",
     )
+    assert "each group releases its mean weight" in plan.notes["rb050_weight"]
     chance = guess(pd.DataFrame({"incl.prob": RNG.choice([0.02, 0.05, 0.14, 0.3], N)}))["incl.prob"]
-    assert chance.looks_like == "weight"
-    assert "one divided by it" in chance.reason
+    assert (chance.looks_like, chance.role) == ("weight", "drop")
+    assert "One divided by it" in chance.reason
 
 
-def test_no_quantity_is_an_error_that_tells_what_was_found():
+def test_a_table_of_categories_alone_is_drafted():
     frame = pd.DataFrame({"id": range(50), "sex": RNG.choice(["f", "m"], 50)})
-    with pytest.raises(InputError, match=r"'id': .*drop or renumber.*'sex': Categories.*columns="):
+    release = release_of(frame, k=5)
+    assert (release.plan.drop, release.plan.blocks[0].columns) == (("id",), ("sex",))
+    assert release.evidence.verdict == "green"
+
+
+def test_nothing_to_protect_is_an_error_that_tells_what_was_found():
+    frame = pd.DataFrame({"id": range(50), "name": [f"n{i}" for i in range(50)]})
+    with pytest.raises(InputError, match=r"'id': .*Dropped.*'name': .*texts differ.*columns="):
         draft(frame)
-    wide = pd.DataFrame({f"c{i}": ["a", "b"] * 10 for i in range(40)})
+    wide = pd.DataFrame({f"c{i}": [f"a{j}" for j in range(20)] for i in range(40)})
     with pytest.raises(InputError, match="28 more columns"):
         draft(wide)
     with pytest.raises(InputError, match="No value at all"):
@@ -282,13 +347,13 @@ def test_a_wrong_k_is_refused():
 
 def test_infinite_values_are_left_and_told():
     found = guess(pd.DataFrame({"x": [*AMOUNTS[:-1], np.inf]}))["x"]
-    assert (found.role, found.looks_like) == ("known", "quantity")
+    assert (found.role, found.looks_like, found.unreadable) == ("drop", "quantity", True)
     assert "1 infinite" in found.reason
 
 
-def test_the_index_of_pandas_in_an_arrow_table_is_left():
+def test_the_index_of_pandas_in_an_arrow_table_is_dropped():
     frame = pd.DataFrame({"income": AMOUNTS}, index=pd.Index(AMOUNTS[::-1], name="key"))
-    assert guess(pa.Table.from_pandas(frame))["key"].role == "known"
+    assert guess(pa.Table.from_pandas(frame))["key"].role == "drop"
 
 
 def test_other_names_and_types():
@@ -345,15 +410,14 @@ def test_any_table_gets_a_guess_and_what_is_protected_can_be(columns):
     frame = pd.DataFrame(columns)
     guesses = guess(frame)
     assert list(guesses) == list(columns)
-    protected = [name for name, found in guesses.items() if found.role == "protect"]
-    for name in protected:
-        values = Frame(frame).doubles(name)
-        assert len(np.unique(values[~np.isnan(values)])) > 1
-    if protected:
-        assert draft(frame, k=3).blocks[0].columns == tuple(protected)
-    else:
+    chosen = tuple(name for name, found in guesses.items() if found.role == "protect")
+    if not chosen:
         with pytest.raises(InputError):
             draft(frame, k=3)
+        return
+    assert draft(frame, k=5).blocks[0].columns == chosen
+    released = protected(frame, k=5, method="mdav")
+    assert released.groupby(list(chosen), dropna=False, observed=True).size().min() >= 5
 
 
 @given(
@@ -388,10 +452,11 @@ def test_notes_hold_no_values():
             "name": ["Zaphod Beeblebrox", *[f"p{i}" for i in range(N - 1)]],
             "code": RNG.choice([40417, 50519, 60611], N),
             "mixed": ["Wexelblat", *map(str, AMOUNTS[1:])],
+            "coded": [*RNG.integers(20, 70, N - 9), *[999] * 9],
         }
     )
     told = " ".join(draft(frame).notes.values())
-    for canary in ("918273", "5647382", "Zaphod", "40417", "50519", "Wexelblat"):
+    for canary in ("918273", "5647382", "Zaphod", "40417", "50519", "Wexelblat", "999"):
         assert canary not in told
 
 

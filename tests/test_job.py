@@ -118,8 +118,9 @@ def test_the_library_does_the_same(source, tmp_path):
 def test_without_named_columns_the_draft_is_told(source, tmp_path):
     outcome = run(Job(source, tmp_path / "safe.csv", PLAN.override(columns=None)))
     assert outcome.guesses["income"].role == "protect"
-    assert outcome.guesses["id"].role == "known"
+    assert outcome.guesses["id"].role == "drop"
     assert "income" in outcome.evidence.roles.protected
+    assert "id" in outcome.evidence.roles.dropped
     assert outcome.evidence.plan.blocks[0].columns == tuple(outcome.evidence.roles.protected)
 
 

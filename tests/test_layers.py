@@ -35,7 +35,7 @@ STAGES = [
     ],  # the rules and forms are methods of Plan, written beside it
     ["kernels"],
     ["tables"],
-    ["looks"],
+    ["drafting"],
     ["aggregate"],
     ["encode"],
     ["draft"],

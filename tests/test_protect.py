@@ -96,7 +96,7 @@ def test_round_keeps_whole_numbers_whole():
 
 
 def test_kinds_say_which_columns_are_whole():
-    frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "m": np.arange(60) % 7})
+    frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "m": np.arange(60) % 17})
     chosen = {"columns": ["n", "m"], "round": True, "effort": "fast"}
     release = microagg.protect(frame, k=4, kinds={"n": "number"}, **chosen)
     assert release.data["n"].dtype == float
@@ -225,17 +225,54 @@ SURVEY = pd.DataFrame(
 )
 
 
-def test_quantities_are_protected_and_what_was_left_is_told():
+def test_everything_is_protected_by_its_kind_and_ids_are_dropped():
     release, warned = told(SURVEY, k=3)
-    assert release.columns == ["income", "rent"]
-    assert release.roles.known == ["person", "region", "sex", "weight"]
-    (left,) = (words for words in warned if "Nobody named" in words)
-    assert "person (identifier), region (code), weight (" in left
-    assert "sex" not in left  # nobody would average it
-    assert "microagg plan writes the choice down" in left
-    for name in release.roles.known:
-        assert release.data[name].equals(SURVEY[name])
+    assert release.columns == ["region", "sex", "weight", "income", "rent"]
+    assert (release.roles.known, release.roles.dropped) == ([], ["person"])
+    assert not warned
+    assert release.evidence.verdict == "green"
+    for name in ("region", "sex", "weight"):  # codes and categories are never averaged
+        assert set(release.data[name]) <= set(SURVEY[name])
     assert set(release.plan.notes) == set(SURVEY.columns)
+    assert {name: found.role for name, found in release.drafted.items()} == {
+        name: "drop" if name == "person" else "protect" for name in SURVEY
+    }
+
+
+def test_what_the_user_says_wins_over_the_draft():
+    frame = SURVEY.assign(hid=np.arange(N) // 2, wgt=RNG.lognormal(0, 1, N))
+    plan = microagg.draft(frame)
+    assert (plan.unit, plan.weight.column, plan.drop) == ("hid", "wgt", ("person", "hid"))
+
+    def completed(**given):
+        return microagg.protect(frame, k=3, effort="fast", **given).plan
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DisclosureRiskWarning)
+        assert completed(unit="person").drop == (
+            "hid",
+            "person",
+        )  # a unit is dropped unless renumbered
+        renumbered = completed(unit="hid", renumber=["hid"])
+        assert (renumbered.drop, renumbered.renumber) == (("person",), ("hid",))
+        assert completed(weight="weight").drop == ("person", "hid", "wgt")
+        kept = completed(confidential=["income"], strata=["sex"], kinds={"person": "integer"})
+        assert kept.blocks[0].columns == ("person", "region", "weight", "rent")
+        assert kept.columns["person"].kind == "integer"
+        assert completed(kinds={"region": "integer"}).columns["region"].kind == "integer"
+        assert completed(columns=["income"]).blocks[0].columns == ("income",)
+
+
+def test_codes_are_not_averaged_unless_somebody_says_so():
+    coded = SURVEY.assign(sex=RNG.integers(1, 3, N))
+    chosen = {"columns": ["sex", "income"], "drop": ["person"]}
+    release, _ = told(coded, k=3, **chosen)
+    assert set(release.data["sex"]) <= {1, 2}
+    assert release.plan.columns["sex"].kind == "nominal"
+    assert 'say kind = "integer"' in release.plan.notes["sex"]
+    said, _ = told(coded, k=3, kinds={"sex": "integer"}, **chosen)
+    assert set(said.data["sex"]) - {1, 2}
+    assert microagg.partition(coded[["sex", "income"]], k=3).n_groups > 1
 
 
 def test_the_choice_equals_the_draft():
@@ -259,12 +296,12 @@ def test_a_column_with_another_role_is_not_protected_nor_told():
     assert list(release.data.columns) == ["income", "rent"]
 
 
-def test_without_a_quantity_the_reasons_are_given():
+def test_without_anything_to_protect_the_reasons_are_given():
     with pytest.raises(
         InputError,
-        match=r"none of its columns looks like one.*'sex': Categories.*columns=\[\.\.\.\]",
+        match=r"this table has nothing else.*'person': .*Dropped.*columns=\[\.\.\.\]",
     ):
-        microagg.protect(SURVEY[["sex", "person"]], k=3)
+        microagg.protect(SURVEY[["person"]], k=3)
 
 
 def test_a_quantity_with_missing_values_is_protected():
@@ -280,18 +317,21 @@ def test_a_quantity_with_missing_values_is_protected():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["1", "22", "NA", "4"], "numbers stored as text"),
-        (["1", "2", "none", "4"], "10 odd cells, the first in row 3"),
-        (["1,5", "2,5", "3,25", "4"], "decimal commas, the first in row 1"),
-        (["00123", "04711", "99999", "12345"], "code"),
-        (["a", "b", "3", "c"], None),
+        ([*map(str, range(N - 1)), "NA"], None),
+        ([*map(str, range(N - 4)), *["none"] * 4], None),
+        ([*map(str, range(N - 1)), "none"], "one odd cell in row 40"),
+        ([f"{i},5" for i in range(N)], "decimal commas, the first in row 1"),
+        (["00123", "04711", "99999", "12345"] * (N // 4), None),
+        (["a", "b", "3", "c"] * (N // 4), None),
     ],
 )
-def test_numbers_as_text_are_told_unless_they_look_like_codes(values, words):
-    frame = pd.DataFrame({"a": SURVEY["income"], "t": values * (N // 4)})
+def test_numbers_as_text_are_protected_if_they_can_be_read(values, words):
+    frame = pd.DataFrame({"a": SURVEY["income"], "t": values})
     release, warned = told(frame, k=3)
-    assert release.columns == ["a"]
-    left = [text for text in warned if "Nobody named" in text]
+    assert release.columns == (["a", "t"] if words is None else ["a"])
+    left = [text for text in warned if "cannot be read" in text]
     assert [f"t ({words})" in text for text in left] == [True] * (words is not None)
     commas = "decimal commas" in str(words)
     assert any("--decimal , for a CSV file" in text for text in left) == commas
+    coded = {"t": ("none",)} if "none" in values[-2:-1] else {}
+    assert release.plan.missing.codes == coded

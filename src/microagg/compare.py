@@ -18,7 +18,7 @@ from microagg.choices import (
     mark_frontier,
     suggestion,
 )
-from microagg.draft import guess, quantities
+from microagg.draft import guess
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats
 from microagg.registry import find
@@ -304,12 +304,23 @@ def try_prepared(trials: Trials, progress: Report | None) -> Comparison:
 def _matrix(frame: Any, columns: Iterable[Any] | None) -> tuple[Floats, list[Any]]:
     if is_frame(frame):
         table = Frame(frame)
-        names = choose_columns(table, columns) if columns is not None else quantities(guess(table))
+        names = choose_columns(table, columns) if columns is not None else _quantities(table)
         return columns_matrix(table, names), names
     if columns is not None:
         raise InputError("Columns have names in frames only; pick columns of arrays before.")
     matrix = as_matrix(frame)
     return matrix, list(range(matrix.shape[1]))
+
+
+def _quantities(table: Frame) -> list[Any]:
+    """The columns that look like quantities, which alone every method can compare."""
+    found = [n for n, one in guess(table).items() if one.looks_like == "quantity" and not one.codes]
+    if not found:
+        raise InputError(
+            "Without named columns the quantities of a table are compared; none of its columns looks like "
+            "one. Name columns of numbers: columns=[...] or --columns."
+        )
+    return found
 
 
 def _sizes(k: Any, n: int) -> list[int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.cautions import about_formulas
-from microagg.draft import Guess, guess
+from microagg.draft import Guess, complete
 from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
@@ -39,7 +39,7 @@ from microagg.tables.files import (
     stands_for_several,
 )
 from microagg.tables.formulas import formula_cells, no_formulas
-from microagg.tables.frames import Frame
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES
 
@@ -47,6 +47,7 @@ __all__ = [
     "Job",
     "Observer",
     "Outcome",
+    "completed_source",
     "numbers_of",
     "protect_file",
     "protect_source",
@@ -155,7 +156,7 @@ class Outcome:
     """What was done."""
 
     evidence: Evidence
-    guesses: dict[Any, Guess] | None
+    guesses: Mapping[Any, Guess] | None
     """What the draft made of the columns; None where they were named."""
     files: list[Path]
     """The files that were written, the table first."""
@@ -188,12 +189,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     )
     size = f"{len(table):,} records, {len(table.names)} columns"
     hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
-    guesses = None
-    if job.plan.blocks[0].columns is None:
-        with clock.time("draft"):
-            guesses = guess(table)
     release = protect_source(
-        source, job.plan, lambda done: hears.progress("grouping", done, len(table)), guesses
+        source, job.plan, lambda done: hears.progress("grouping", done, len(table))
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -217,7 +214,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     counted, files = _write(job, source, release, evidence, clock, hears)
     evidence = replace(evidence, counted=counted)
     left_out += _tell_metadata(release, kind, hears)
-    return Outcome(evidence, guesses, files, left_out, {**clock.seconds, **release.seconds})
+    return Outcome(evidence, release.drafted, files, left_out, {**clock.seconds, **release.seconds})
 
 
 def protect_file(
@@ -393,17 +390,21 @@ def protect_source(
     source: Source,
     plan: Plan,
     progress: Listener | None = None,
-    guesses: Mapping[Any, Guess] | None = None,
 ) -> Release:
     """Protect a file that was read, with :func:`numbers_of` its plan; nothing is written."""
     return protect_table(
         Frame(source.table),
         plan,
         progress,
-        guesses,
         None if source.kept_for(source.kind) is None else source.as_written,
         source.coded(),
     )
+
+
+def completed_source(source: Source, plan: Plan) -> Plan:
+    """Complete a plan for a file that was read, as :func:`protect_source` does."""
+    words = ("",) if source.kept_for(source.kind) is None else MISSING_WORDS
+    return complete(Frame(source.table), plan, words, source.coded()).plan
 
 
 def numbers_of(

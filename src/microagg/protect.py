@@ -9,12 +9,11 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.draft import Guess, guess, quantities
+from microagg.draft import Guess, complete
 from microagg.errors import DisclosureRiskWarning
 from microagg.findings import Caution, Part
 from microagg.grouping import group
@@ -24,7 +23,7 @@ from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
 from microagg.release import Release
 from microagg.released import release_block, released_beside
-from microagg.tables.frames import Frame
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
 from microagg.tables.metadata import left_out_words
 from microagg.tables.outgoing import outgoing
@@ -82,8 +81,8 @@ def protect(
         Least number of records (or units) that share their protected values.
     plan : Plan, optional
         The settings written down, from :func:`microagg.draft` or :meth:`microagg.Plan.from_toml`.
-    columns : names of the columns to protect; by default those that look like quantities, see
-        :func:`microagg.draft`
+    columns : names of the columns to protect. By default every column gets a role that protects the people
+        in the table, see :func:`microagg.draft`: identifiers and names are dropped.
     method, scale, random_state, progress, refine, bound, **options
         As for :func:`microagg.partition`.
     aggregate : {"mean", "median", "midrange", "maximum", "minimum"}
@@ -113,9 +112,9 @@ def protect(
         What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
         "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.Missing`.
     kinds : mapping of names to kinds, where the type of the column does not tell
-        One of "number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list
-        of levels from low to high for an ordinal column; or a mapping of settings of
-        :class:`microagg.plan.Column`.
+        Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
+        "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
+        an ordinal column; or a mapping of settings of :class:`microagg.plan.Column`.
     relations : texts such as "gross = net + tax"
         What holds in every record; checked before and after.
     require : mapping
@@ -166,7 +165,6 @@ def protect_table(
     table: Frame,
     plan: Plan,
     progress: Listener | None = None,
-    guesses: Mapping[Any, Guess] | None = None,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
 ) -> Release:
@@ -178,7 +176,9 @@ def protect_table(
     plan.check_complete()
     clock = Clock()
     with clock.time("check"):
-        plan, odd = _completed(table, plan, guesses)
+        words = ("",) if text is None else MISSING_WORDS
+        settled = complete(table, plan, words, coded)
+        plan = settled.plan
         intake = take_in(table, plan, text, coded)
         wanted = [
             (block, part_input(intake, block, columns))
@@ -251,7 +251,8 @@ def protect_table(
         _cells={name: cells for one in released for name, cells in one.cells.items()},
         _recoded=recoded,
         _order=order,
-        _odd=odd,
+        drafted=settled.guesses,
+        _odd=_about_unreadable(table, settled.guesses or {}, plan),
         left_out=_left_out(table.native, data),
         _again=lambda other: protect_table(table, other, None, None, text, coded),
     )
@@ -280,40 +281,30 @@ def _weighs(plan: Plan) -> bool:
     return plan.weight is not None and plan.weight.grouping == "weighted"
 
 
-def _completed(
-    table: Frame, plan: Plan, guesses: Mapping[Any, Guess] | None
-) -> tuple[Plan, tuple[Caution, ...]]:
-    """Fill in the columns that nobody named by those that look like quantities."""
-    if plan.blocks[0].columns is not None:
-        return plan, ()
-    guesses = guess(table) if guesses is None else guesses
-    spoken_for = plan.spoken_for
-    chosen = quantities(guesses, spoken_for)
-    notes = {name: found.reason for name, found in guesses.items() if name not in spoken_for}
-    left = [name for name, found in guesses.items() if found.to_be_told and name not in spoken_for]
-    odd = (_about_left(table, guesses, left),) if left else ()
-    block = replace(plan.blocks[0], columns=tuple(chosen))
-    return replace(plan, blocks=(block,), notes=notes), odd
-
-
-def _about_left(table: Frame, guesses: Mapping[Any, Guess], left: list[Any]) -> Caution:
-    """Say which columns were left by what they look like, and where numbers are text, why."""
+def _about_unreadable(
+    table: Frame, guesses: Mapping[Any, Guess], plan: Plan
+) -> tuple[Caution, ...]:
+    """Say which columns the draft drops since their values cannot be read, and where the fault is."""
+    left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
+    if not left:
+        return ()
     told, hints = [], set()
     for name in left[:_TOLD]:
-        looks: str = guesses[name].looks_like
-        if looks == "quantity":
-            looks = "quantity with infinite values"
-        cells = table.odd_numbers(name) if looks == "number stored as text" else None
-        told.append(f"{listed_names([name])} ({looks if cells is None else cells.in_words()})")
+        what: str = guesses[name].looks_like
+        if what == "quantity":
+            what = "infinite values"
+        cells = table.odd_numbers(name) if what == "number stored as text" else None
+        told.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
         hints.add("" if cells is None else cells.hint)
     more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
-    way_out = "Name the columns if that is wrong; microagg plan writes the choice down for editing."
-    return Caution(
-        "warning",
-        tuple(left),
-        "Nobody named the columns to protect, and these were left as they are by what they look like: "
-        f"{', '.join(told)}{more}.",
-        " ".join([*sorted(hints), way_out]).strip(),
+    way_out = "Correct them to have them protected; the plan's notes say how."
+    return (
+        Caution(
+            "warning",
+            tuple(left),
+            f"The draft drops columns whose values cannot be read: {', '.join(told)}{more}.",
+            " ".join([*sorted(hints), way_out]).strip(),
+        ),
     )
 
 

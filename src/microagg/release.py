@@ -24,6 +24,7 @@ from microagg.cautions import (
 )
 from microagg.compare import compare
 from microagg.deprecated import OldReleaseNames
+from microagg.drafting.guesses import Guess
 from microagg.errors import InputError, MicroaggError, VerificationError, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted, Cure, Part, Required, group_loss_words
@@ -104,6 +105,8 @@ class Release(OldReleaseNames):
     _odd: tuple[Caution, ...] = field(default=(), repr=False)  # what reading and drafting found
     _again: Callable[[Plan], Release] | None = field(default=None, repr=False)
     """Protects the same table by another plan; None where it is not at hand."""
+    drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
+    """What the draft made of each column; None where the columns to protect were named."""
     _written: list[Counted] = field(default_factory=list, repr=False)
     left_out: list[str] = field(default_factory=list, repr=False)
     """Metadata of the table given that the release does not have, in words."""

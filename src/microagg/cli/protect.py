@@ -25,14 +25,13 @@ from microagg.cli.lines import (
     verified_line,
 )
 from microagg.cli.show import Speaker
-from microagg.draft import Guess, completed
+from microagg.draft import Guess
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
-from microagg.job import Job, Observer, Outcome, run
+from microagg.job import Job, Observer, Outcome, completed_source, run
 from microagg.measure.risk import Risk
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, read_file
-from microagg.tables.frames import Frame
 from microagg.words import names, plural
 
 __all__ = ["draft_plan", "protect_file", "say_secrets"]
@@ -116,7 +115,12 @@ def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
 
 def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
     return {
-        str(name): {"role": found.role, "looks_like": found.looks_like, "reason": found.reason}
+        str(name): {
+            "role": found.role,
+            "looks_like": found.looks_like,
+            "kind": found.kind,
+            "reason": found.reason,
+        }
         for name, found in guesses.items()
     }
 
@@ -190,7 +194,7 @@ def draft_plan(
     speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None, sheet: str | None = None
 ) -> None:
     """Print the plan that a table and the flags give, with a reason for each column."""
-    whole = completed(Frame(read_file(source, csv=csv, sheet=sheet).table), plan)
+    whole = completed_source(read_file(source, csv=csv, sheet=sheet), plan)
     speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
     if not speaker.as_json:
         print(whole.to_toml(), end="")

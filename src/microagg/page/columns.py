@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from microagg.draft import guess
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
-from microagg.looks import guess
 from microagg.tables.files import Source
 from microagg.tables.frames import Frame
 from microagg.tables.profile import Profile, profiles

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from microagg.choices import Cell, Targets
-from microagg.draft import draft
 from microagg.errors import MicroaggError, StopSearch, fault_words
-from microagg.job import Job, Observer, numbers_of, run
+from microagg.job import Job, Observer, completed_source, numbers_of, run
 from microagg.page.charts import without_styles
 from microagg.page.columns import about_columns, first_rows, two_columns
 from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
@@ -148,7 +147,7 @@ def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
         "problem": None,
     }
     try:
-        found["plan"] = draft(table)
+        found["plan"] = completed_source(source, Plan())
     except MicroaggError as error:  # no quantity: roles are to be chosen by hand
         found |= {"plan": None, "problem": str(error)}
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.cautions import about_formulas
-from microagg.draft import Guess, guess, quantities
+from microagg.draft import Guess, complete
 from microagg.errors import InputError, VerificationError, shown
 from microagg.evidence import Evidence
 from microagg.findings import Counted
@@ -76,20 +76,15 @@ def owner_of(
     }
 
 
-def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, dict[Any, Guess] | None]:
-    """Fill in the columns that nobody named by what the first records look like."""
-    if plan.blocks[0].columns is not None:
-        return plan, None
+def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, Mapping[Any, Guess] | None]:
+    """Fill in what a plan leaves open by what the first records look like."""
     head = next(iter(source.batches(at_once=_DRAFTED)), None)
     if head is None:
         raise InputError(
             "A table to protect has at least one record; this one has none. Check that it was read whole."
         )
-    guesses = guess(Frame(head.table))
-    chosen = quantities(guesses, plan.spoken_for)
-    block = replace(plan.blocks[0], columns=tuple(chosen))
-    notes = {name: found.reason for name, found in guesses.items() if name not in plan.spoken_for}
-    return replace(plan, blocks=(block,), notes=notes), guesses
+    found = complete(Frame(head.table), plan)
+    return found.plan, found.guesses
 
 
 @dataclass(frozen=True, eq=False)

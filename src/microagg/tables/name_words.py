@@ -1,7 +1,7 @@
 """What the name of a column says about it: its words, and which of them mean what.
 
 Words are English with the common German, French and Spanish ones, in small letters without accents.
-A name alone never decides: draft.py asks whether the values can be what the name says.
+A name alone never decides: drafting/ asks whether the values can be what the name says.
 """
 
 from __future__ import annotations
@@ -12,18 +12,24 @@ from typing import Any
 
 __all__ = [
     "CODE",
+    "CONTAINERS",
     "COORDINATE",
     "COUNT",
     "COUNTED",
     "ENTITY",
+    "HOUSEHOLDS",
     "IDENTIFIER",
     "MEASURE",
     "NAME",
     "NUMBER",
     "PARTS_OF_DATES",
+    "PERSONAL",
     "PLACE",
+    "RECORDS",
     "SAMPLING",
     "SORT",
+    "THINGS",
+    "UNITS",
     "WEIGHT",
     "WEIGHT_ONLY",
     "YEAR",
@@ -60,17 +66,48 @@ MEASURE = _set(
     "share score temperature temp speed duration dose experience exper tenure population pop "
     "expenditure value mass volume hp mpg bmi"
 )
-# Who or what a record may be about: numbers under such a name are names.
-ENTITY = _set(
-    "subject subj patient person personne persona household haushalt menage hogar hh family "
-    "familie famille familia respondent participant student pupil school teacher class firm firma "
-    "company entreprise empresa enterprise establishment betrieb plant utility customer client "
-    "kunde user employee worker member account order case record row obs observation sample "
-    "specimen animal dog rat mouse pig cow chick litter prof instructor tree plot site station "
-    "store shop branch bank hospital clinic ward player team game match season race flight route "
-    "block cluster psu ssu panel dorm machine device session transaction event visit item product "
-    "batch lot group grp unit dept department"
+# Whom or what numbers under such a name identify, in the words of a sentence. Households come first: k of
+# them are k of their members too.
+HOUSEHOLDS = {
+    **dict.fromkeys(_set("household haushalt menage hogar hh hshld hid hhold hhid"), "household"),
+    **dict.fromkeys(_set("family familie famille familia fam famid"), "family"),
+    **dict.fromkeys(_set("mother mom mum mutter madre mere momid motherid"), "mother"),
+    **dict.fromkeys(_set("couple dyad twin twins pair"), "pair"),
+    "litter": "litter",
+}
+UNITS = {
+    **dict.fromkeys(_set("person personne persona pers individual indiv ind"), "person"),
+    **dict.fromkeys(_set("patient pat patno patid"), "patient"),
+    **dict.fromkeys(_set("subject subj sub subno"), "subject"),
+    **dict.fromkeys(_set("respondent resp respid caseid"), "respondent"),
+    **dict.fromkeys(_set("participant ppt member user player voter"), "person"),
+    **dict.fromkeys(_set("student stud pupil schueler eleve alumno"), "student"),
+    **dict.fromkeys(_set("child kid kind bebe baby"), "child"),
+    **dict.fromkeys(_set("employee emp worker"), "worker"),
+    **dict.fromkeys(_set("customer cust client kunde account acct"), "customer"),
+    **dict.fromkeys(_set("firm firma company comp entreprise empresa enterprise gvkey permno cusip"), "firm"),
+    **dict.fromkeys(_set("establishment betrieb plant"), "establishment"),
+    **dict.fromkeys(_set("utility util"), "utility"),
+    **dict.fromkeys(_set("animal dog rat mouse pig cow chick bird fish"), "animal"),
+}  # fmt: skip
+# Where people are: k counts the people there.
+CONTAINERS = {
+    **dict.fromkeys(_set("school sch schule ecole escuela"), "school"),
+    **dict.fromkeys(_set("class classroom klasse"), "class"),
+    **dict.fromkeys(_set("teacher prof instructor lecturer"), "teacher"),
+    **dict.fromkeys(_set("hospital clinic ward hosp provider prov"), "hospital"),
+    **dict.fromkeys(_set("community comm"), "community"),
+    **dict.fromkeys(_set("interviewer"), "interviewer"),
+}
+# Sorts of things that are numbered; of a few with many records each, the numbers are codes.
+THINGS = _set(
+    "order plot site station store shop branch bank team game match season race flight route block "
+    "cluster psu ssu machine device event visit item product batch lot group grp dept department species"
 )
+RECORDS = _set(
+    "case record row obs observation sample specimen tree unit panel session transaction dorm"
+)
+ENTITY = frozenset({*HOUSEHOLDS, *UNITS, *CONTAINERS, *THINGS, *RECORDS})
 PLACE = _set(
     "state staat region country land pays pais city town stadt ville ciudad county kreis district "
     "commune gemeinde municipality tract precinct village province provincia canton kanton zone "
@@ -78,7 +115,8 @@ PLACE = _set(
 )
 CODE = _set(
     "code codes cod kode codigo zip zipcode postcode postal plz postleitzahl fips isco nace sic "
-    "naics isic icd atc nuts ean gtin sku iso occ occupation beruf industry branche cpt drg naf"
+    "naics isic icd atc nuts ean gtin sku iso occ occup occupation beruf profession industry indus "
+    "branche cpt drg naf kind"
 )
 # Sorts of things, told by few numbers.
 SORT = _set(
@@ -119,12 +157,21 @@ NAME = _set(
     "adresse direccion street strasse rue email mail"
 )
 
+# What a name is of where it is one of people; the name of a clinic or a product is a category.
+PERSONAL = _set(
+    "first last full middle given maiden user fake sur fore nick contact owner vor nach"
+)
+
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # An entity written together with what numbers or names it: UTILITYID, custno, utilname.
-_JOINED = re.compile(r"(.+)(id|no|nr|num|key|nummer|name|cod|code)")
+_JOINED = re.compile(r"(.+?)(id|no|nr|num|key|nummer|name|cod|code)(k|kn|kg)?")
+# A code or sort of anything, written together with it: occcode, indcode, jobkind, hhtype.
+_SORT_OF = re.compile(r"(.{2,})(code|kind|type)")
 # What is counted, written together with something: nkids, youngkids, bedrooms.
 _COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
-_FEW_LETTERS = _set("f p h hh u rec emp cust comp pat sub org trans fam prov dist util last first")
+_FEW_LETTERS = _set(
+    "f p h hh u rec emp cust comp pat sub org trans fam prov dist util last first sch stud tch cl hosp"
+)
 
 
 def words(name: Any) -> tuple[str, ...]:
@@ -141,8 +188,12 @@ def words(name: Any) -> tuple[str, ...]:
     for word in _WORD.findall(plain):
         word = word.lower()
         joined = _JOINED.fullmatch(word)
-        if joined and word not in IDENTIFIER and joined[1] in ENTITY | _FEW_LETTERS:
-            found += joined.groups()
+        if joined and word not in IDENTIFIER and joined[1] in ENTITY | PLACE | _FEW_LETTERS:
+            found += filter(None, joined.groups())
+            continue
+        sort_of = _SORT_OF.fullmatch(word)
+        if sort_of and word not in CODE | SORT:
+            found += sort_of.groups()
             continue
         counted = _COUNTED_WITHIN.fullmatch(word)
         if counted:

@@ -7,17 +7,19 @@ levels of a column, which stay inside the package: no note, message or report sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from microagg.groups import Floats, Labels
 from microagg.tables.frames import Frame
+from microagg.tables.labelled import ColumnFacts
 from microagg.tables.libraries import plain_arrow
 
-__all__ = ["Numbers", "Profile", "Texts", "profiles"]
+__all__ = ["Numbers", "Profile", "Texts", "of_values", "profiles"]
 
 Type = Literal["number", "truth", "date", "text", "nested"]
 
@@ -34,6 +36,9 @@ _DATES = (
     r"\d{1,2}:\d{2}(:\d{2})?",
 )
 _DATE = re.compile("|".join(_DATES))
+_FEW_WORDS = 5  # that may stand for missing values among numbers
+_REPEATED = 3  # records from which on a word is a code and no slip
+_UNKNOWN = ColumnFacts()
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,10 @@ class Texts:
     """Whether they are digits of one length or with leading zeros, so that they are no quantity."""
     odd: int | None
     """How many are no numbers, where most are; None where most are not."""
+    odd_words: tuple[str, ...] = ()
+    """Those that are no numbers, where they are few and each stands in several records."""
+    longest: int = 0
+    """Words in the longest of those looked at."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,33 @@ class Profile:
     """Distinct values, missing not counted."""
     numbers: Numbers | None = None
     texts: Texts | None = None
+    categorical: bool = False
+    """Whether the type says that the values are categories."""
+    facts: ColumnFacts = _UNKNOWN
+    """What the file of a statistical package tells about the column."""
+
+    @property
+    def labelled(self) -> float:
+        """Share of the distinct numbers that have a value label."""
+        if self.numbers is None or not self.facts.value_labels:
+            return 0.0
+        values = [v for v, _ in self.facts.value_labels if isinstance(v, int | float)]
+        return float(np.isin(self.numbers.levels, values).mean())
+
+    def without(self, codes: Sequence[float]) -> Profile:
+        """Return the profile of the same numbers with some of them counted as missing."""
+        numbers = self.numbers
+        if numbers is None or not len(codes):
+            return self
+        kept = ~np.isin(numbers.levels, codes)
+        levels, counts = numbers.levels[kept], numbers.counts[kept]
+        if not len(levels):
+            return self
+        gone = int(numbers.counts[~kept].sum())
+        fewer = replace(
+            numbers, low=float(levels[0]), high=float(levels[-1]), levels=levels, counts=counts
+        )
+        return replace(self, missing=self.missing + gone, distinct=len(levels), numbers=fewer)
 
     @property
     def present(self) -> int:
@@ -105,16 +141,25 @@ class Profile:
         return self.rows - self.missing
 
 
-def profiles(frame: Frame) -> Iterator[tuple[Any, Profile]]:
-    """Give the name and the profile of each column. O(n log n) for each."""
+def profiles(
+    frame: Frame, wanted: Collection[Any] | None = None, missing_words: Sequence[str] = ()
+) -> Iterator[tuple[Any, Profile]]:
+    """Give the name and the profile of each column, or of some. O(n log n) for each.
+
+    ``missing_words`` are texts that mean missing, such as NA in a CSV file.
+    """
     import narwhals as nw
 
     columns = nw.from_native(frame.native, eager_only=True).iter_columns()
-    for name, column in zip(frame.names, columns, strict=True):
+    for place, (name, column) in enumerate(zip(frame.names, columns, strict=True)):
+        if wanted is not None and name not in wanted:
+            continue
         if not column.dtype.is_numeric() and frame.is_numeric(name):
-            yield name, _of_numbers(_encoded_numbers(frame, name))
+            found = of_values(_encoded_numbers(frame, name))
+            found = replace(found, categorical=_is_declared(frame, column.dtype))
         else:
-            yield name, _profile(column)
+            found = _profile(column, missing_words)
+        yield name, replace(found, facts=_facts(frame, place))
 
 
 def _encoded_numbers(frame: Frame, name: Any) -> Any:
@@ -125,23 +170,48 @@ def _encoded_numbers(frame: Frame, name: Any) -> Any:
     return frame.doubles(name)
 
 
-def _profile(column: Any) -> Profile:
+def _is_declared(frame: Frame, dtype: Any) -> bool:
+    """Whether somebody made categories of numbers; to Arrow a dictionary is but a way to store them."""
+    import pyarrow as pa
+
+    return _is_categorical(dtype) and not isinstance(frame.native, pa.Table)
+
+
+def _facts(frame: Frame, place: int) -> ColumnFacts:
+    """What the metadata of an Arrow column tells; of frames of other libraries nothing."""
+    import pyarrow as pa
+
+    native = frame.native
+    return ColumnFacts.of(native.schema.field(place)) if isinstance(native, pa.Table) else _UNKNOWN
+
+
+def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
     import narwhals as nw
 
     dtype = column.dtype
     if dtype.is_numeric():
-        return _of_numbers(_as_numbers(column, dtype))
+        return of_values(_as_numbers(column, dtype))
     rows, missing = len(column), int(column.null_count())
     if dtype.is_nested():
         distinct = len({repr(value) for value in column.drop_nulls().to_list()})
         return Profile("nested", rows, missing, distinct)
     present = column.drop_nulls()
+    if dtype == nw.String and missing_words:
+        present = present.filter(~present.str.strip_chars().is_in(list(missing_words)))
+        missing = rows - len(present)
     distinct = _distinct(present)
     if dtype == nw.Boolean:
         return Profile("truth", rows, missing, distinct)
     if dtype.is_temporal():
         return Profile("date", rows, missing, distinct)
-    return Profile("text", rows, missing, distinct, texts=_of_texts(present))
+    texts = _of_texts(present)
+    return Profile("text", rows, missing, distinct, texts=texts, categorical=_is_categorical(dtype))
+
+
+def _is_categorical(dtype: Any) -> bool:
+    import narwhals as nw
+
+    return dtype in (nw.Categorical, nw.Enum)
 
 
 def _as_numbers(column: Any, dtype: Any) -> Any:
@@ -155,7 +225,8 @@ def _as_numbers(column: Any, dtype: Any) -> Any:
     return values if values.dtype.kind in "iu" else values.astype(np.float64)
 
 
-def _of_numbers(values: Any) -> Profile:
+def of_values(values: Any) -> Profile:
+    """Profile an array of numbers, missing ones as NaN."""
     rows = len(values)
     finite, infinite = values, 0
     if values.dtype.kind == "f":
@@ -212,10 +283,18 @@ def _of_texts(present: Any) -> Texts:
     padded = any(len(text) > 1 and text[0] == "0" for text in digits)
     one_length = len({len(text) for text in digits}) == 1 and len(digits[0]) > 1
     mostly = 2 * sum(map(_is_number, sample)) > len(sample)
+    odd = Counter(
+        text
+        for text in (str(v).strip() for v in present.to_list() if mostly)
+        if not _is_number(text)
+    )
+    are_codes = len(odd) <= _FEW_WORDS and min(odd.values(), default=0) >= _REPEATED
     return Texts(
         dates=all(map(_DATE.fullmatch, sample)),
         digit_codes=len(digits) == len(sample) and (padded or one_length),
-        odd=sum(not _is_number(str(v)) for v in present.to_list()) if mostly else None,
+        odd=odd.total() if mostly else None,
+        odd_words=tuple(sorted(odd)) if are_codes else (),
+        longest=max(len(text.split()) for text in sample),
     )
 
 
