@@ -209,7 +209,7 @@ class Block:
     """Columns with one partition and one promise."""
 
     columns: Names | None = None
-    """None: the quantities that the draft finds in the table."""
+    """None: every column that the draft protects, see :func:`microagg.draft`."""
     k: int | None = None
     """Least number of units that share their values."""
     method: str = "auto"
@@ -238,8 +238,8 @@ class Block:
             object.__setattr__(self, "columns", column_names("columns", self.columns))
             if not self.columns:
                 raise InputError(
-                    "No column was named. Name at least one, or leave columns out to have the "
-                    "quantities of the table protected."
+                    "No column was named. Name at least one, or leave columns out to have every column "
+                    "protected that is no identifier."
                 )
         if self.k is not None:
             object.__setattr__(self, "k", check_k(self.k, sys.maxsize))

@@ -35,13 +35,15 @@ def test_a_plan_goes_to_stdout_with_a_reason_for_each_column(survey):
     done = here("plan", survey, "--k", 7)
     assert done.returncode == 0, done.stderr
     plan = Plan.from_toml_text(done.stdout)
-    assert plan == Plan.of(k=7, columns=["income", "age"])
+    assert plan == Plan.of(
+        k=7, columns=["income", "age", "region"], drop=["id"], kinds={"region": "nominal"}
+    )
     lines = done.stdout.splitlines()
     (income,) = (line for line in lines if '"income"' in line)
     assert "# A quantity: numbers with decimals, 60 distinct in 60 records." in income
-    known = lines[lines.index("# Left as they are, and taken as known to an attacker:") + 1 :]
-    assert [line.split(":")[0] for line in known] == ["#   id", "#   region"]
-    assert "drop or renumber it" in known[0]
+    (dropped,) = (line for line in lines if '"id"' in line)
+    assert "Dropped: it identifies single records" in dropped
+    assert not any("Left as they are" in line for line in lines)
     values = survey.read_text().splitlines()[1].replace('"', "").split(",")
     assert not any(value in done.stdout for value in values[:2])  # a plan holds no data
 
@@ -56,7 +58,7 @@ def test_flags_settle_what_is_known(survey):
         *("--method", "mdav", "--max-loss", 20, "--seed", 4),
     )
     plan = Plan.from_toml_text(done.stdout)
-    assert plan.blocks[0].columns == ("income",)  # age has another role now
+    assert plan.blocks[0].columns == ("income", "region")  # age has another role now
     assert (plan.drop, plan.confidential) == (("id",), ("age",))
     assert (plan.blocks[0].method, plan.accept.loss, plan.seed) == ("mdav", 20, 4)
 
@@ -75,13 +77,14 @@ def test_columns_with_another_role_are_not_drafted(survey):
     assert Plan.from_toml_text(done.stdout) == Plan.of(
         k=5,
         columns=["income"],
+        drop=["id"],
         strata=["region"],
         weight={"column": "age", "release": "keep"},
         missing={"most": 0.05, "codes": {"income": -8}},
         kinds={"income": {"transform": "log"}},
     )
     done = here("plan", survey, "--require", "distinct:age=3")
-    assert Plan.from_toml_text(done.stdout).blocks[0].columns == ("income",)
+    assert Plan.from_toml_text(done.stdout).blocks[0].columns == ("income", "region")
 
 
 def test_a_relation_that_the_drafted_plan_breaks_is_refused(survey):
@@ -95,7 +98,9 @@ def test_a_relation_that_the_drafted_plan_breaks_is_refused(survey):
 def test_a_plan_as_json(survey):
     done = here("plan", survey, "--k", 3, "--json")
     given = json.loads(done.stdout)
-    assert Plan.from_dict(given["plan"]) == Plan.of(k=3, columns=["income", "age"])
+    assert Plan.from_dict(given["plan"]) == Plan.of(
+        k=3, columns=["income", "age", "region"], drop=["id"], kinds={"region": "nominal"}
+    )
     assert set(given["notes"]) == {"id", "income", "age", "region"}
 
 
@@ -124,7 +129,7 @@ def test_protect_does_what_the_plan_says(survey, tmp_path):
     assert given["columns"]["dropped"] == ["id"]
     assert given["drafted"] is None  # nobody had to guess
     by_flags = tmp_path / "flags.csv"
-    here("protect", survey, by_flags, "-k", 4, "-c", "income,age", "--drop", "id", "-m", "mdav")
+    here("protect", survey, by_flags, "-k", 4, "--drop", "id", "-m", "mdav")
     assert out.read_bytes() == by_flags.read_bytes()
 
 

@@ -36,8 +36,8 @@ _FLAGS: dict[str, Any] = {
         list[str],
         "--columns",
         "-c",
-        help="Columns to protect, separated by commas (names with commas in double quotes); those that "
-        "look like quantities if left out.",
+        help="Columns to protect, separated by commas (names with commas in double quotes). If left out, "
+        "every column gets a role that protects people: ids and names are dropped.",
     ),
     "drop": _flag(list[str], "--drop", help="Columns to leave out of OUT, such as names and ids."),
     "renumber": _flag(

@@ -15,6 +15,7 @@ from microagg.tables.profile import Profile
 
 __all__ = [
     "FEW",
+    "IDENTIFIES",
     "MANY",
     "Guess",
     "Kind",
@@ -50,6 +51,7 @@ Kind = Literal["number", "integer", "boolean", "nominal", "ordinal", "date"]
 FEW = 12  # distinct values that may be codes or small counts, at most
 MANY = 30  # records from which on a shape of the values is no accident
 
+IDENTIFIES = "it identifies single records. renumber puts random numbers in its place."
 _POINTS = ("identifier", "repeated identifier", "name or text")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from microagg.drafting.guesses import (
     FEW,
+    IDENTIFIES,
     MANY,
     Guess,
     Kind,
@@ -37,7 +38,6 @@ _CLASSIFIES = 60  # records for each value, beyond which numbers of things class
 _YEARS_AT_SCHOOL = 25  # at most
 _MANY_ZEROS = 0.25  # share of records from which on zeros are a spike
 
-_IDENTIFIES = "it identifies single records. renumber puts random numbers in its place."
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
 
 
@@ -186,7 +186,7 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
             fact = "none twice, from the first on with few gaps"
         elif not (called or entity):
             return None
-        return dropped("identifier", "integer", f"Whole numbers, {fact}", _IDENTIFIES)
+        return dropped("identifier", "integer", f"Whole numbers, {fact}", IDENTIFIES)
     neighbours = distinct >= 10 and numbers.rising and _numbers_neighbours(numbers)
     if (called and (distinct > FEW or distinct >= _NEARLY_ALL * present)) or (
         entity and distinct > FEW

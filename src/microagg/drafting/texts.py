@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from microagg.drafting.guesses import (
     FEW,
+    IDENTIFIES,
     Guess,
     Looks,
     NamedProfile,
@@ -45,7 +46,10 @@ def guess_texts(column: NamedProfile) -> Guess:
     if present > 1 and distinct >= _NEARLY_ALL * present:
         if present <= FEW:  # too few to tell
             return too_many(column, protected("category", "nominal", f"Categories, {words}"))
-        return dropped("name or text", "nominal", f"All or nearly all texts differ, {words}", _TEXT)
+        fact = f"All or nearly all texts differ, {words}"
+        if column.named(say.IDENTIFIER) or texts.digit_codes:
+            return dropped("identifier", "nominal", fact, IDENTIFIES)
+        return dropped("name or text", "nominal", fact, _TEXT)
     if column.named(say.CODE):
         return _code(column, f"Codes by their name, {words}")
     if column.last in say.PLACE:
