@@ -202,9 +202,9 @@ def protect(
 ) -> None:
     """Protect a file: write it with the values of groups of at least k similar records.
 
-    Columns that look like quantities are protected unless you name some; see microagg plan. What is
-    neither protected nor confidential is taken as known to an attacker: green only if k holds for that
-    too. OUT is read back and counted before it gets its name. IN is never changed; OUT may be IN.
+    Unless you name columns, every column gets a role that protects people: ids and names are dropped, all
+    else is protected; see microagg plan. Columns left as they are count as known to an attacker: green only
+    if k holds for them too. OUT is read back and counted before it gets its name. IN is never changed; OUT may be IN.
 
     Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """
