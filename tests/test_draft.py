@@ -267,7 +267,7 @@ def test_the_kind_that_a_reason_names_is_one_that_works(name, values, kind):
     released = protected(frame, plan, method="mdav")
     assert released[name].value_counts().min() >= 5
     if kind in ("nominal", "ordinal", "boolean"):
-        assert set(released[name]) <= set(frame[name])
+        assert set(released[name].dropna()) <= set(frame[name])  # a rare one may be left out
 
 
 def test_dates_that_nobody_can_read_are_not_advised_as_dates():

@@ -64,7 +64,7 @@ def test_protect_says_what_it_did_on_stderr(survey, tmp_path):
     ):
         assert words in said(done), words
     assert "income: A quantity" not in said(done)  # reasons are in the plan, and with --verbose
-    assert done.stderr.splitlines()[-1].startswith("amber")
+    assert done.stderr.splitlines()[-1].startswith("green")
     assert "\x1b" not in done.stderr
     assert survey.read_text().splitlines()[1].startswith('"00000"')
 
@@ -74,10 +74,15 @@ def test_verbose_says_why_each_column_has_its_role_and_every_note(survey, tmp_pa
     for words in (
         "income: A quantity: numbers with decimals, 60 distinct in 60 records.",
         "hidden each record shares its protected values with at least 4 others; before,",
-        "note No column is named as confidential.",
+        "drop id: All or nearly all texts differ, 60 distinct in 60 records.",
     ):
         assert words in said(done), words
-    assert done.stderr.splitlines()[-1].startswith("amber")
+    assert done.stderr.splitlines()[-1].startswith("green")
+    named = here(
+        "protect", survey, tmp_path / "safe.csv", "--k", 5, "-c", "income,age", "--verbose"
+    )
+    assert "note No column is named as confidential." in said(named)
+    assert named.stderr.splitlines()[-1].startswith("amber")
 
 
 def test_protect_gives_everything_as_json(survey, tmp_path):

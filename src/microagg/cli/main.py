@@ -204,7 +204,8 @@ def protect(
 
     Unless you name columns, every column gets a role that protects people: ids and names are dropped, all
     else is protected; see microagg plan. Columns left as they are count as known to an attacker: green only
-    if k holds for them too. OUT is read back and counted before it gets its name. IN is never changed; OUT may be IN.
+    if k holds for them too. OUT is read back and counted before it gets its name. IN is never changed; OUT
+    may be IN.
 
     Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """

@@ -99,7 +99,7 @@ def _zeros(numbers: Numbers) -> float:
 def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Categories by their type, or by value labels of the file unless it says that they are on a scale."""
     profile = column.profile
-    if profile.categorical:
+    if profile.categorical and column.k * profile.distinct <= profile.present:
         fact = f"Categories by their type, {distinct_words(profile)}"
         return protected("category", "ordinal" if column.ordered else "nominal", fact)
     labelled = profile.labelled
