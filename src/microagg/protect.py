@@ -254,7 +254,7 @@ def protect_table(
         drafted=settled.guesses,
         _odd=_about_unreadable(table, settled.guesses or {}, plan),
         left_out=_left_out(table.native, data),
-        _again=lambda other: protect_table(table, other, None, None, text, coded),
+        _again=lambda other: protect_table(table, other, None, text, coded),
     )
 
 
