@@ -130,6 +130,56 @@ def test_equal_weights_are_no_weights(protect, engine):
     assert loss == pytest.approx(lost(table.drop(columns="w"), after), rel=1e-5)
 
 
+def linked(before, after, columns):
+    """Record linkage by looking at every pair: missing values at the mean, and seen as missing."""
+
+    def points(table):
+        parts = []
+        for name in columns:
+            x = before[name]
+            if pd.api.types.is_numeric_dtype(x):
+                parts.append(((table[name] - x.mean()) / x.std()).fillna(0.0).to_numpy()[:, None])
+            else:
+                p = x.value_counts(normalize=True)
+                size = x.notna().sum() / (x.notna().sum() - 1) * (1 - (p**2).sum())
+                hot = np.array([[v == level for level in p.index] for v in table[name]], float)
+                hot[table[name].isna().to_numpy()] = p.to_numpy()
+                parts.append(hot / np.sqrt(size))
+            gone = x.isna()
+            if gone.any():
+                parts.append(((table[name].isna() - gone.mean()) / gone.std()).to_numpy()[:, None])
+        return np.hstack(parts)
+
+    X, Y = points(before), points(after)
+    chances = []
+    for i, x in enumerate(X):
+        apart = np.square(Y - x).sum(axis=1)
+        nearest = np.flatnonzero(apart <= apart.min() + 1e-9 * (1 + apart.min()))
+        chances.append((i in nearest) / len(nearest))
+    return float(np.mean(chances))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("policy", ["majority", "pattern"])
+def test_an_attacker_sees_what_is_missing_and_neither_weights_nor_importance(
+    protect, engine, policy
+):
+    rng = np.random.default_rng(5)
+    n = 600
+    table = pd.DataFrame(rng.normal(50, 10, (n, 3)), columns=[*"abc"])
+    table["job"] = rng.choice(["cook", "clerk", "nurse"], n, p=[0.6, 0.3, 0.1])
+    table = table.mask(rng.random(table.shape) < 0.15)
+    table["w"], table["row"] = rng.uniform(1, 9, n), np.arange(n)
+    names = [*"abc", "job"]
+    kinds = {"a": {"kind": "number", "importance": 4.0}, "job": "nominal"}
+    found, _, _, after = protect(
+        engine, table, k=3, columns=names, kinds=kinds, weight="w", missing=policy, scale="range"
+    )
+    alone = found.alone.linkage
+    assert not alone.sampled
+    assert alone.share == pytest.approx(linked(table, after, names), abs=1e-9)
+
+
 def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(50, 10, (300, 2)), columns=["a", "b"])

@@ -177,10 +177,15 @@ class Summary:
     formats: frozenset[str | None] = frozenset()
     """Of texts: how the dates of each batch are written; None: these are none."""
     missing: int = 0
+    alike: Summary | None = None
+    """Of numbers with weights: the same as if every record counted alike."""
 
     def merge(self, other: Summary) -> Summary:
         """Return the summary of both together."""
         levels = self.levels + other.levels
+        alike = None
+        if self.alike is not None and other.alike is not None:
+            alike = self.alike.merge(other.alike)
         return replace(
             self,
             kind=self.kind if self.kind == other.kind else "number",
@@ -194,6 +199,7 @@ class Summary:
             most_holders=max(self.most_holders, other.most_holders),
             formats=self.formats | other.formats,
             missing=self.missing + other.missing,
+            alike=alike,
         )
 
     def _holders_with(self, other: Summary) -> dict[Any, frozenset[int]]:

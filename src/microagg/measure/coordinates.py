@@ -3,7 +3,9 @@
 A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
 not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
 missingness itself is seen, a column with missing values in either table has further coordinates: the
-corners of a simplex, one for each state: there, missing, missing with a certain code.
+corners of a simplex, one for each state: there, missing, missing with a certain code. These are fitted to the
+original too, unless its values are all there or all missing. Tables that are read in parts have the same
+coordinates (see :mod:`microagg.scale_out.recipe`).
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from microagg.encode.inertia import Corners, Encoder, corners
+from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.nominal import simplex
 from microagg.encode.scale import fit_scale
 from microagg.encode.space import encoder_of
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
-__all__ = ["complete_numbers", "encoded"]
+__all__ = ["complete_numbers", "encoded", "placed", "state_encoder"]
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -52,7 +54,7 @@ def encoded(
     for j, variable in enumerate(variables):
         encoder = encoder_of(variable)
         first.append(encoder.apply(variable.values))
-        second.append(_released(encoder, protected[:, j]))
+        second.append(placed(encoder, protected[:, j]))
         for coordinates, found in zip(
             (first, second),
             _states(variable, protected[:, j], None if states is None else states[:, j]),
@@ -72,7 +74,7 @@ def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
     )
 
 
-def _released(encoder: Encoder, values: Floats) -> Floats:
+def placed(encoder: Encoder, values: Floats) -> Floats:
     """Coordinates of released values; what the column has no place for is at its mean."""
     if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
@@ -91,5 +93,22 @@ def _states(variable: Variable, released: Floats, states: Labels | None) -> tupl
     together = np.concatenate([before, after])
     if not together.any():
         return np.zeros((n, 0)), np.zeros((n, 0))
-    points = corners(simplex(int(together.max()) + 1), together).apply(together.astype(np.float64))
+    often = np.bincount(before, minlength=int(together.max()) + 1)
+    if np.count_nonzero(often) == 1:
+        often = np.bincount(together)
+    points = state_encoder(often).apply(together.astype(np.float64))
     return points[:n], points[n:]
+
+
+def state_encoder(often: Labels) -> Encoder:
+    """Take the states of a column to corners of a simplex, with an inertia of n − 1 for n records.
+
+    ``often`` is the number of records in each state.
+
+    >>> state_encoder(np.array([2, 2])).apply(np.array([0.0, 1.0])).round(3).tolist()
+    [[-0.866], [0.866]]
+    """
+    n, points = int(often.sum()), simplex(len(often))
+    points = points - often @ points / n
+    total = float(often @ np.square(points).sum(axis=1))
+    return Corners(points * np.sqrt((n - 1) / total if total > 0 else 0.0))

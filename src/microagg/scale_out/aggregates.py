@@ -220,13 +220,11 @@ def sums_of(
     sizes = np.bincount(labels)
     within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
     cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
-    given = recipe.states(records)
+    given = recipe.original_states(records)
     for j, coder in enumerate(recipe.coders):
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
-        there = ~np.isnan(x)
         within[j], released[j] = column_squares(coder, x, y, labels, w)
-        # What the join of rare patterns blanks is there before.
-        state, old = shared.states[:, j], np.where(there, 0, given[:, j])
+        state, old = shared.states[:, j], given[:, j]
         cells[j] = (
             np.count_nonzero(old),
             np.count_nonzero((old == 0) & (state != 0)),

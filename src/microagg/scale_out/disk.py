@@ -125,13 +125,14 @@ class DiskRun:
         )
 
     def released_groups(self) -> Iterator[tuple[Floats, Labels]]:
-        """What groups release, in coordinates, and the records of each, block after block."""
+        """What groups release, as an attacker sees it, and the records of each, block after block."""
         columns = len(self.recipe.coders)
         for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
-                values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
-                yield self.recipe.released_coordinates(values), words[:, columns].astype(np.int64)
+                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), columns)
+                seen = self.recipe.seen_by_attacker(shared.values, shared.states)
+                yield seen, words[:, -1].astype(np.int64)
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
@@ -461,7 +462,7 @@ def _release(
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     first = np.unique(labels, return_index=True)[1]
     sizes = np.bincount(labels).astype(np.uint64)
-    of_groups = np.column_stack([shared.values[first].view(np.uint64), sizes])
+    of_groups = np.column_stack([shared._replace(weights=None).words()[first], sizes])
     scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
     scratch.keep(f"told-{number}", (sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)

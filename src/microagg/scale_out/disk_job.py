@@ -241,12 +241,12 @@ class _Gathered:
         keys = np.concatenate(self._sample_keys[view])
         return link_known(self._table.run.recipe, sample, keys, self._released_with_keys(view))
 
-    def _released_with_keys(self, view: str) -> Iterator[tuple[Any, Any]]:
-        """Released values of all records, and the keys of their values of a view."""
+    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, Any]]:
+        """What all records release, and the keys of their values of a view."""
         run, total = self._table.run, self._table.source.rows
         for first in range(0, total, AT_ONCE):
             _, shared = run.shared(first, min(first + AT_ONCE, total))
-            yield shared.values, self._keys_at[view].take([first // AT_ONCE])[:, 0]
+            yield shared, self._keys_at[view].take([first // AT_ONCE])[:, 0]
 
 
 def write_release(

@@ -17,7 +17,8 @@ from microagg.encode.space import encoder_of
 from microagg.encode.spiked import Split
 from microagg.encode.summary import Summary
 from microagg.errors import InputError, shown
-from microagg.groups import Floats
+from microagg.groups import Floats, Labels
+from microagg.measure.coordinates import state_encoder
 from microagg.plan import Block, Column, Plan
 from microagg.scale_out.recipe import Coder, Recipe
 from microagg.scale_out.summaries import TableSummary, check_supported
@@ -72,6 +73,7 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
         patterns,
         sizes,
         encoders,
+        _seen_states(patterns, sizes),
         mean_weight,
         uneven,
         int(sizes.sum()),
@@ -96,7 +98,10 @@ def _coder(
         kind = kind or found.kind or "nominal"
         levels, often = _levels(name, setting, found, mean_weight if uneven else None)
         variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
-        encoder = _corners(variable, often, sum(found.levels.values()), block)
+        present = sum(found.levels.values())
+        encoder = seen = _corners(variable, often, present, block)
+        if uneven:
+            seen = _corners(variable, _levels(name, setting, found, None)[1], present, block)
         admissible = _admissible(levels, found, block.k or 1)
         return Coder(
             name,
@@ -108,14 +113,26 @@ def _coder(
             0.0,
             False,
             form,
+            seen,
             admissible,
         )
     moments = found.moments
     kind = kind or found.kind or "number"
     encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
+    seen = _number(setting, kind == "spiked", "zscore", found.alike or found, 1.0)
     return Coder(
-        name, kind, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form
+        name, kind, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form, seen
     )
+
+
+def _seen_states(patterns: Labels, sizes: Labels) -> dict[int, Encoder]:
+    """Coordinates by which an attacker tells missing values apart, of columns that have some and others."""
+    found = {}
+    for j, states in enumerate(patterns.T):
+        often = np.bincount(states, weights=sizes).astype(np.int64)
+        if np.count_nonzero(often) > 1:
+            found[j] = state_encoder(often)
+    return found
 
 
 def _levels(

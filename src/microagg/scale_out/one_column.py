@@ -35,6 +35,10 @@ def is_one_column(recipe: Recipe) -> bool:
     block = recipe.block
     if len(recipe.coders) != 1 or recipe.unit is not None or block.require or recipe.weighs:
         return False
+    if (
+        recipe.state_encoders
+    ):  # groups mix records with and without a value: that is another coordinate
+        return False
     coder = recipe.coders[0]
     plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
     options = {name: value for name, value in block.options.items() if name != "effort"}

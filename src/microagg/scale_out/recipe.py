@@ -24,6 +24,7 @@ from microagg.encode.inertia import Encoder
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.intake import weights_of
+from microagg.measure.coordinates import placed
 from microagg.plan import Block, Column, Plan
 from microagg.require.wanted import amounts_of
 from microagg.scale_out.counting import row_keys
@@ -49,6 +50,8 @@ class Coder(NamedTuple):
     spread: float
     whole: bool
     format: str | None
+    seen: Encoder
+    """Coordinates for an attacker, see :mod:`microagg.measure.coordinates`: no weights, scale, importance."""
     admissible: NDArray[np.bool_] | None = None
     """Of categories: which levels at least k units of the table hold, so that groups may release them."""
 
@@ -84,6 +87,8 @@ class Recipe:
     sizes: Labels  # records of each cell
     state_encoders: Mapping[int, Encoder]
     """By column: where missing or not is a coordinate of its own."""
+    seen_states: Mapping[int, Encoder]
+    """The same for an attacker: every column in which values are missing."""
     mean_weight: float
     weighted: bool
     """Whether weights differ, and count in the objective or in means."""
@@ -266,14 +271,24 @@ class Recipe:
             return np.broadcast_to(self.patterns[0], records.values.shape)
         return self.patterns[records.cells]
 
-    def released_coordinates(self, values: Floats) -> Floats:
-        """Coordinates of values of the protected columns, original or released, without states."""
-        found = [
-            coder.encoder.apply(np.ascontiguousarray(values[:, j]))
-            * np.sqrt(coder.setting.importance)
-            for j, coder in enumerate(self.coders)
-        ]
+    def original_states(self, records: Records) -> Labels:
+        """State that each value came with: what the join of rare patterns blanks was there."""
+        return np.where(np.isnan(records.values), self.states(records), 0)
+
+    def seen_by_attacker(self, values: Floats, states: Labels) -> Floats:
+        """Coordinates in which an attacker compares values, original or released, C-contiguous."""
+        found = []
+        for j, coder in enumerate(self.coders):
+            found.append(placed(coder.seen, np.ascontiguousarray(values[:, j])))
+            if j in self.seen_states:
+                found.append(self.seen_states[j].apply(states[:, j].astype(np.float64)))
         return np.ascontiguousarray(np.hstack(found))
+
+    @property
+    def n_coordinates(self) -> int:
+        """Coordinates of the space in which records are grouped."""
+        encoders = [coder.encoder for coder in self.coders] + list(self.state_encoders.values())
+        return sum(encoder.apply(np.full(1, np.nan)).shape[1] for encoder in encoders)
 
     def coordinates(self, records: Records) -> Floats:
         """Coordinates of records, C-contiguous."""

@@ -25,7 +25,7 @@ from microagg.intake import take_in
 from microagg.measure.agreement import Agreement
 from microagg.measure.harm import Stake
 from microagg.measure.known import KnownRisk
-from microagg.measure.linkage import Linkage
+from microagg.measure.linkage import Linkage, sample_for
 from microagg.measure.risk import Risk
 from microagg.measure.summaries import Summary
 from microagg.plan import Plan
@@ -130,7 +130,6 @@ def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: floa
         records=recipe.records,
     )
     names = [coder.name for coder in recipe.coders]
-    width = recipe.released_coordinates(sample.shared.values[:1]).shape[1]
     rows = np.arange(len(sample.labels))
     columns = len(names)
     cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
@@ -139,7 +138,7 @@ def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: floa
         data=sample.after,
         plan=plan,
         roles=intake.roles,
-        parts=[Part(rows, names, partition, width)],
+        parts=[Part(rows, names, partition, recipe.n_coordinates)],
         seconds={},
         _intake=intake,
         _inputs=[],
@@ -190,14 +189,14 @@ def link_known(
     recipe: Recipe,
     sample: Sample,
     keys: Labels,
-    released: Iterator[tuple[Floats, Any]],
+    released: Iterator[tuple[Shared, Any]],
 ) -> Linkage:
     """Link some of the sampled records among those of equal known values.
 
     Parameters
     ----------
     keys : of the known values of each sampled record
-    released : values of released records (m, columns), and the keys of their known values
+    released : what records release, and the keys of their known values
     """
     chosen = _linked(sample)
     before, after = _both(recipe, sample, chosen)
@@ -205,10 +204,10 @@ def link_known(
     wanted = np.unique(own)
 
     def near() -> Iterator[tuple[Floats, None]]:
-        for values, others in released:
+        for shared, others in released:
             at = np.flatnonzero(np.isin(others, wanted))
             if len(at):
-                X = recipe.released_coordinates(np.ascontiguousarray(values[at]))
+                X = recipe.seen_by_attacker(shared.values[at], shared.states[at])
                 yield np.column_stack([X, _apart(others[at], wanted)]), None
 
     place = _apart(own, wanted)[:, None]
@@ -223,15 +222,20 @@ def _apart(keys: Any, wanted: Any) -> Floats:
 
 
 def _linked(sample: Sample) -> Labels:
-    """Which of the sampled records are linked: some of them, evenly over the rows."""
+    """Which of the sampled records are linked: all where memory would, else some, evenly over the rows."""
     n = len(sample.labels)
-    return np.unique(np.linspace(0, n - 1, min(n, LINKED)).astype(np.int64))
+    wanted = n if sample_for(n) is None else min(n, LINKED)
+    return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
 
 
 def _both(recipe: Recipe, sample: Sample, chosen: Labels) -> tuple[Floats, Floats]:
     variables = recipe.variables(sample.before.take(pa.array(chosen)))
-    before = recipe.released_coordinates(np.column_stack([v.values for v in variables]))
-    return before, recipe.released_coordinates(sample.shared.values[chosen])
+    before = recipe.seen_by_attacker(
+        np.column_stack([v.values for v in variables]),
+        np.column_stack([v.states for v in variables]),
+    )
+    shared = sample.shared
+    return before, recipe.seen_by_attacker(shared.values[chosen], shared.states[chosen])
 
 
 def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:

@@ -185,6 +185,8 @@ def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | N
         found.logarithms.add(np.log(values), own)
     if block.scale == "robust":
         found.sketch.add(np.log(values) if setting.transform == "log" else values)
+    if weights is not None:  # an attacker compares records, whatever their weights
+        found.alike = _summary(frame, variable, block, None)
     return found
 
 

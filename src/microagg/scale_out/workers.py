@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.encode.inertia import corners
-from microagg.encode.nominal import simplex
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
@@ -57,7 +55,6 @@ __all__ = [
     "Summaries",
     "Told",
     "Work",
-    "seen_as",
 ]
 
 
@@ -257,8 +254,8 @@ class Finish(Work):
         chosen = np.flatnonzero(in_sample(records.keys, self.share))
         seen = Seen(
             records.keys[chosen],
-            seen_as(recipe, records.values, recipe.states(records))[chosen],
-            seen_as(recipe, shared.values, shared.states)[chosen],
+            recipe.seen_by_attacker(records.values, recipe.original_states(records))[chosen],
+            recipe.seen_by_attacker(shared.values, shared.states)[chosen],
             records.beside[chosen],
         )
         sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
@@ -291,18 +288,3 @@ class Finish(Work):
 def _one_word(words: Words) -> Labels:
     columns = [pa.array(column) for column in word_columns(words).values()]
     return np.ascontiguousarray(row_keys(columns)[:, 0]).view(np.int64)
-
-
-def seen_as(recipe: Recipe, values: Floats, states: Labels) -> Floats:
-    """Coordinates in which an attacker compares records: as :mod:`microagg.measure.coordinates` has them."""
-    found = []
-    for j, coder in enumerate(recipe.coders):
-        found.append(coder.encoder.apply(np.ascontiguousarray(values[:, j])))
-        patterns, sizes = recipe.patterns[:, j], recipe.sizes
-        if patterns.any():
-            n, cells = recipe.records, len(sizes)
-            fitted = corners(simplex(int(patterns.max()) + 1), patterns, sizes / sizes.mean())
-            # Fitted to one record a cell: here are as many as there are.
-            scale = np.sqrt((n - 1) / n * cells / max(cells - 1, 1))
-            found.append(fitted.apply(states[:, j].astype(np.float64)) * scale)
-    return np.ascontiguousarray(np.hstack(found))

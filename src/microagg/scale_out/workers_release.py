@@ -18,7 +18,7 @@ from microagg.scale_out.aggregates import (
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.worker_tables import Batches, Layout, gathered, guarded, streaming, words_of
-from microagg.scale_out.workers import Seen, seen_as
+from microagg.scale_out.workers import Seen
 
 __all__ = ["Among", "Keyed", "Rivals", "Rows"]
 
@@ -119,7 +119,7 @@ class Rivals:
         counts = np.zeros((n, 2), dtype=np.int64)
         for rows in gathered(batches):
             shared = Shared.of(words_of(rows, "s"), len(self.recipe.coders))
-            points = seen_as(self.recipe, shared.values, shared.states)
+            points = self.recipe.seen_by_attacker(shared.values, shared.states)
             sizes = rows.column("records").to_numpy()
             if not self.with_known:
                 counts += _rivals(self.seen, points, sizes)
