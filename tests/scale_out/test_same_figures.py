@@ -180,6 +180,33 @@ def test_an_attacker_sees_what_is_missing_and_neither_weights_nor_importance(
     assert alone.share == pytest.approx(linked(table, after, names), abs=1e-9)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_column_with_missing_values(protect, engine):
+    rng = np.random.default_rng(6)
+    x = np.where(rng.random(400) < 0.1, np.nan, rng.normal(10, 3, 400).round(2))
+    table = pd.DataFrame({"x": x, "row": np.arange(400)})
+    for policy in ("majority", "fill"):
+        found, loss, _, after = protect(engine, table, k=3, columns=["x"], missing=policy)
+        assert after["x"].value_counts(dropna=False).min() >= 3
+        assert loss == pytest.approx(lost(table, after), rel=1e-6)
+        assert found.alone.linkage.share == pytest.approx(linked(table, after, ["x"]), abs=1e-9)
+    # Two values among missing ones: rare, so that they are blanked and no record keeps their pattern.
+    table["x"] = [1.0, 2.0] + [np.nan] * 398
+    _, _, _, after = protect(engine, table, k=3, columns=["x"])
+    assert after["x"].isna().all()
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_pattern_all_of_whose_records_are_joined_with_others_is_no_short_one(protect, engine):
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"a": np.nan, "b": rng.normal(size=300), "row": np.arange(300)})
+    table.loc[:1, "a"] = [1.0, 2.0]
+    found, _, _, after = protect(engine, table, k=5, columns=["a", "b"])
+    assert after["a"].isna().all()
+    assert found.cells["a"].blanked == 2
+    assert "2 blanked" in found.missing_words
+
+
 def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(50, 10, (300, 2)), columns=["a", "b"])

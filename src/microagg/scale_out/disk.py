@@ -238,14 +238,14 @@ def _cut_column(
         _each(sort, splits.first[-1], told, 0, workers)
         counts = in_order.counts(splits.first[-1])
         ends = {}
-        for low, high in pairwise(splits.first):
+        for part, (low, high) in enumerate(pairwise(splits.first)):
 
             def values_of(at: int, low: int = low) -> Floats:
                 words = in_order.take([low + at])
                 return recipe.records_of(words).values[:, 0] if len(words) else np.zeros(0)
 
             sizes = counts[low:high].tolist()
-            if np.isnan(values_of(int(np.argmax(sizes)))[0]):  # records without a value
+            if recipe.releases_no_value(part) or not sum(sizes):  # any records may go together
                 whole = np.append(
                     np.arange(recipe.k, sum(sizes) - recipe.k + 1, recipe.k), sum(sizes)
                 )

@@ -134,7 +134,8 @@ class Recipe:
 
     def check_cells(self) -> None:
         """Refuse strata, and patterns of missing values, that fewer than k records have."""
-        short = np.flatnonzero(self.cell_sizes < self.k)
+        # A rare pattern all of whose records were joined with others is empty.
+        short = np.flatnonzero((self.cell_sizes < self.k) & (self.cell_sizes > 0))
         if not len(short):
             return
         cell = list(self.cells)[int(np.flatnonzero(self._apart == short[0])[0])]
@@ -157,6 +158,10 @@ class Recipe:
     def apart(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""
         return None if records.cells is None else self._apart[records.cells]
+
+    def releases_no_value(self, part: int, column: int = 0) -> bool:
+        """Whether the records of a part of the table release a column as missing, whatever they came with."""
+        return bool(self.patterns[self._apart == part, column].all())
 
     @property
     def asked_columns(self) -> list[tuple[str, Any]]:

@@ -105,10 +105,11 @@ class Cut:
         number, columns = key[0].as_py(), rows.column("group").to_numpy()
         order = np.argsort(columns, kind="stable")
         words, columns = words_of(rows)[order], columns[order]
-        values = np.ascontiguousarray(self.recipe.records_of(words).values[:, 0])
-        first = self.begins[number]
-        if np.isnan(values[0]):  # records without a value, of which any may go together
-            values = columns.astype(np.float64)
+        records, first = self.recipe.records_of(words), self.begins[number]
+        apart = self.recipe.apart(records)
+        values = np.ascontiguousarray(records.values[:, 0])
+        if self.recipe.releases_no_value(0 if apart is None else int(apart[0])):
+            values = columns.astype(np.float64)  # any records may go together
         found, back = crossing(number, values, int(columns[0]), first, self.recipe.k)
         return found, back, words, columns
 

@@ -438,7 +438,7 @@ def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -
     if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         text = pc.replace_substring(text, ".", ",")
     text = pc.fill_null(text, _text(""))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if not alone and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return text
     return _quoted(text, str(form.delimiter), alone)
 
