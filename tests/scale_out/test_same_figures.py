@@ -207,6 +207,43 @@ def test_a_pattern_all_of_whose_records_are_joined_with_others_is_no_short_one(p
     assert "2 blanked" in found.missing_words
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_dropped_records_are_no_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(8)
+    n = 500
+    table = pd.DataFrame(
+        {"a": rng.normal(size=n), "b": rng.lognormal(0, 1, n), "row": np.arange(n)}
+    )
+    gone = rng.random(n) < 0.3
+    table.loc[gone, "a"] = np.nan
+    table.loc[gone, "b"] *= 20
+    found, loss, _, after = protect(engine, table, k=4, columns=["a", "b"], missing="drop")
+    kept = table[~gone].reset_index(drop=True)
+    assert after["row"].tolist() == kept["row"].tolist()
+    assert loss == pytest.approx(lost(kept, after), rel=1e-5)
+    assert found.alone.linkage.share == pytest.approx(linked(kept, after, ["a", "b"]), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_small_patterns_that_break_a_requirement_join_others(protect, engine):
+    rng = np.random.default_rng(9)
+    n = 900
+    table = pd.DataFrame(rng.normal(10, 3, (n, 3)), columns=[*"abc"])
+    table["turnover"], table["row"] = rng.lognormal(3, 0.5, n).round(2), np.arange(n)
+    table.loc[:10, "a"], table.loc[0, "turnover"] = np.nan, 8e3  # one firm has nearly all of eleven
+    table.loc[20:400, ["a", "b"]] = np.nan
+    table.loc[20:30, "turnover"] = 5e3
+    found, _, _, after = protect(
+        engine, table, k=3, columns=[*"abc"], drop=["turnover"], effort="fast",
+        require={"n_k": {"turnover": {"n": 1, "k": 95}}},
+    )  # fmt: skip
+    after["turnover"] = table["turnover"]
+    of_groups = after.groupby([*"abc"], dropna=False)["turnover"]
+    assert (of_groups.max() <= 0.95 * of_groups.sum()).all()
+    assert of_groups.size().min() >= 3
+    assert found.cells["b"].blanked == 11
+
+
 def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(50, 10, (300, 2)), columns=["a", "b"])

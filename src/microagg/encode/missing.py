@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.encode.joins import Patterns, Step, best_plan
 from microagg.groups import Floats, Labels
@@ -184,7 +185,11 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
 
 
 def join_enough(
-    joined: Joined, states: Labels, strata: Labels, enough: Callable[[Labels], bool]
+    joined: Joined,
+    states: Labels,
+    strata: Labels,
+    enough: Callable[[Labels], bool],
+    some_of: NDArray[np.bool_] | None = None,
 ) -> Joined:
     """Join whole patterns further, where more is asked of a group than k units.
 
@@ -194,6 +199,8 @@ def join_enough(
     states : (n, d) state of each value as given
     strata : (n,) stratum of each record, each of which can be a group
     enough : tells whether some records can be a group
+    some_of : (n,) records of patterns that have further records, which are not here: such a pattern is taken
+        to be enough and stays as it is, though others may join it; None: all records are here
 
     >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
     >>> found = join_rare(states, strata, 2)
@@ -205,7 +212,7 @@ def join_enough(
     while waiting:
         cell = waiting.pop()
         rows = np.flatnonzero(cells == cell)
-        if not len(rows) or enough(rows):
+        if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
             continue
         near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
         if not len(near):
@@ -214,7 +221,13 @@ def join_enough(
         first = np.array([int(np.argmax(cells == other)) for other in near])
         both = np.where(found[first] == pattern, pattern, _MISSING)
         cost = (both != pattern).sum(axis=1) * len(rows)
-        cost += (both != found[first]).sum(axis=1) * sizes[near]
+        changes = (both != found[first]).sum(axis=1)
+        cost += changes * sizes[near]
+        if some_of is not None:
+            stays = np.array([some_of[cells == other].any() for other in near])
+            cost[stays & (changes > 0)] = np.iinfo(np.int64).max
+            if (cost == np.iinfo(np.int64).max).all():
+                continue
         best = int(np.argmin(cost))
         cells[rows] = near[best]
         found[cells == near[best]] = both[best]

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.missing import join_rare
+from microagg.encode.missing import join_enough, join_rare
 from microagg.errors import InputError
 from microagg.groups import Labels
+from microagg.require.wanted import within
+from microagg.scale_out.blocks import requirements
 from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.summaries import Cell
 from microagg.words import percent
@@ -35,16 +37,20 @@ class Rare:
         by_unit = recipe.unit is not None
         least = recipe.k * (_FEW if by_unit else 1)
         self._rare = np.flatnonzero(recipe.sizes < least)
+        self._most = held_at_most(recipe)
+        # Where more than k is required, small patterns may have to join others too, see join_enough.
+        asked = bool(recipe.block.require) and bool(recipe.patterns.any())
+        small = np.flatnonzero(recipe.sizes <= self._most) if asked else self._rare
         strata = _strata(recipe)
-        near = np.isin(strata, strata[self._rare])
+        near = np.isin(strata, strata[np.union1d(self._rare, small)])
         self._common = np.setdiff1d(np.flatnonzero(near), self._rare)
-        self._most = max(_LENT, 8 * recipe.k)
         self._held: dict[int, Words] = {}
         self.any = recipe.plan.missing.policy == "pattern" and any(
             any(pattern) for _, pattern in (list(recipe.cells)[cell] for cell in self._rare)
         )
         # A rare complete pattern beside others is as much a matter of missing values.
-        if recipe.plan.missing.policy == "pattern" and len(self._rare) and recipe.patterns.any():
+        few = len(self._rare) or (asked and len(small))
+        if recipe.plan.missing.policy == "pattern" and few and recipe.patterns.any():
             self.any = True
 
     def add(self, words: Words) -> None:
@@ -68,6 +74,11 @@ class Rare:
     def words(self) -> Words:
         """All records that were kept."""
         return np.concatenate([self._held[cell] for cell in sorted(self._held)])
+
+
+def held_at_most(recipe: Recipe) -> int:
+    """Records of a common pattern that are held; all of one that has no more."""
+    return max(_LENT, 8 * recipe.k)
 
 
 def _strata(recipe: Recipe) -> Labels:
@@ -95,7 +106,17 @@ def with_rare_joined(recipe: Recipe, batches: Iterable[Words]) -> Recipe:
     _, strata = np.unique(strata, return_inverse=True)
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
     states = recipe.patterns[records.cells]
-    joined = join_rare(states, strata.reshape(-1), recipe.k, units, recipe.coordinates(records))
+    strata = strata.reshape(-1)
+    joined = join_rare(states, strata, recipe.k, units, recipe.coordinates(records))
+    if recipe.block.require:
+        rules = requirements(recipe, records)
+        some_of = recipe.sizes[records.cells] > held_at_most(recipe)
+        some_of &= (joined.states == states).all(axis=1)
+
+        def satisfied(rows: Labels) -> bool:
+            return all(rule.feasible() for rule in within(rules, rows))
+
+        joined = join_enough(joined, states, strata, satisfied, some_of)
     blanked, every = joined.blanked, recipe.records * len(recipe.coders)
     most = recipe.plan.missing.most
     if blanked > most * every:

@@ -122,6 +122,12 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
             columns[name].holders = _holders(variable, units, block.k or 1)
             columns[name].most_holders = block.k or 1
     check_relations(plan, frame, variables)
+    if plan.missing.policy == "drop":
+        gone = np.any([variable.missing for variable in variables.values()], axis=0)
+        if gone.any():  # all but the number of records is about those that are kept
+            kept = pa.array(~gone)
+            left = None if written is None else written.filter(kept)
+            return replace(summarise(table.filter(kept), plan, left), records=len(frame))
     cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
     found, which = cells
     often = np.bincount(which, minlength=len(found))
