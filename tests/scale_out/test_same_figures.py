@@ -25,7 +25,9 @@ def protect(request, tmp_path):
     def work(engine, table, **settings):
         settings.setdefault("effort", "fast")
         plan = Plan().override(**settings)
-        source, target = tmp_path / "in.parquet", tmp_path / f"{engine}.parquet"
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        source, target = folder / "in.parquet", folder / "out.parquet"
         table.to_parquet(source, index=False)
         if engine == "spark":
             pytest.importorskip("pyspark")
