@@ -224,9 +224,12 @@ def loss_words(utility: Utility) -> str:
     by = utility.by_column
     worst = sorted(by, key=lambda name: -by[name])[:_COSTLY]
     most = ", ".join(f"{names([name])} ({percent(by[name])})" for name in worst)
+    of_groups = ""
+    if utility.groups_known:  # of two files only the values are
+        of_groups = group_loss_words(utility.information_loss, utility.group_loss)
     return (
         f"{percent(utility.information_loss)} of the information{'; most in' if len(by) > 1 else ':'} {most}"
-        f"{group_loss_words(utility.information_loss, utility.group_loss)}"
+        f"{of_groups}"
     )
 
 

@@ -41,6 +41,9 @@ def test_codes_are_compared_as_categories_and_records_count_by_weight(files):
     lost = np.average((before.age - after.age) ** 2, weights=before.w)
     expected = 100 * lost / np.average(away**2, weights=before.w)
     assert found["utility"]["by_column"]["age"] == pytest.approx(expected, rel=1e-3)
+    # Two files do not say which records were grouped.
+    assert found["utility"]["group_loss"] < found["information_loss"]
+    assert "the groups alone" not in done.stderr
 
 
 def test_a_kind_that_does_not_exist_is_refused(files):

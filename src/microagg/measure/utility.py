@@ -49,6 +49,11 @@ class Utility:
     _pair: Pair = field(repr=False, compare=False)
 
     @property
+    def groups_known(self) -> bool:
+        """Whether the loss of the groups is counted from the groups, and not assumed from equal values."""
+        return self._pair.labels is not None
+
+    @property
     def _numbers(self) -> Pair:
         """The columns that are numbers or dates."""
         return self._pair.quantities
