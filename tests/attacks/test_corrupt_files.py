@@ -19,19 +19,22 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
 
 from microagg import MicroaggError
 from microagg.measure.known import known_columns
-from microagg.tables.files import read_file, write_file
+from microagg.plan import Promise
+from microagg.tables.files import CsvFormat, read_file, write_file
 from microagg.tables.frames import Frame
-from microagg.verify import verify
+from microagg.verify import verify_all
 
-QUICK, LONG = 40, 700  # files of each kind
+QUICK, LONG = 12, 700  # files of each kind
 SECONDS = 60  # until a hang is taken for one
 
 
@@ -84,12 +87,116 @@ def _with_runs() -> pa.Table:
     )
 
 
+def _survey() -> pd.DataFrame:
+    """What a file of a statistical package holds."""
+    n = 120
+    return pd.DataFrame(
+        {
+            "AGE": [float(i % 90) for i in range(n)],
+            "PAY": np.linspace(0, 1e6, n),
+            "CITY": [["Aachen", "Zürich", "", "Łódź"][i % 4] for i in range(n)],
+            "SEX": [float(1 + i % 2) for i in range(n)],
+        }
+    )
+
+
+_LABELS = {"SEX": {1: "männlich", 2: "weiblich"}}
+
+
+def as_spss(path: Path) -> None:
+    pyreadstat.write_sav(
+        _survey(),
+        path,
+        variable_value_labels=_LABELS,
+        missing_ranges={"AGE": [{"lo": 88, "hi": 99}]},
+    )
+
+
+def as_zipped_spss(path: Path) -> None:
+    pyreadstat.write_sav(_survey(), path, variable_value_labels=_LABELS, compress=True)
+
+
+def as_portable(path: Path) -> None:
+    plain = _survey().replace({"Zürich": "Zurich", "Łódź": "Lodz"})
+    pyreadstat.write_por(plain, path, column_labels={"AGE": "Age"})
+
+
+def as_stata(path: Path) -> None:
+    pyreadstat.write_dta(_survey(), path, variable_value_labels=_LABELS)
+
+
+def as_transport(path: Path) -> None:
+    pyreadstat.write_xport(_survey(), path)
+
+
+def as_workbook(path: Path) -> None:
+    write_file(table().select(["age", "pay", "text", "flag"]), path)
+
+
+def as_fixed(path: Path) -> None:
+    """A file of fixed width and its description."""
+    ages = table()["age"].to_pylist()
+    path.write_bytes(b"".join(f"{age:3}{age * 7:6}x{age % 3}\n".encode() for age in ages))
+    words = 'AGE 1 3 "99"\n    <NUMERIC>\nPAY 4 6\n    <NUMERIC>\n    <DECIMALS> 1\nCITY 10 2 "9"\n'
+    path.with_suffix(".rda").write_text(words)
+
+
+def as_folder(path: Path) -> None:
+    """Parquet files in folders that tell a column."""
+    for year in (2023, 2024):
+        (path / f"year={year}").mkdir(parents=True)
+        as_parquet(path / f"year={year}" / "part.parquet")
+
+
+def in_encoding(encoding: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        lines = ["alter;stadt;betrag", *(f"{i % 90};Züri{i % 3};{i},5" for i in range(200))]
+        path.write_bytes("\r\n".join(lines).encode(encoding))
+
+    return write
+
+
+def as_beginning_of_sas(path: Path) -> None:
+    """Nothing writes SAS tables but SAS: here a header of 64-bit Unix and pages of noise."""
+    magic = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
+    head = bytearray(magic + b"33" + bytes(65_536 - 34))
+    head[35], head[37], head[39] = 0x33, 1, 0x31
+    head[84:92], head[92:156], head[156:164] = b"SAS FILE", b"SURVEY".ljust(64), b"DATA    "
+    head[196:200] = (65_536).to_bytes(4, "little")
+    head[200:204] = (4_096).to_bytes(4, "little")
+    head[204:212] = (4).to_bytes(8, "little")
+    path.write_bytes(bytes(head) + random.Random(1).randbytes(4 * 4_096))
+
+
 WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "csv": ("csv", as_csv),
     "parquet": ("parquet", as_parquet),
     "arrow": ("arrow", as_plain_arrow),
     "zipped arrow": ("arrow", as_zipped_arrow),
+    "spss": ("sav", as_spss),
+    "zipped spss": ("zsav", as_zipped_spss),
+    "portable": ("por", as_portable),
+    "stata": ("dta", as_stata),
+    "transport": ("xpt", as_transport),
+    "workbook": ("xlsx", as_workbook),
+    "fixed": ("dat", as_fixed),
+    "folder": ("", as_folder),
+    "csv in utf-16": ("csv", in_encoding("utf-16")),
+    "csv in latin-1": ("csv", in_encoding("latin-1")),
+    "sas": ("sas7bdat", as_beginning_of_sas),
 }
+
+
+UNREADABLE = ("sas",)
+ENCODINGS = {"csv in latin-1": "latin-1"}
+
+
+def part_to_damage(path: Path, seed: int) -> Path:
+    """The file that is damaged: of a folder one of its files, or the description of the columns."""
+    if path.is_dir():
+        return path / f"year={2023 + seed % 2}" / "part.parquet"
+    description = path.with_suffix(".rda")
+    return description if seed % 2 and description.exists() else path
 
 
 def damaged(data: bytes, seed: int) -> bytes:
@@ -115,18 +222,20 @@ def damaged(data: bytes, seed: int) -> bytes:
     return bytes(spoilt)
 
 
-def use(path: Path) -> None:
+def use(path: Path, encoding: str | None = None) -> None:
     """Do all that a run does with a table: read it, look at each column, count, write it."""
     try:
-        read = read_file(path)
+        form = CsvFormat(encoding=encoding)
+        read = read_file(path, csv=form)
         frame = Frame(read.table)
         for name in frame.names:
             known_columns(frame, [name])
             frame.odd_numbers(name)
             if frame.is_numeric(name):
                 frame.levels(name)
-        write_file(read.as_written, path.with_name(f"copy{path.suffix}"), read.format)
-        verify(path, 2)
+        if path.is_file() and path.suffix not in (".por", ".sas7bdat"):
+            write_file(read.as_written, path.with_name(f"copy{path.suffix}"), read.format)
+        verify_all(path, [Promise(2, None)], csv=form)
     except MicroaggError as error:
         sentence = str(error)
     else:
@@ -136,15 +245,15 @@ def use(path: Path) -> None:
     assert sentence.endswith(".")
 
 
-def fault_of(path: Path) -> str | None:
+def fault_of(path: Path, encoding: str | None = None) -> str | None:
     """Use a file in a forked process; return what went wrong, if anything did."""
-    errors = path.with_suffix(".error")
+    errors = path.with_name("error")
     child = os.fork()
     if not child:
         code = 1
         try:
             signal.alarm(SECONDS)  # which ends a process that hangs
-            use(path)
+            use(path, encoding)
             code = 0
         except BaseException:
             errors.write_text(traceback.format_exc())
@@ -161,15 +270,19 @@ def main(kind: str, folder: Path, low: int, high: int) -> None:
     warnings.simplefilter("ignore")
     pa.set_cpu_count(1)  # other threads do not come along when a process is forked
     ending, write = WRITERS[kind]
-    path = folder / f"in.{ending}"
+    path = folder / (f"in.{ending}" if ending else "in")
     write(path)
-    data = path.read_bytes()
-    use(path)  # loads all that the processes need
-    verify(path, 1)  # as it is, the file is read
+    encoding = ENCODINGS.get(kind)
+    use(path, encoding)  # loads all that the processes need
+    if kind not in UNREADABLE:  # as it is, the file is read
+        verify_all(path, [Promise(1, None)], csv=CsvFormat(encoding=encoding))
     faults = {}
     for seed in range(low, high):
-        path.write_bytes(damaged(data, seed))
-        fault = fault_of(path)
+        part = part_to_damage(path, seed)
+        data = part.read_bytes()
+        part.write_bytes(damaged(data, seed))
+        fault = fault_of(path, encoding)
+        part.write_bytes(data)
         if fault is not None:
             faults[seed] = fault
     print(json.dumps(faults))

@@ -1,0 +1,102 @@
+"""Bounds with strata and missing values against exhaustive search, which shares no code with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from microagg.plan import Plan
+from microagg.protect import protect_table
+from microagg.tables.frames import Frame
+
+
+def best_of_cell(X: np.ndarray, k: int) -> float:
+    """The least sum of squares of all ways to split records into groups of k to 2k − 1."""
+    n = len(X)
+
+    def squares(mask: int) -> float:
+        own = X[[i for i in range(n) if mask >> i & 1]]
+        return float(((own - own.mean(axis=0)) ** 2).sum())
+
+    groups = [mask for mask in range(1 << n) if k <= mask.bit_count() < 2 * k]
+    cost = {mask: squares(mask) for mask in groups}
+    best = {0: 0.0}
+    for mask in range(1, 1 << n):  # the lowest record is in one of the groups
+        lowest = mask & -mask
+        own = [
+            cost[group] + best[mask ^ group]
+            for group in groups
+            if group & lowest and group & mask == group
+        ]
+        best[mask] = min(own, default=np.inf)
+    return best[(1 << n) - 1]
+
+
+def least_loss(frame: pd.DataFrame, columns: list[str], strata: list[str], k: int) -> float:
+    """The least sum of squares of groups within one stratum and one pattern of missing values."""
+    scaled = frame[columns] / frame[columns].std(ddof=1)
+    pattern = frame[columns].isna().astype(int).astype(str).agg("".join, axis=1)
+    cells = pattern + "|" + frame[strata].astype(str).agg("|".join, axis=1)
+    within = frame.groupby(cells).groups.values()
+    return sum(best_of_cell(scaled.loc[rows].fillna(0.0).to_numpy(), k) for rows in within)
+
+
+def draw(seed: int) -> tuple[pd.DataFrame, int]:
+    """A table whose cells, of a stratum and a pattern, have k to eight records each."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 4))
+    parts = []
+    for stratum in "ab"[: rng.integers(1, 3)]:
+        for gap in (None, "x", "y")[: rng.integers(1, 4)]:
+            size = int(rng.integers(k, 9))
+            part = pd.DataFrame(
+                {
+                    "x": rng.normal(size=size) * rng.choice([1, 100]),
+                    "y": rng.integers(0, 9, size).astype(float),
+                    "z": rng.lognormal(size=size),
+                    "stratum": stratum,
+                }
+            )
+            if gap is not None:
+                part[gap] = np.nan
+            parts.append(part)
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.sample(frac=1, random_state=seed).reset_index(drop=True), k
+
+
+def check(seeds: range) -> tuple[int, float]:
+    """Return how many bounds were checked, and the mean share of the optimum that they prove."""
+    checked, shares = 0, []
+    columns = ["x", "y", "z"]
+    for seed in seeds:
+        frame, k = draw(seed)
+        if frame[columns].notna().sum().min() < 2:
+            continue
+        settings: dict[str, Any] = {"k": k, "columns": columns, "strata": ["stratum"]}
+        release = protect_table(Frame(frame), Plan.of(**settings, effort="fast"))
+        if any(cells.blanked for cells in release.evidence.cells.values()):
+            continue  # patterns were joined, so that the groups are of another table
+        found = release.with_bound().parts[0].partition
+        optimum = least_loss(frame, columns, ["stratum"], k)
+        assert found.lower_bound is not None
+        assert found.lower_bound <= optimum * (1 + 1e-9) + 1e-12, seed
+        assert found.sse >= optimum * (1 - 1e-9) - 1e-12, seed
+        checked += 1
+        shares.append(found.lower_bound / optimum if optimum else 1.0)
+    return checked, float(np.mean(shares))
+
+
+def test_bounds_hold_within_strata_and_patterns():
+    checked, share = check(range(12))
+    assert checked >= 8
+    assert share > 0.8  # else the bounds prove nothing
+
+
+@pytest.mark.long
+def test_hundreds_of_bounds_within_strata_and_patterns():
+    checked, share = check(range(100, 500))
+    print(f"{checked} bounds, {share:.1%} of the optimum on average")
+    assert checked >= 300
