@@ -1,0 +1,157 @@
+"""The page under attack: hostile labels in a real browser, slow senders, many tabs, public outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyreadstat
+import pytest
+
+from microagg.plan import Plan
+from visitor import Visitor, served
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+MARKUP = "\"><img src=x onerror='window.hit=1'><script>window.hit=1</script>"
+SCREENS = ("open", "table", "plan", "try", "protect", "see", "take", "versions")
+
+
+def hostile_file(folder: Path) -> Path:
+    """An SPSS file whose labels, values and name are markup."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 40).astype(float),
+            "pay": rng.lognormal(7, 0.5, 40).round(2),
+            "sex": rng.integers(1, 3, 40).astype(float),
+            "note": [f"{MARKUP}{i % 3}" for i in range(40)],
+        }
+    )
+    path = folder / "<b>in'.sav"
+    pyreadstat.write_sav(
+        frame,
+        path,
+        file_label="<script>window.hit=1</script>",
+        note=[MARKUP],
+        column_labels={"age": MARKUP, "sex": "{{7*7}}"},
+        variable_value_labels={"sex": {1: MARKUP, 2: "</td><svg onload='window.hit=1'>"}},
+    )
+    return path
+
+
+def test_hostile_labels_are_text_in_a_browser(browser, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    source = hostile_file(data)
+    with served(source, temporary=tmp_path) as server:
+        browser.go(server.address, 1000)
+        visitor = Visitor(server, enter=False)
+        visitor.wait(lambda: server.desk.table is not None)
+        plan = Plan.of(
+            k=3, method="mdav", columns=["age", "pay"], drop=["note"], known=["sex"], bound=False
+        )
+        server.desk.edit(plan)
+        server.desk.new_release(plan, ".sav")
+        visitor.wait(lambda: len(server.desk.releases) == 1)
+        home = f"http://127.0.0.1:{server.port}{server.keys.home}"
+        for screen in (*SCREENS, "see/1?x=0&y=1"):
+            browser.go(home + screen, 1000)
+            assert browser.evaluate("window.hit === undefined"), screen
+            found = (
+                "document.querySelectorAll('main img, main svg[onload], body script:not([src])')"
+            )
+            assert (
+                browser.evaluate(f"[...{found}].filter(e => /hit/.test(e.outerHTML)).length") == 0
+            )
+
+
+def open_line(server: object, words: bytes) -> socket.socket:
+    line = socket.create_connection(("127.0.0.1", server.port))
+    line.sendall(words)
+    return line
+
+
+def test_slow_senders_keep_nobody_waiting(tmp_path):
+    """Forty who send half of a request, a byte at a time, while a visitor works."""
+    pd.DataFrame({"x": range(30), "y": range(30)}).to_csv(tmp_path / "in.csv", index=False)
+    with served(tmp_path / "in.csv", temporary=tmp_path) as server, contextlib.ExitStack() as open_:
+        lines = []
+        for i in range(40):
+            half = [
+                b"",
+                b"G",
+                b"GET / HTTP/1.1\r\nHost: ",
+                b"POST /x HTTP/1.1\r\nContent-Length: 99\r\n",
+            ]
+            lines.append(open_.enter_context(contextlib.closing(open_line(server, half[i % 4]))))
+        visitor = Visitor(server)
+        slowest = 0.0
+        for line in lines[:20]:
+            with contextlib.suppress(OSError):
+                line.sendall(b"x")
+            began = time.monotonic()
+            assert visitor.get("open").status == 200
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 10
+
+
+def test_many_tabs_see_one_plan(tmp_path):
+    """Edits of twenty tabs at once: each is made whole or refused, and the last plan is one of theirs."""
+    pd.DataFrame({"x": range(30), "y": range(30), "z": range(30)}).to_csv(
+        tmp_path / "in.csv", index=False
+    )
+    with served(tmp_path / "in.csv", temporary=tmp_path) as server:
+        tabs = [Visitor(server, enter=i == 0) for i in range(20)]
+        for tab in tabs:
+            tab.cookie = tabs[0].cookie
+        tabs[0].wait(lambda: server.desk.table is not None)
+        roles = ["drop", "confidential", "known", "renumber"]
+
+        def edit(i: int) -> int:
+            return tabs[i].post("plan", what="role", column=str(i % 3), role=roles[i % 4]).status
+
+        with ThreadPoolExecutor(20) as pool:
+            found = list(pool.map(edit, range(20)))
+        assert set(found) <= {200, 400, 409, 422}
+        assert found.count(200) >= 1
+        texts = {tab.get("plan.toml").text for tab in tabs}
+        assert texts == {server.desk.plan.to_toml()}
+
+
+def taken(folder: Path, frame: pd.DataFrame) -> dict[str, bytes]:
+    """What the page gives to the public for a table."""
+    folder.mkdir()
+    frame.to_csv(folder / "in.csv", index=False)
+    with served(folder / "in.csv", temporary=folder) as server:
+        visitor = Visitor(server)
+        visitor.wait(lambda: server.desk.table is not None)
+        visitor.wait()
+        plan = server.desk.plan.override(
+            k=5, method="mdav", columns=["pay"], aggregate="median", known=["region"], bound=False
+        )
+        server.desk.edit(plan)
+        server.desk.new_release(plan, ".csv")
+        visitor.wait(lambda: len(server.desk.releases) == 1)
+        ways = ("file", "public", "public-numbers")
+        return {way: visitor.get(f"take/1/{way}").body for way in ways}
+
+
+def test_public_outputs_of_the_page_do_not_tell_two_originals_apart(tmp_path):
+    """The median hides the change of one member, and so must everything that is taken away for readers."""
+    rng = np.random.default_rng(0)
+    pay = rng.lognormal(7, 0.5, 40).round()
+    found = []
+    for side, more in (("alice", 0.0), ("bob", 1.0)):
+        values = pay.copy()
+        values[np.argmax(values)] += more
+        frame = pd.DataFrame({"pay": values, "region": ["n", "s"] * 20})
+        found.append(taken(tmp_path / side, frame))
+    assert found[0] == found[1]
+    assert json.loads(found[0]["public-numbers"])["public"] is True
