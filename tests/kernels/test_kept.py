@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import microagg
+from microagg.errors import InputError
 from microagg.kernels import kept, stamp
 
 ROOT = Path(microagg.__file__).parent
@@ -93,3 +98,97 @@ def test_all_that_kernels_use_counts_as_their_source():
                 assert Path(spec.origin) in sources, f"{path.name} uses {node.module}"
                 seen += 1
     assert seen > 50
+
+
+# Whoever writes a file decides what runs
+
+
+class Planted:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return (Path.touch, (self.trace,))
+
+
+def kept_file(folder):
+    (path,) = folder.glob("*.nbc")
+    return path
+
+
+def test_nothing_is_unpickled_before_its_digest_fits(tmp_path):
+    trace = tmp_path / "ran"
+    own = tmp_path / "own"
+    own.mkdir()
+    files(own).save("types", "good")
+    path = kept_file(own)
+    whole = path.read_bytes()
+    hostile = pickle.dumps(Planted(trace))
+    for content in (
+        hostile,
+        hostile * 3,
+        whole[:-6] + hostile,
+        whole[: len(kept._MAGIC) + 64] + hostile,
+        whole[: len(kept._MAGIC)] + hostile,
+        whole[:-1],
+        whole + b"x",
+        b"",
+    ):
+        path.write_bytes(content)
+        assert files(own).load("types") is None
+    assert not trace.exists()
+    path.write_bytes(whole)
+    assert files(own).load("types") == "good"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+def test_files_that_others_could_have_written_are_compiled_anew(tmp_path, monkeypatch):
+    trace = tmp_path / "ran"
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    files(folder).save("types", Planted(trace))  # with a digest that fits
+    path = kept_file(folder)
+    for mode in (0o664, 0o646, 0o666):
+        path.chmod(mode)
+        assert files(folder).load("types") is None
+    path.chmod(0o644)
+    monkeypatch.setattr(kept, "_trusted", lambda: {path.stat().st_uid + 1})
+    assert files(folder).load("types") is None
+    monkeypatch.undo()
+    aside = path.rename(tmp_path / "aside")
+    path.symlink_to(aside)
+    assert files(folder).load("types") is None
+    assert not trace.exists()
+    path.unlink()
+    aside.rename(path)
+    files(folder).load("types")
+    assert trace.exists()  # as it was, it would have run
+
+
+@pytest.mark.skipif(not hasattr(os, "umask"), reason="no permissions of files here")
+def test_what_is_kept_can_be_written_by_nobody_else(tmp_path):
+    before = os.umask(0)
+    try:
+        files(tmp_path).save("types", "fast")
+    finally:
+        os.umask(before)
+    assert kept_file(tmp_path).stat().st_mode & 0o022 == 0
+    assert files(tmp_path).load("types") == "fast"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    kept._refuse_foreign(str(tmp_path))
+    monkeypatch.setattr(kept, "_trusted", lambda: {tmp_path.stat().st_uid + 1})
+    with pytest.raises(
+        InputError, match=r"belongs to another user.* Set NUMBA_CACHE_DIR to a folder"
+    ):
+        kept._refuse_foreign(str(tmp_path))
+
+
+def test_how_code_is_kept_changes_no_code():
+    names = {path.relative_to(ROOT).as_posix() for path in stamp.sources()}
+    assert not names & {"kernels/kept.py", "kernels/stamp.py"}
+    assert {"kernels/jit.py", "kernels/labels.py", "methods/auto.py", "progress.py"} <= names

@@ -10,12 +10,15 @@ from pathlib import Path
 __all__ = ["sources", "stamp"]
 
 _PACKAGE = Path(__file__).parents[1]
+_NO_KERNELS = ("kept.py", "stamp.py")  # how code is kept changes no code
 
 
 def sources() -> Iterator[Path]:
     """Files with kernels or with constants that kernels use."""
     for folder in ("bounds", "kernels", "methods"):
-        yield from sorted((_PACKAGE / folder).rglob("*.py"))
+        for path in sorted((_PACKAGE / folder).rglob("*.py")):
+            if path.parent.name != "kernels" or path.name not in _NO_KERNELS:
+                yield path
     yield _PACKAGE / "progress.py"
 
 
