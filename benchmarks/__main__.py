@@ -28,6 +28,7 @@ BENCHMARKS = (
     "gower",
     "scale",
     "spark",
+    "attacks",
 )
 
 

@@ -107,6 +107,63 @@ def draw_mixed(seed: int) -> Mixed:
     return Mixed(frame.drop(columns=left), plan, ending, codes)
 
 
+def draw_for_engines(seed: int, keep_rows: bool = False) -> Mixed:
+    """Draw a table and a plan that every engine can carry out.
+
+    ``keep_rows`` keeps the number of each row, for files whose rows are in an order of their own.
+    """
+    case = draw_mixed(seed)
+    plan = case.plan.as_dict()
+    if plan.get("round") == "totals":
+        del plan["round"]
+    for name in ("renumber", "shuffle", "relation"):
+        plan.pop(name, None)
+    kept = {"row"} if keep_rows else set()
+    plan["drop"] = sorted({*plan.get("drop", []), *case.plan.renumber} - kept)
+    secret = [name for name in case.plan.confidential if name not in ("row",)]
+    plan["confidential"] = [*secret, *kept]
+    if not keep_rows and "row" not in plan["drop"]:
+        plan["drop"].append("row")
+    if "strata" in plan:
+        plan["strata"]["small"] = "error"
+    if "unit" in plan:
+        plan["unit"] = {**plan["unit"], "mode": "count"}
+    plan["block"] = plan["block"][:1]
+    block = plan["block"][0]
+    gone = {"hierarchy", "double"}
+    block["columns"] = [name for name in block["columns"] if name not in gone] or ["turnover"]
+    if block["columns"] == ["turnover"]:
+        plan["drop"] = [name for name in plan["drop"] if name != "turnover"]
+        plan["confidential"] = [name for name in plan["confidential"] if name != "turnover"]
+    for name in ("per_column", "aggregate", "unit", "strata"):
+        block.pop(name, None)
+    block.get("require", {}).pop("closeness", None)
+    for setting in plan.get("columns", {}).values():
+        setting.pop("round", None)
+        setting.pop("transform", None)
+        if setting.get("kind") == "spiked":
+            setting.pop("release", None)
+    plan["columns"] = {
+        name: setting
+        for name, setting in plan.get("columns", {}).items()
+        if name in block["columns"] and setting
+    }
+    asked = {
+        name
+        for rule in block.get("require", {}).values()
+        if isinstance(rule, dict)
+        for name in rule
+    }
+    plan["drop"] = [name for name in plan["drop"] if name not in asked]
+    plan["confidential"] = list(dict.fromkeys([*plan["confidential"], *sorted(asked)]))
+    frame = case.frame.drop(columns=[name for name in gone if name in case.frame])
+    others = [name for name in (*QUANTITIES, *_OTHER) if name not in block["columns"]]
+    frame = frame.drop(columns=[name for name in others if name in frame])
+    codes = {name: own for name, own in case.codes.items() if name in block["columns"]}
+    plan["missing"] = {**plan.get("missing", {}), "codes": codes}
+    return Mixed(frame, Plan.from_dict(plan), ".parquet", codes)
+
+
 _OTHER = ("boolean", "nominal", "ordinal", "date", "hierarchy")
 
 
@@ -238,3 +295,40 @@ def _requirements(rng: np.random.Generator) -> Require:
     for at in rng.permutation(len(rules))[: rng.integers(1, 3)]:
         chosen |= rules[at]
     return Require(**chosen)
+
+
+def draw_linked(seed: int) -> Mixed:
+    """Draw a table of households, and a plan whose file shows which rows are one household."""
+    rng = np.random.default_rng(seed)
+    homes = int(rng.integers(8, 41))
+    sizes = rng.choice([1, 2, 3, 4], homes, p=rng.dirichlet([2, 3, 2, 1]))
+    household = rng.permutation(np.repeat(np.arange(homes), sizes))
+    n = len(household)
+    columns: dict[str, Any] = {"household": household}
+    kinds = [str(kind) for kind in rng.permutation(["number", "integer", "nominal", "boolean"])]
+    for kind in kinds[: rng.integers(1, 4)]:
+        columns[kind] = _column(rng, kind, n, np.zeros(n, dtype=bool), [])
+    if _chance(rng, 0.3):  # what a household has in common
+        columns["integer"] = pd.Series(household % 7 + 81_730_000).astype("Int64")
+    columns["illness"] = rng.choice(["flu", "cold", "none"], n)
+    settings: dict[str, Any] = {"confidential": ["illness"]}
+    if _chance(rng, 0.3):
+        columns["sex"] = rng.choice(["f", "m"], n)
+    if _chance(rng, 0.2):
+        columns["region"] = np.where(household % 2, "north", "south")
+        settings["strata"] = ["region"]
+    if _chance(rng, 0.8):
+        mode = "together" if _chance(rng, 0.5) else "count"
+        settings["unit"] = {"column": "household", "mode": mode}
+    role = str(rng.choice(["renumber", "renumber", "renumber", "known"]))
+    if role == "renumber":
+        settings["renumber"] = ["household"]
+    protected = [name for name in columns if name in (*QUANTITIES, *_OTHER)]
+    plan = Plan.of(
+        k=int(rng.integers(2, 5)),
+        columns=protected,
+        method=str(rng.choice(["mdav", "auto"])),
+        **settings,
+    )
+    ending = str(rng.choice([".csv", ".parquet"]))
+    return Mixed(pd.DataFrame(columns), plan, ending, {})

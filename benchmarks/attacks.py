@@ -1,0 +1,104 @@
+"""Attack releases of random tables by random plans, and count what does not hold.
+
+Every try goes from file to file by the command; what it claims is counted again by pandas and plain Python
+(``tests/attacks``). ``python -m benchmarks attacks --area=disk --tries=300`` runs one area; without an
+area all of them run. Results are kept in ``benchmarks/attacks.json``, and the table of docs/disclosure.md is
+written from there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+HERE = Path(__file__).parent
+KEPT = HERE / "attacks.json"
+PAGE = HERE.parent / "docs" / "disclosure.md"
+BEGIN, END = "<!-- attacks -->", "<!-- end of attacks -->"
+_FIRST_SEED = 1_000_000
+
+# What is tried, how often, and how the table names it.
+AREAS = {
+    "memory": (2_000, "mixed plans in memory"),
+    "disk": (300, "mixed plans on disk, compared with memory"),
+    "spark": (60, "mixed plans on Spark, compared with memory"),
+    "linked": (1_000, "files that show which rows are one household"),
+}
+
+
+def main() -> None:
+    """Run the areas that the command line names, and write the table."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    asked = dict(
+        word[2:].split("=") for word in sys.argv[1:] if word.startswith("--") and "=" in word
+    )
+    results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for area in [asked["area"]] if "area" in asked else AREAS:
+        tries = int(asked.get("tries", AREAS[area][0]))
+        results[area] = run_area(area, tries)
+        KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    write_table(results)
+
+
+def run_area(area: str, tries: int) -> dict[str, Any]:
+    """Carry out random plans until there are as many tries; count how they end."""
+    from attacks.mixed_cases import draw_for_engines, draw_linked, draw_mixed
+    from attacks.sweep import carry_out, differences
+    from microagg.errors import InputError
+
+    ends: Counter[str] = Counter()
+    failures: list[str] = []
+    seed = _FIRST_SEED
+    with TemporaryDirectory() as name:
+        while sum(ends.values()) < tries:
+            seed += 1
+            try:
+                if area == "linked":
+                    case = draw_linked(seed)
+                elif area == "memory":
+                    case = draw_mixed(seed)
+                else:
+                    case = draw_for_engines(seed, keep_rows=area == "spark")
+            except InputError:  # settings that exclude each other
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    ended = carry_out(Path(name), case, public=seed % 5 == 0)
+                    end = "refused" if ended.claims is None else ended.claims.verdict
+                    if area in ("disk", "spark"):
+                        end = differences(ended, carry_out(Path(name), case, area))
+            except Exception as error:  # whatever it is, it is a failure of this try
+                end = f"failed: {type(error).__name__}"
+                print(f"{area} {seed}: {error!r}", file=sys.stderr)
+            if end.startswith(("failed", "differs")):
+                failures.append(f"{seed} {end}")
+            ends[end] += 1
+    return {"tries": tries, "ends": dict(sorted(ends.items())), "failures": failures}
+
+
+def table_of(results: dict[str, Any]) -> str:
+    """The table of the page, from what was counted."""
+    lines = ["| area | tries | released | refused | failures |", "|---|---|---|---|---|"]
+    for area, (_, words) in AREAS.items():
+        if area in results:
+            found = results[area]
+            refused, failed = found["ends"].get("refused", 0), len(found["failures"])
+            released = found["tries"] - refused - failed
+            lines.append(
+                f"| {words} | {found['tries']:,} | {released:,} | {refused:,} | {failed:,} |"
+            )
+    return "\n".join(lines)
+
+
+def write_table(results: dict[str, Any]) -> None:
+    """Put the table into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{table_of(results)}\n{END}{after}", encoding="utf-8")

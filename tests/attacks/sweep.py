@@ -1,0 +1,134 @@
+"""Random tables and plans by the command, engine by engine: how each ends, and whether all of it holds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, NamedTuple
+
+from typer.testing import CliRunner
+
+from attacks.checked import Checked, as_cells
+from attacks.claims import Claims
+from attacks.counted import GONE
+from attacks.mixed_cases import SECRET_K, SECRET_P, Mixed, draw_for_engines, draw_mixed
+from microagg.cli.main import app
+from microagg.errors import InputError
+
+BY_SEVERITY = {"green": 0, "grey": 1, "amber": 1, "red": 2}
+
+
+class Ended(NamedTuple):
+    """How a run of the command ended; no claims: the plan was refused."""
+
+    claims: Claims | None
+    compared: int = 0
+
+
+def secrets(case: Mixed) -> set[str]:
+    """Original values of protected quantities, and what a plan does not name, as they would be told."""
+    found: set[str] = set()
+    for block in case.plan.blocks:
+        for name in block.columns or ():
+            if name in ("boolean", "ordinal"):
+                continue
+            codes = {GONE, "-8", "-8.0", "refused", "0.0", "<NA>", "0"}
+            for value in as_cells(case.frame[[name]])[name]:
+                found |= {str(value), repr(value)} - codes
+                if not isinstance(value, str):
+                    found |= {str(value).split(".")[0].split(" ")[0]} - codes
+    return found
+
+
+def carry_out(folder: Path, case: Mixed, engine: str = "memory", public: bool = False) -> Ended:
+    """Protect one table by the command, from file to file, and check all that it claims."""
+    for path in folder.iterdir():
+        rmtree(path) if path.is_dir() else path.unlink()
+    source, target = folder / f"in{case.ending}", folder / f"out{case.ending}"
+    target = folder / "out" if engine == "spark" else target
+    case.write(source)
+    (folder / "plan.toml").write_text(case.plan.to_toml())
+    words = ["protect", source, target, "--plan", folder / "plan.toml", "--engine", engine]
+    words += ["--json", "--quiet"]
+    report = folder / "report.html"
+    words += ["--report", report, "--public"] if public else []
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exit_code == 2:
+        told = done.stderr
+        assert told.strip().endswith((".", "?")), told
+        assert not [value for value in secrets(case) if value in told], told
+        assert not target.exists()
+        return Ended(None)
+    assert done.exit_code in (0, 1), f"{done.exit_code}: {done.stderr} {done.exception!r}"
+    claims = Claims(case.plan, json.loads(done.stdout), done.exit_code)
+    compared = Checked(case, claims, target, by_row=engine == "spark").check()
+    if public:
+        _check_public(report, claims)
+    return Ended(claims, compared)
+
+
+def _check_public(report: Path, claims: Claims) -> None:
+    """No threshold of a dominance rule is published, and the public verdict is not the greener one."""
+    told = report.read_text(), report.with_suffix(".json").read_text()
+    for threshold in (SECRET_P, SECRET_K):
+        assert str(threshold) not in told[0] + told[1]
+    verdict = json.loads(told[1])["verdict"]
+    assert BY_SEVERITY[verdict] >= min(BY_SEVERITY[claims.verdict], 1), verdict
+
+
+def sweep(folder: Path, seeds: Iterable[int], public_of_each: int = 5) -> Counter[str]:
+    """Protect random mixed tables in memory; count how they end, and the values compared."""
+    ends: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            case = draw_mixed(seed)
+        except InputError:  # settings that exclude each other
+            ends["no plan"] += 1
+            continue
+        try:
+            found = carry_out(folder, case, public=seed % public_of_each == 0)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error!r}") from error
+        ends["refused" if found.claims is None else found.claims.verdict] += 1
+        ends["values compared"] += found.compared
+    return ends
+
+
+def compare_engines(folder: Path, seeds: Iterable[int], engine: str) -> Counter[str]:
+    """Protect random tables in memory and by another engine; both have to say the same."""
+    ends: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            case = draw_for_engines(seed, keep_rows=engine == "spark")
+        except InputError:
+            ends["no plan"] += 1
+            continue
+        try:
+            here, there = (carry_out(folder, case, one) for one in ("memory", engine))
+            ends[differences(here, there)] += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error!r}") from error
+        ends["values compared"] += there.compared
+    return ends
+
+
+def differences(here: Ended, there: Ended) -> str:
+    """How one engine differs from memory, in a few words; or how both ended."""
+    if here.claims is None or there.claims is None:
+        if here.claims is None and there.claims is None:
+            return "refused"
+        return "differs: only one refused"
+    said: dict[str, tuple[Any, Any]] = {
+        "verdict": (here.claims.verdict, there.claims.verdict),
+        "exit code": (here.claims.exit_code, there.claims.exit_code),
+        "amber cautions": (_ambers(here.claims), _ambers(there.claims)),
+    }
+    apart = [what for what, (one, other) in said.items() if one != other]
+    return f"differs: {', '.join(apart)}" if apart else here.claims.verdict
+
+
+def _ambers(claims: Claims) -> set[Any]:
+    return {columns for severity, columns in claims.cautions if severity == "amber"}
