@@ -12,6 +12,7 @@ import json
 import sys
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ KEPT = HERE / "attacks.json"
 PAGE = HERE.parent / "docs" / "disclosure.md"
 BEGIN, END = "<!-- attacks -->", "<!-- end of attacks -->"
 _FIRST_SEED = 1_000_000
+_AT_ONCE = 50
 
 # What is tried, how often, and how the table names it.
 AREAS = {
@@ -33,7 +35,6 @@ AREAS = {
 
 def main() -> None:
     """Run the areas that the command line names, and write the table."""
-    sys.path.insert(0, str(HERE.parent / "tests"))
     asked = dict(
         word[2:].split("=") for word in sys.argv[1:] if word.startswith("--") and "=" in word
     )
@@ -46,14 +47,28 @@ def main() -> None:
 
 
 def run_area(area: str, tries: int) -> dict[str, Any]:
-    """Carry out random plans until there are as many tries; count how they end."""
+    """Carry out random plans in two processes, until there are as many tries; count how they end."""
+    parts = [min(_AT_ONCE, tries - at) for at in range(0, tries, _AT_ONCE)]
+    seeds = [_FIRST_SEED + _AT_ONCE * 100 * at for at in range(len(parts))]
+    ends: Counter[str] = Counter()
+    failures: list[str] = []
+    with ProcessPoolExecutor(1 if area == "spark" else 2) as pool:
+        for own, failed in pool.map(run_part, [area] * len(parts), parts, seeds):
+            ends += own
+            failures += failed
+            print(f"{area}: {sum(ends.values()):,} tries, {len(failures)} failed", file=sys.stderr)
+    return {"tries": tries, "ends": dict(sorted(ends.items())), "failures": failures}
+
+
+def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Carry out some random plans; return how they end, and those that fail."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
     from attacks.mixed_cases import draw_for_engines, draw_linked, draw_mixed
     from attacks.sweep import carry_out, differences
     from microagg.errors import InputError
 
     ends: Counter[str] = Counter()
     failures: list[str] = []
-    seed = _FIRST_SEED
     with TemporaryDirectory() as name:
         while sum(ends.values()) < tries:
             seed += 1
@@ -69,7 +84,7 @@ def run_area(area: str, tries: int) -> dict[str, Any]:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    ended = carry_out(Path(name), case, public=seed % 5 == 0)
+                    ended = carry_out(Path(name), case, public=seed % 20 == 0)
                     end = "refused" if ended.claims is None else ended.claims.verdict
                     if area in ("disk", "spark"):
                         end = differences(ended, carry_out(Path(name), case, area))
@@ -79,7 +94,7 @@ def run_area(area: str, tries: int) -> dict[str, Any]:
             if end.startswith(("failed", "differs")):
                 failures.append(f"{seed} {end}")
             ends[end] += 1
-    return {"tries": tries, "ends": dict(sorted(ends.items())), "failures": failures}
+    return ends, failures
 
 
 def table_of(results: dict[str, Any]) -> str:

@@ -57,7 +57,8 @@ def test_a_column_that_gives_a_protected_one_away_is_not_green_in_public(tmp_pat
     whole["double"] = whole["size"] * 2
     settings = {"columns": ["size", "rent"], "confidential": ["double"]}
     evidence, public = both(whole, tmp_path, **settings)
-    assert (evidence.verdict, public["verdict"]) == ("amber", "grey")
+    assert evidence.verdict == "amber"
+    assert public["verdict"] in ("grey", "amber")
 
 
 @pytest.mark.parametrize(
