@@ -12,6 +12,7 @@ import json
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ KEPT = HERE / "attacks.json"
 PAGE = HERE.parent / "docs" / "disclosure.md"
 BEGIN, END = "<!-- attacks -->", "<!-- end of attacks -->"
 _FIRST_SEED = 1_000_000
-_AT_ONCE = 50
+_AT_ONCE = 25
 
 # What is tried, how often, and how the table names it.
 AREAS = {
@@ -41,13 +42,14 @@ def main() -> None:
     results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for area in [asked["area"]] if "area" in asked else AREAS:
         tries = int(asked.get("tries", AREAS[area][0]))
-        results[area] = run_area(area, tries)
-        KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    write_table(results)
+        for found in run_area(area, tries):  # a run that is ended early has its count
+            results[area] = found
+            KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+            write_table(results)
 
 
-def run_area(area: str, tries: int) -> dict[str, Any]:
-    """Carry out random plans in two processes, until there are as many tries; count how they end."""
+def run_area(area: str, tries: int) -> Iterator[dict[str, Any]]:
+    """Carry out random plans in two processes; give how they ended so far, until there are as many tries."""
     parts = [min(_AT_ONCE, tries - at) for at in range(0, tries, _AT_ONCE)]
     seeds = [_FIRST_SEED + _AT_ONCE * 100 * at for at in range(len(parts))]
     ends: Counter[str] = Counter()
@@ -56,8 +58,9 @@ def run_area(area: str, tries: int) -> dict[str, Any]:
         for own, failed in pool.map(run_part, [area] * len(parts), parts, seeds):
             ends += own
             failures += failed
-            print(f"{area}: {sum(ends.values()):,} tries, {len(failures)} failed", file=sys.stderr)
-    return {"tries": tries, "ends": dict(sorted(ends.items())), "failures": failures}
+            done = sum(ends.values())
+            print(f"{area}: {done:,} tries, {len(failures)} failed", file=sys.stderr)
+            yield {"tries": done, "ends": dict(sorted(ends.items())), "failures": list(failures)}
 
 
 def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]:

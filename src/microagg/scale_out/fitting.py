@@ -106,7 +106,7 @@ def _coder(
         return Coder(
             name,
             kind,
-            replace(setting, kind=kind),
+            replace(setting, kind=kind, round="no"),
             levels,
             often,
             encoder,

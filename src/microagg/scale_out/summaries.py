@@ -145,7 +145,7 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
         and not frame.is_numeric(name)
         and frame.kind_in_words(name) in ("text", "categories")
     ):
-        setting = replace(setting, kind="nominal")
+        setting = replace(setting, kind="nominal", round="no")
     words = MISSING_WORDS if is_csv else ("",)
     found = variable_of(frame, name, setting, codes, words)
     if found.kind == "date":  # counted from the same instant in all batches
