@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from microagg import MicroaggError, Plan
-from microagg.job import Observer
+from microagg.observer import Observer
 from microagg.scale_out.spark_job import protect_files
 
 
@@ -30,9 +30,13 @@ class Speaker(Observer):
         """Say what to weigh."""
         print(getattr(caution, "sentence", caution), file=sys.stderr)
 
+    def exposed(self, words: str) -> None:
+        """Say what the cluster lets others read."""
+        print(words, file=sys.stderr)
+
 
 def main() -> int:
-    """Do it; 0: done, 1: the promise does not hold, 2: wrong use."""
+    """Do it; 0: done, 1: not what the plan accepts, 2: wrong use."""
     if len(sys.argv) != 5:
         print(__doc__, file=sys.stderr)
         return 2
@@ -43,7 +47,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     told.write_text(json.dumps(evidence.as_dict(), indent=2), encoding="utf-8")
-    return 0 if evidence.holds else 1
+    return 1 if evidence.verdict == "red" else 0
 
 
 if __name__ == "__main__":

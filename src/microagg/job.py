@@ -16,10 +16,12 @@ from typing import Any
 
 from microagg.cautions import about_formulas
 from microagg.draft import Guess, complete
-from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, listed, shown
+from microagg.engines import check_engine
+from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, shown
 from microagg.evidence import Evidence
-from microagg.findings import Caution, Counted
+from microagg.findings import Counted
 from microagg.measure.analyses import columns_of
+from microagg.observer import Observer
 from microagg.partition import seconds_of_proof
 from microagg.plan import UNSET, Plan
 from microagg.plan_checks import no_column
@@ -55,33 +57,7 @@ __all__ = [
 ]
 
 
-ENGINES = ("memory", "disk")
 _NOTICED = 2.0  # seconds after which somebody asks what takes so long
-
-
-class Observer:
-    """Hears of a job; by default it listens and says nothing."""
-
-    def stage(self, name: str, words: str = "") -> None:
-        """A stage begins: reading, grouping, measuring, bounding, writing or reporting.
-
-        ``words`` are what there is to say of what is done by then, or of what takes long, if anything.
-        """
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Part of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""
-
-    def caution(self, caution: Caution) -> None:
-        """Something to weigh was found."""
-
-    def left_out(self, words: str) -> None:
-        """The target has no place for something that the source tells; said before the grouping."""
-
-    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
-        """What the board's report says and shows, as plain data and SVG."""
-
-    def written(self, files: Sequence[Path]) -> None:
-        """The files have taken their names; whatever happens now, they are there."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +78,31 @@ class Job:
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
     engine: str | None = None
-    """"memory" or "disk"; None: memory where the table fits, else disk. Spark has jobs of its own."""
+    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
     memory: int | None = None
     """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
     escape_formulas: bool = False
     """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
+    master: str | None = None
+    """Where Spark runs; None: the session there is, or what is configured."""
 
     def check(self) -> None:
         """Refuse what cannot work before the records are read: a mistake costs no waiting."""
+        check_engine(self.engine, self._given)
+        if self.public and self.report is None:
+            raise InputError("--public is about the report; say where to write it with --report.")
+        taken = [self.source, self.target]
+        for path, _ in self.reports:
+            check_report_target(path, *taken)
+            taken += [path, path.with_suffix(".json")]
+        self.plan.check_complete()
+        if self.engine == "spark":
+            from microagg.scale_out.spark_job import check_spark_job
+
+            check_spark_job(self.source, self.target, self.plan)
+            if not stands_for_several(self.source):
+                self.check_names(open_batches(self.source).names)
+            return
         kind_of(self.source)
         folder = is_folder_target(self.target, self.source)
         if not folder:
@@ -119,22 +112,27 @@ class Job:
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
             )
-        self.plan.check_complete()
-        if self.engine not in (None, *ENGINES):
-            raise InputError(
-                f"The engine of a job is one of {listed(ENGINES)}, or, by the command and microagg.spark, "
-                f"spark; got {shown(self.engine)}."
-            )
         if self.escape_formulas and (folder or kind_of(self.target, writing=True) != "csv"):
             raise no_formulas(self.target)
-        if self.public and self.report is None:
-            raise InputError("--public is about the report; say where to write it with --report.")
-        taken = [self.source, self.target]
-        for path, _ in self.reports:
-            check_report_target(path, *taken)
-            taken += [path, path.with_suffix(".json")]
         if kind_of(self.source) in ("parquet", "csv") and not stands_for_several(self.source):
             self.check_names(open_batches(self.source, self.csv).names)  # its header is enough
+
+    @property
+    def _given(self) -> dict[str, bool]:
+        """Which of the settings that not every engine uses were given, by flag."""
+        csv, usual = self.csv or CsvFormat(), CsvFormat()
+        return {
+            "--memory": self.memory is not None,
+            "--master": self.master is not None,
+            "--sheet": self.sheet is not None,
+            "--delimiter": csv.delimiter is not None,
+            "--encoding": csv.encoding is not None,
+            "--decimal": csv.decimal != usual.decimal,
+            "--escape-formulas": self.escape_formulas,
+            "--public": any(public for _, public in self.reports),
+            "--bound": any(block.bound for block in self.plan.blocks),
+            "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
+        }
 
     def check_names(self, names: Collection[Any]) -> None:
         """Refuse columns that the table does not have."""
@@ -169,6 +167,8 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     """Do a job. Whatever fails before all files are complete, none of them takes its name."""
     hears = observer or Observer()
     job.check()
+    if job.engine == "spark":
+        return _run_on_spark(job, hears)
     hears.stage("reading")
     if _from_disk(job):
         return _run_from_disk(job, hears)
@@ -225,6 +225,7 @@ def protect_file(
     plan: Plan | None = None,
     engine: str | None = None,
     memory: int | None = None,
+    master: str | None = None,
     report: str | Path | None = None,
     public_report: str | Path | None = None,
     csv: CsvFormat | None = None,
@@ -239,11 +240,13 @@ def protect_file(
     source, target : files whose endings tell their formats; folders or patterns of Parquet files
     k, plan, **settings
         As for :func:`microagg.protect`.
-    engine : {"memory", "disk"}, optional
-        "disk" works on Parquet and CSV files in parts. By default memory where the table fits, else disk.
-        For a cluster see :mod:`microagg.spark`.
+    engine : {"memory", "disk", "spark"}, optional
+        "disk" works on Parquet and CSV files in parts, "spark" on Parquet files by a session of Spark. By
+        default memory where the table fits, else disk.
     memory : int, optional
         Bytes that the table may take in memory; by default a share of what is free.
+    master : str, optional
+        Where Spark runs, such as ``local[2]``; by default the session there is, or what is configured.
     report, public_report : where to write the evidence for the board, and for readers of the target
     csv : delimiter, encoding and decimal sign of a CSV file
     escape_formulas : put an apostrophe in front of texts in a CSV file that a spreadsheet program would
@@ -273,6 +276,7 @@ def protect_file(
         engine=engine,
         memory=memory,
         escape_formulas=escape_formulas,
+        master=master,
     )
     found = run(job, observer).evidence
     for caution in found.cautions:
@@ -299,6 +303,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
 
+    check_engine("disk", job._given)  # which may not have been asked for
     clock = Clock()
     numbers = numbers_of(job.plan, job.analyses, job.dominance)
     source = open_batches(job.source, job.csv, numbers)
@@ -309,11 +314,6 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         raise InputError(
             f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
             "neither. Choose another ending, or say engine = memory."
-        )
-    if any(public for _, public in job.reports):
-        raise InputError(
-            "A report for readers is made from the whole released table; one that is protected in parts is "
-            "never in memory as a whole. Write the board's report, or say engine = memory."
         )
     with clock.time("draft"):
         plan, guesses = disk_job.completed_from_head(source, job.plan)
@@ -367,6 +367,28 @@ def _tell_metadata(release: Release, kind: str, hears: Observer) -> list[str]:
     for words in left_out:
         hears.left_out(words)
     return left_out
+
+
+def _run_on_spark(job: Job, hears: Observer) -> Outcome:
+    """Do a job on Spark, where records never come to this process."""
+    from microagg.scale_out.spark_job import protect_files
+
+    clock = Clock()
+    with clock.time("run"):
+        evidence = protect_files(
+            job.source,
+            job.target,
+            job.plan,
+            job.master,
+            hears,
+            report=job.report,
+            check_names=job.check_names,
+            analyses=job.analyses,
+            dominance=job.dominance,
+            dominance_percent=job.dominance_percent,
+        )
+    reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
+    return Outcome(evidence, None, [job.target, *reports], [], clock.seconds)
 
 
 def _words_of_proof(seconds: float | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import DisclosureRiskWarning, MicroaggError
@@ -25,13 +26,11 @@ __all__ = ["check_spark", "measure", "protect", "verify", "warm_up"]
 
 def check_spark() -> None:
     """Say what to install where there is no Spark."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
+    if find_spec("pyspark") is None:
         raise MicroaggError(
             "Spark DataFrames need Apache Spark for Python, which is not installed. Install it with: "
             'pip install "microagg[spark]"'
-        ) from None
+        )
 
 
 def protect(
@@ -70,15 +69,19 @@ def protect(
     Warns
     -----
     DisclosureRiskWarning
-        For every caution that a disclosure board should weigh.
+        For every caution that a disclosure board should weigh, and for a session without authentication or
+        encryption.
     """
     check_spark()
     from microagg.scale_out.blocks import LEAF
     from microagg.scale_out.spark import group_in_spark
     from microagg.scale_out.spark_release import SparkRelease
+    from microagg.scale_out.spark_session import exposure_words
 
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
     leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
+    if words := exposure_words(df.sparkSession):
+        warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
     release = SparkRelease.of(group_in_spark(df, whole, leaf))
     for caution in release.cautions:
         if caution.severity != "note" and caution.disclosure:

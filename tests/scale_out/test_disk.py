@@ -288,7 +288,7 @@ def test_an_error_tells_from_where_it_counts_rows(tmp_path):
 def test_a_public_report_is_refused(tmp_path):
     source = written(survey(200), tmp_path, "in.parquet")
     job = Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
-    with pytest.raises(InputError, match="readers"):
+    with pytest.raises(InputError, match="from the whole released table"):
         run(replace(job, report=tmp_path / "r.html", public=True))
 
 

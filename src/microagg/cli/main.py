@@ -215,20 +215,6 @@ def protect(
         from microagg.warm_parts import needed
 
         plan = plan_of(flags)
-        if engine == "spark":
-            from microagg.cli.spark import protect_on_spark
-
-            if escape_formulas:
-                from microagg.tables.formulas import no_formulas
-
-                raise no_formulas(target)
-
-            more = bool(public or analyses or dominance)
-            if not protect_on_spark(speaker, source, target, plan, master, strict, report, more):
-                raise typer.Exit(1)
-            return
-        if master is not None:
-            raise InputError("--master is where Spark runs; say --engine spark too.")
         from microagg.cli.protect import protect_file
         from microagg.job import Job
 
@@ -246,9 +232,12 @@ def protect(
             engine=engine,
             memory=None if memory is None else bytes_of("memory", memory),
             escape_formulas=escape_formulas,
+            master=master,
         )
         job.check()  # a mistake is told before anything is compiled
-        parts = needed(plan, source, bound=report is not None and not public, engine=engine)
+        parts = []
+        if engine != "spark":  # which compiles where it runs
+            parts = needed(plan, source, bound=report is not None and not public, engine=engine)
         with compiling(speaker, parts) as compiled:  # while IN is read
             holds = protect_file(speaker, job, strict, compiled)
     if not holds:

@@ -57,7 +57,8 @@ class _Listener(Observer):
             self._speaker.say("read", f"{self._job.source}: {words}")
         if name == "grouping":  # the first stage that needs what is being compiled
             self._compiled(self.bar)
-        self.searching = name in ("grouping", "bounding")
+        # A search on Spark does not ask whether to go on: an interrupt ends it.
+        self.searching = name in ("grouping", "bounding") and self._job.engine != "spark"
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:
@@ -67,6 +68,9 @@ class _Listener(Observer):
 
     def left_out(self, words: str) -> None:
         self._speaker.say("left out", words)
+
+    def exposed(self, words: str) -> None:
+        self._speaker.warn(words)
 
     def written(self, files: Sequence[Path]) -> None:
         self._speaker.written = [str(path) for path in files]

@@ -62,6 +62,16 @@ class Pair:
         return len(self.original)
 
     def __reduce__(self) -> Any:
+        if not len(self):  # without records it holds no values
+            return Pair, (
+                self.names,
+                self.original,
+                self.protected,
+                None,
+                None,
+                self.variables,
+                self.weights,
+            )
         raise TypeError(
             "Measures hold the original values and are not pickled, lest they travel. Pickle what "
             "their as_dict() returns."

@@ -49,7 +49,7 @@ from microagg.tables.frames import Frame
 from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
 
-__all__ = ["DiskTable", "completed_from_head", "owner_of", "write_release"]
+__all__ = ["DiskTable", "completed_from_head", "owner_of", "refuse_broken", "write_release"]
 
 _DRAFTED = 1 << 16  # records by which columns are told apart where nobody named them
 _WORD = 8
@@ -297,7 +297,7 @@ def write_release(
     found, counts = _count(table, part, target, gathered)
     rules = requirements(table.run.recipe, _none(table))
     counted = Counted(str(target), tuple(found), sha256(part), required(rules, table.run.sums))
-    _refuse_broken(counted, table, target)
+    refuse_broken(counted, target)
     run = table.run
     alone = link_records(run.recipe, sample, run.released_groups())
     known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
@@ -382,7 +382,8 @@ def _classes_to_count(
     return asked
 
 
-def _refuse_broken(counted: Counted, table: DiskTable, target: Path) -> None:
+def refuse_broken(counted: Counted, target: Path) -> None:
+    """Refuse a file that was read back and does not keep what was promised."""
     failed = next((one for one in counted.required if not one.passed), None)
     if failed is not None:
         raise VerificationError(

@@ -50,19 +50,47 @@ from microagg.scale_out.workers import (
     Work,
 )
 from microagg.scale_out.workers_column import FinishColumn
-from microagg.scale_out.workers_release import Among, Keyed, Rows
+from microagg.scale_out.workers_release import Keyed, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Grouped", "group_in_spark", "on_spark", "positional", "rules_of"]
+__all__ = [
+    "Grouped",
+    "check_named",
+    "group_in_spark",
+    "on_spark",
+    "positional",
+    "rules_of",
+]
 
 SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
 _TASKS_A_BLOCK = 4  # so that few blocks share a task by chance
 _MOST_TASKS = 4096
+# Of Java, which then answers no more, or of a worker.
+_GONE = re.compile(
+    "Answer from Java side is empty|error occurred while trying to connect|worker exited un"
+)
 NO_BLOCKS = BlockPlan((), ({},), ())
+
+
+def check_named(plan: Plan) -> None:
+    """Refuse a plan that names no columns to protect."""
+    if plan.blocks[0].columns is None:
+        raise InputError(
+            "A table on Spark is protected in columns that are named; the plan names none. Name them, or "
+            "draft a plan from some rows: microagg plan SOME.parquet > plan.toml, or "
+            "microagg.draft(df.limit(10000).toPandas())."
+        )
+
+
+def _ended() -> MicroaggError:
+    return MicroaggError(
+        "A process of Spark ended before its work was done, as happens where memory is short. Nothing was "
+        "released. Give Spark more memory or smaller blocks of records, and run it again."
+    )
 
 
 @contextmanager
@@ -71,21 +99,27 @@ def on_spark() -> Iterator[None]:
 
     Spark's functions for Arrow warn of each pandas that is newer than they are, and we hand them none.
     """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         found = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
-        if not found:
+        if found:
+            name, words = found[-1]
+            raised = getattr(errors, name, MicroaggError)(words)
+        elif _GONE.search(str(error)):
+            raised = _ended()
+        else:
             raise
-        name, words = found[-1]
-        kind = getattr(errors, name, MicroaggError)
+    except ConnectionError:  # Java does not answer any more
+        raised = _ended()
     else:
         return
-    raise kind(words) from None
+    raise raised from None
 
 
 def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
@@ -151,14 +185,16 @@ class Grouped:
 
     def whole_groups(self) -> tuple[DataFrame, DataFrame]:
         """Rows of some groups, all rows of each, and what they release, both with their keys."""
+        from pyspark.sql import functions as F  # noqa: N812
+
         recipe, layout = self.recipe, self._layout
         chosen = self.released.where("whole_group >= 0")
-        # Keys tell nothing of the records, and one in many is enough of them.
-        keys = np.unique([row.h1 for row in chosen.select("h1").collect()])
         rows = self._rows.mapInArrow(
             Keyed(recipe, layout, 1), _keyed_schema(self._rows, len(layout.names))
         )
-        return rows.mapInArrow(Among(keys), rows.schema), chosen
+        # Keys tell nothing of the records, and go to all workers, so that no row moves that is not wanted.
+        keys = F.broadcast(chosen.select(F.col("h1").alias("wanted")).distinct())
+        return rows.join(keys, F.col("h1") == F.col("wanted"), "left_semi"), chosen
 
     @property
     def layout(self) -> Layout:
@@ -205,11 +241,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     from pyspark import StorageLevel
 
     plan.check_complete()
-    if plan.blocks[0].columns is None:
-        raise InputError(
-            "A table on Spark is protected in columns that are named; the plan names none. Name them, or "
-            "draft a plan from some rows: microagg.draft(df.limit(10000).toPandas())."
-        )
+    check_named(plan)
     check_supported(plan)
     layout, rows = positional(frame)
     roles = plan.roles(layout.names)
@@ -267,7 +299,7 @@ def _added(told: list[Told], recipe: Recipe) -> Sums:
 
 def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> TableSummary:
     """Summarise the columns that matter."""
-    wanted = {*roles.protected, *roles.strata, *plan.related}
+    wanted = {*roles.protected, *roles.strata, *plan.related, *plan.units}
     wanted |= set() if plan.weight is None else {plan.weight.column}
     places = [j for j, name in enumerate(layout.names) if name in wanted]
     narrow = rows.select(*(rows[f"c{j}"].alias(f"c{at}") for at, j in enumerate(places)))

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from microagg.errors import TableError, VerificationError, shown
-from microagg.job import Observer
+from microagg.evidence import Evidence
+from microagg.observer import Observer
 from microagg.plan import Plan
 from microagg.report.html import check_report_target
 from microagg.scale_out.blocks import LEAF
-from microagg.scale_out.spark import group_in_spark, on_spark
-from microagg.scale_out.spark_release import SparkEvidence, SparkRelease
+from microagg.scale_out.disk_job import refuse_broken
+from microagg.scale_out.spark import check_named, group_in_spark, on_spark
+from microagg.scale_out.spark_release import SparkRelease
+from microagg.scale_out.spark_session import exposure_words, session_on
 from microagg.scale_out.spark_warm import warm_executors
-from microagg.tables.atomic import check_target, replacing_all, sha256
+from microagg.scale_out.summaries import check_supported
+from microagg.spark import check_spark
+from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
 from microagg.tables.folders import parquet_files
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["protect_files", "session_on"]
+__all__ = ["check_spark_job", "protect_files"]
 
 
-def session_on(master: str | None = None) -> SparkSession:
-    """Return the session there is, or start one on a master, whose workers use this very Python."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
-    builder = SparkSession.builder.appName("microagg").config(
-        "spark.ui.showConsoleProgress", "false"
-    )
-    session = (builder if master is None else builder.master(master)).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")  # what goes wrong is said in our own words
-    return session
+def check_spark_job(source: Path, target: Path, plan: Plan) -> None:
+    """Refuse what cannot work on Spark before it is started."""
+    check_spark()
+    plan.check_complete()
+    check_named(plan)
+    check_supported(plan)
+    check_target(target.absolute(), folder=True)
+    _check_source(source)
 
 
 def protect_files(
@@ -48,7 +45,9 @@ def protect_files(
     observer: Observer | None = None,
     leaf: int = LEAF,
     report: Path | None = None,
-) -> SparkEvidence:
+    check_names: Callable[[Sequence[str]], object] | None = None,
+    **measures: Any,
+) -> Evidence:
     """Protect a Parquet file, or a folder of these, on Spark.
 
     Parameters
@@ -61,6 +60,9 @@ def protect_files(
     observer : hears of stages and cautions
     leaf : records in a block, about
     report : where to write the board's report, on the machine of the driver
+    check_names : refuses columns that the table does not have
+    **measures
+        As for :meth:`microagg.release.Release.measure`: ``analyses``, ``dominance``.
 
     Raises
     ------
@@ -68,49 +70,50 @@ def protect_files(
         If the promise does not hold in what was written; there is no target then.
     """
     hears = observer or Observer()
-    plan.check_complete()
-    check_target(target.absolute(), folder=True)
-    _check_source(source)
+    check_spark_job(source, target, plan)
     reports = []
     if report is not None:
         check_report_target(report, source, target)
         reports = [report, report.with_suffix(".json")]
-    session = session_on(master)
     hears.stage("reading")
-    frame = session.read.parquet(str(source.absolute()))
-    warm_executors(session, plan)
-    hears.stage("grouping", f"{len(frame.columns)} columns")
-    release = SparkRelease.of(group_in_spark(frame, plan, leaf))
-    try:
-        for caution in release.cautions:
-            hears.caution(caution)
-        with replacing_all([*reports, target], folder=True) as parts, on_spark():
-            hears.stage("writing")
-            part = parts[-1]
-            release.data.write.mode("append").parquet(str(part.absolute()))
-            counted = release.verify(session.read.parquet(str(part.absolute())))
-            if counted[0].records != release.records:
-                raise VerificationError(
-                    f"What was written has {counted[0].records:,} of {release.records:,} records. Nothing "
-                    "was released; please report this."
-                )
-            if not all(one.holds for one in counted):
-                raise VerificationError(
-                    f"k = {counted[0].k:,} does not hold in what was written: the rarest combination is "
-                    f"shared by {counted[0].smallest:,}. Nothing was released; please report this."
-                )
-            _tidy(part)
-            hears.stage("measuring")
-            evidence = release.evidence_of(counted)
-            if report is not None:
-                hears.stage("reporting")
+    with warnings.catch_warnings(), on_spark(), session_on(master) as session:
+        warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
+        if words := exposure_words(session):
+            hears.exposed(words)
+        frame = session.read.parquet(str(source.absolute()))
+        (check_names or plan.roles)(frame.columns)  # before anything is compiled
+        warm_executors(session, plan)
+        hears.stage("grouping", f"{len(frame.columns)} columns")
+        release = SparkRelease.of(group_in_spark(frame, plan, leaf))
+        parts = Parts()
+        try:
+            with replacing_all([*reports, target], folder=True) as parts:
+                hears.stage("writing")
+                part = parts[-1]
+                release.data.write.mode("append").parquet(str(part.absolute()))
+                found = release.verify(session.read.parquet(str(part.absolute())))
+                if found[0].records != release.records:
+                    raise VerificationError(
+                        f"What was written has {found[0].records:,} of {release.records:,} records. "
+                        "Nothing was released; please report this."
+                    )
+                _tidy(part)
+                counted = release.counted(str(target), sha256(part), found)
+                refuse_broken(counted, target)
+                hears.stage("measuring")
                 origin = {"path": str(source), "sha256": sha256(source)}
-                texts = release.report_texts(evidence, (str(target), sha256(part)), origin)
-                for page, text in zip(parts, texts, strict=False):
+                evidence, texts = release.gathered(
+                    counted, origin, report=report is not None, **measures
+                )
+                for caution in evidence.cautions:
+                    hears.caution(caution)
+                for page, text in zip(parts, texts or (), strict=False):
                     page.write_text(text, encoding="utf-8", errors="backslashreplace")
-        hears.written([target, *reports])
-    finally:
-        release.unpersist()
+        finally:
+            if parts.named:  # also if an interrupt comes right after
+                hears.written([target, *reports])
+            with suppress(Exception):  # of a Spark that is gone
+                release.unpersist()
     return evidence
 
 

@@ -20,7 +20,15 @@ from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.worker_tables import Batches, Layout, gathered, guarded, streaming, words_of
 from microagg.scale_out.workers import Seen
 
-__all__ = ["Among", "Keyed", "Rivals", "Rows"]
+__all__ = ["Keyed", "Rivals", "Rows", "rows_changed"]
+
+
+def rows_changed() -> InputError:
+    """Say that a table was another one when it was read again."""
+    return InputError(
+        "A table is read several times and must be the same each time; rows were found that were "
+        "not there before. Leave out what is random, or write the table to a file and read that."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +56,6 @@ class Keyed:
 
 
 @dataclass(frozen=True, eq=False)
-class Among:
-    """Rows with keys → those whose first key is among some."""
-
-    keys: Labels
-
-    @streaming
-    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
-        """Go through the batches of a task."""
-        for rows in gathered(batches):
-            yield rows.filter(pa.array(np.isin(rows.column("h1").to_numpy(), self.keys)))
-
-
-@dataclass(frozen=True, eq=False)
 class Rows:
     """All rows of a bucket, and all values released for them → released rows.
 
@@ -81,10 +76,7 @@ class Rows:
         order, keys = _by_key(rows)
         other, their_keys = _by_key(values)
         if not np.array_equal(keys, their_keys):
-            raise InputError(
-                "A table is read several times and must be the same each time; rows were found that were "
-                "not there before. Leave out what is random, or write the table to a file and read that."
-            )
+            raise rows_changed()
         rows, values = rows.take(pa.array(order)), values.take(pa.array(other))
         shared = Shared.of(words_of(values, "s"), len(self.recipe.coders))
         out = put_back(self.recipe, self.layout.table(rows), shared)
