@@ -26,6 +26,7 @@ BENCHMARKS = (
     "requirements",
     "fingerprints",
     "gower",
+    "drafts",
     "scale",
     "spark",
     "attacks",

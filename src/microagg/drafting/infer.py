@@ -79,8 +79,8 @@ def guess(
 
 def _of_column(table: Frame, name: Any, profile: Profile, k: int) -> Guess:
     column = NamedProfile(profile, say.words(name), k)
-    if profile.categorical:
-        column = replace(column, ordered=table.is_ordered(name))
+    if profile.ordered:
+        column = replace(column, ordered=True)
     if profile.type != "text" or profile.texts is None:
         return _guess(column)
     readable = profile.texts.dates and dates_in_text(table.arrow_column(name)) is not None

@@ -35,7 +35,10 @@ _NEARLY_ALL = 0.9  # an id may repeat in a few records
 _SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _VARIES = 10  # times the least weight: beyond that, with many decimals, likewise
 _CLASSIFIES = 60  # records for each value, beyond which numbers of things classify them
+_TIMES = frozenset(["t", "period", "wave", "round", "trial", "step", "epoch"])
 _YEARS_AT_SCHOOL = 25  # at most
+_LEAST_RATIO = 1.2  # of the largest weight to the least
+_MOST_WEIGHTS = 200  # different ones of strata
 _MANY_ZEROS = 0.25  # share of records from which on zeros are a spike
 
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
@@ -143,7 +146,8 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
         many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
     ):
         return protected("date", "integer", f"Years, {words}", "It is rounded to a year.")
-    ends = [say.PARTS_OF_DATES[word] for word in column.words if word in say.PARTS_OF_DATES]
+    outer = {column.first, column.last}  # cough in hour 4 is no hour
+    ends = [say.PARTS_OF_DATES[word] for word in outer if word in say.PARTS_OF_DATES]
     if any(first <= low and high <= last for first, last in ends):
         return protected("date", "ordinal", f"Parts of dates or times of day, {words}")
     levels = numbers.levels
@@ -196,6 +200,8 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "identifiers by their name"
     elif neighbours and not measured and column.last not in say.PLACE:
         fact = "each in neighbouring rows only and rising"
+    elif _numbers_a_panel(numbers) and not measured and column.last not in _TIMES | say.PLACE:
+        fact = "from the first on without a gap, all equally often"
     else:
         return None
     return Guess(
@@ -203,8 +209,15 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         "repeated identifier",
         "integer",
         f"Whole numbers, {distinct_words(column.profile)}, {fact}",
-        counts_units=identifier or entity or neighbours,
+        counts_units=identifier or entity or neighbours or _numbers_a_panel(numbers),
     )
+
+
+def _numbers_a_panel(numbers: Numbers) -> bool:
+    """Whether numbers look like those of units that are seen equally often, in whatever order."""
+    often = numbers.counts
+    whole = numbers.consecutive and numbers.low in (0, 1) and len(often) > MANY
+    return bool(whole and often[0] > 1 and (often == often[0]).all())
 
 
 def _is_schooling(column: NamedProfile, numbers: Numbers) -> bool:
@@ -252,7 +265,8 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
     return bool(
         profile.present >= 500
         and numbers.low > 0
-        and numbers.high > 1
+        and numbers.high > max(1, _LEAST_RATIO * numbers.low)
+        and profile.distinct <= _MOST_WEIGHTS
         and 20 * profile.distinct <= profile.present
         and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
         and not column.named(say.MEASURE)

@@ -85,8 +85,9 @@ def _dates(column: NamedProfile) -> Guess:
     fact = f"Dates or times written as text, {distinct_words(column.profile)}"
     if column.readable_dates:
         return protected("date", "date", fact)
-    if column.profile.distinct <= FEW:
-        return protected("date", "nominal", fact)
+    as_categories = too_many(column, protected("date", "nominal", fact))
+    if as_categories.role == "protect":
+        return as_categories
     way_out = "they cannot be read as dates in one way. Write them as 2024-03-31 to protect them."
     return replace(dropped("date", "date", fact, way_out), unreadable=True)
 

@@ -84,6 +84,7 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
             len(sizes[name]) >= max(k, 2)
             and np.median(sizes[name]) <= most
             and sizes[name].mean() <= 2 * most
+            and 2 * sizes[name].max() <= len(values[name])  # else most have none, such as "no firm"
             and not numbered_within
         ):
             able.append(name)

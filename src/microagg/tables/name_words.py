@@ -42,7 +42,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 IDENTIFIER = _set(
-    "id ids uid uuid guid pid key index idx serial seq seqn seqno sequence ident identifier "
+    "id ids uid uuid guid pid hid key index idx serial seq seqn seqno sequence ident identifier "
     "identification rowname rownames rownum ssn passport iban phone telephone tel telefon "
     "telefono mobile fax email mail kennung schluessel schlussel cle clave matricule dni nif "
     "siren siret licence license"
@@ -56,14 +56,15 @@ COUNTED = _set(
     "dependents dependants dep visits rooms bedrooms bdrms bathrooms bathrms baths cars vehicles "
     "employees staff workers passengers cards accounts claims size hsize hhsize famsize attempts "
     "doctors trips stays births deaths cylinders doors units goals points wins losses games "
-    "stories floors people pets times bed beds bath"
+    "stories floors people pets times bed beds bath babies adults guests"
 )
 # A quantity even where it takes few values.
 MEASURE = _set(
     "age alter edad income einkommen revenu ingreso wage wages salary lohn gehalt salaire price "
     "preis prix precio cost costs amount sales revenue turnover umsatz profit tax height length "
-    "width depth distance area hours days weeks months years yrs minutes seconds percent pct "
-    "share score temperature temp speed duration dose experience exper tenure population pop "
+    "width depth distance area time nights hours days week woche semaine semana weeks "
+    "months years yrs minutes seconds percent pct share score "
+    "temperature temp speed duration dose experience exper tenure population pop "
     "expenditure value mass volume hp mpg bmi"
 )
 # Whom or what numbers under such a name identify, in the words of a sentence. Households come first: k of
@@ -76,11 +77,11 @@ HOUSEHOLDS = {
     "litter": "litter",
 }
 UNITS = {
-    **dict.fromkeys(_set("person personne persona pers individual indiv ind"), "person"),
+    **dict.fromkeys(_set("person personne persona pers individual indiv ind pid"), "person"),
     **dict.fromkeys(_set("patient pat patno patid"), "patient"),
-    **dict.fromkeys(_set("subject subj sub subno"), "subject"),
+    **dict.fromkeys(_set("subject subj usubj sub subno"), "subject"),
     **dict.fromkeys(_set("respondent resp respid caseid"), "respondent"),
-    **dict.fromkeys(_set("participant ppt member user player voter"), "person"),
+    **dict.fromkeys(_set("participant ppt member user player voter contestant athlete candidate"), "person"),
     **dict.fromkeys(_set("student stud pupil schueler eleve alumno"), "student"),
     **dict.fromkeys(_set("child kid kind bebe baby"), "child"),
     **dict.fromkeys(_set("employee emp worker"), "worker"),
@@ -143,7 +144,6 @@ PARTS_OF_DATES = {
     **dict.fromkeys(_set("month mon mth monat mois mes"), (0, 12)),
     **dict.fromkeys(_set("day dom tag jour dia"), (0, 31)),
     **dict.fromkeys(_set("weekday dow wday wochentag"), (0, 7)),
-    **dict.fromkeys(_set("week woche semaine semana"), (0, 53)),
     **dict.fromkeys(_set("quarter qtr quartal trimestre"), (0, 4)),
     **dict.fromkeys(_set("hour stunde heure hora"), (0, 24)),
     **dict.fromkeys(_set("minute"), (0, 60)),
@@ -166,7 +166,7 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # An entity written together with what numbers or names it: UTILITYID, custno, utilname.
 _JOINED = re.compile(r"(.+?)(id|no|nr|num|key|nummer|name|cod|code)(k|kn|kg)?")
 # A code or sort of anything, written together with it: occcode, indcode, jobkind, hhtype.
-_SORT_OF = re.compile(r"(.{2,})(code|kind|type)")
+_SORT_OF = re.compile(r"(.+)(code)|(.{2,})(kind|type)")
 # What is counted, written together with something: nkids, youngkids, bedrooms.
 _COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
 _FEW_LETTERS = _set(
@@ -193,7 +193,7 @@ def words(name: Any) -> tuple[str, ...]:
             continue
         sort_of = _SORT_OF.fullmatch(word)
         if sort_of and word not in CODE | SORT:
-            found += sort_of.groups()
+            found += filter(None, sort_of.groups())
             continue
         counted = _COUNTED_WITHIN.fullmatch(word)
         if counted:

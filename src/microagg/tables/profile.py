@@ -109,6 +109,8 @@ class Profile:
     texts: Texts | None = None
     categorical: bool = False
     """Whether the type says that the values are categories."""
+    ordered: bool = False
+    """Whether it says that they have an order."""
     facts: ColumnFacts = _UNKNOWN
     """What the file of a statistical package tells about the column."""
 
@@ -156,7 +158,9 @@ def profiles(
             continue
         if not column.dtype.is_numeric() and frame.is_numeric(name):
             found = of_values(_encoded_numbers(frame, name))
-            found = replace(found, categorical=_is_declared(frame, column.dtype))
+            declared = _is_declared(frame, column.dtype)
+            order = getattr(getattr(column.to_native(), "dtype", None), "ordered", False)
+            found = replace(found, categorical=declared, ordered=declared and bool(order))
         else:
             found = _profile(column, missing_words)
         yield name, replace(found, facts=_facts(frame, place))

