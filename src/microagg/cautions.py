@@ -183,7 +183,7 @@ def about_known(
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
-    harm = f"If only one of them is known: {told}." if len(known) > 1 else ""
+    harm = f"If only one of them is known: {told}." if len(worst) > 1 else ""
     drop = enough(both, known, k, units)
     if drop is None:
         way = ""

@@ -225,29 +225,48 @@ class Evidence:
         if not self.roles.known:
             return ""
         found = self.with_known
-        unique = {0.0: "", 1.0: "; every record is then unique"}.get(
-            found.unique, f"; {share(found.unique)} of the records are then unique"
-        )
+        unique = f"; {self.unique_words}" if found.unique else ""
         return (
             "an attacker who also knows the unprotected columns finds the right record in "
             f"{linked_words(found.linkage)} of the cases{unique}"
         )
 
     @property
+    def guess_words(self) -> str:
+        """What a blind guess finds, and from which sample linkage is known."""
+        linkage = self.alone.linkage
+        sample = f"from a sample: {linked_words(linkage)}; " if linkage.sampled else ""
+        return f"{sample}a blind guess finds {share(self.alone.blind_guess)}"
+
+    @property
+    def unique_words(self) -> str:
+        """How many records are unique with the unprotected columns."""
+        return {0.0: "no record is then unique", 1.0: "every record is then unique"}.get(
+            self.with_known.unique,
+            f"{share(self.with_known.unique)} of the records are then unique",
+        )
+
+    @property
     def claim_words(self) -> str:
         """What rests on the claim that columns are confidential; empty where no column is."""
-        if not self.stakes:
-            return ""
-        found = self.if_confidential_known
+        if len(self.stakes) < 2:
+            return self.all_claims_words
         told = ", ".join(
             f"{names([stake.name])} {share(stake.below_k)}" for stake in self.stakes[:_STAKES]
         )
         more = f" and {len(self.stakes) - _STAKES} more" if len(self.stakes) > _STAKES else ""
-        each = f" (one column alone: {told}{more})" if len(self.stakes) > 1 else ""
-        columns = "column" if len(self.stakes) == 1 else "columns"
+        return f"{self.all_claims_words}; one of them alone: {told}{more}"
+
+    @property
+    def all_claims_words(self) -> str:
+        """The same without what single columns stake."""
+        if not self.stakes:
+            return ""
+        found = self.if_confidential_known
+        columns = "column is" if len(self.stakes) == 1 else "columns are"
         return (
-            f"if the confidential {columns} were known after all, "
-            f"{narrowed_down(found.below_k, self.k, self.who)}{each}; the right record is then found in "
+            f"if the confidential {columns} known after all, "
+            f"{narrowed_down(found.below_k, self.k, self.who)}, and the right record is found in "
             f"{linked_words(found.linkage)} of the cases"
         )
 

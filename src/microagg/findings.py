@@ -29,6 +29,7 @@ __all__ = [
     "group_loss_words",
     "linked_words",
     "loss_words",
+    "most_lost_words",
     "percent_words",
     "promise_words",
     "red_words",
@@ -221,16 +222,21 @@ def _shared(block: Block, most: int) -> str:
 
 def loss_words(utility: Utility) -> str:
     """What the released values lost, in which columns most, and what the groups lose where that differs."""
+    told = f"{percent(utility.information_loss)} of the information"
+    return "; ".join([told, *([most] if (most := most_lost_words(utility)) else [])])
+
+
+def most_lost_words(utility: Utility) -> str:
+    """Say which columns lost most, and what the groups lose where that differs; empty for one number."""
     by = utility.by_column
     worst = sorted(by, key=lambda name: -by[name])[:_COSTLY]
-    most = ", ".join(f"{names([name])} ({percent(by[name])})" for name in worst)
-    of_groups = ""
+    told = []
+    if len(by) > 1:
+        told.append("most in " + ", ".join(f"{names([n])} ({percent(by[n])})" for n in worst))
     if utility.groups_known:  # of two files only the values are
-        of_groups = group_loss_words(utility.information_loss, utility.group_loss)
-    return (
-        f"{percent(utility.information_loss)} of the information{'; most in' if len(by) > 1 else ':'} {most}"
-        f"{of_groups}"
-    )
+        groups = group_loss_words(utility.information_loss, utility.group_loss)
+        told += [groups.removeprefix("; ")] * bool(groups)
+    return "; ".join(told)
 
 
 def group_loss_words(loss: float, of_groups: float) -> str:

@@ -248,9 +248,9 @@ METHODS: dict[str, Method] = {
             paper="",
             guarantee="heuristic",
             time="O(n log n)",
-            summary="chooses for you: one column is cut by the fastest exact method; several get a start "
-            "that suits the number of records, then local search; effort best also combines the "
-            "groups of many searches by integer programs",
+            summary="chooses the method: the fastest exact one for a single column; for several a start that "
+            "suits the number of records, then local search; effort best also combines the groups of many "
+            "searches by integer programs",
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(

@@ -32,7 +32,10 @@ def _release_pictures(m: dict[str, Any]) -> dict[str, Any]:
             [
                 ("blind guess", alone["blind_guess"]),
                 ("protected columns alone", alone["record_linkage"]),
-                ("with known columns", with_known["record_linkage"]),
+                *(
+                    [("unprotected columns too", with_known["record_linkage"])]
+                    * bool(m["columns"]["known"])
+                ),
             ],
         ),
         "intervals": pictures.intervals(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microagg.evidence import Evidence
+from microagg.findings import most_lost_words
 from microagg.report.provenance import now, repetition
 from microagg.words import TRADE_OFF, fewer_than
 
@@ -29,10 +30,14 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         **found,
         "words": {
             "loss": evidence.loss_words,
+            "most_lost": most_lost_words(evidence.utility),
+            "guess": evidence.guess_words,
+            "unique": evidence.unique_words,
             "hidden": evidence.hidden_words,
             "alone": evidence.alone_words,
             "with_known": evidence.known_words,
             "claims": evidence.claim_words,
+            "all_claims": evidence.all_claims_words,
             "counted": evidence.counted_words,
             "units": evidence.who.many,
             "fewer": fewer_than(evidence.k, evidence.who),
