@@ -206,8 +206,6 @@ class Evidence:
             which = "all" if kept == missing else f"{kept:,}" if kept else "none"
             stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
             told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}, {stay}")
-        if filled:
-            told.append(f"{filled:,} filled")
         if blanked:
             told.append(f"{blanked:,} more blanked")
         if lost:
@@ -221,10 +219,13 @@ class Evidence:
 
     @property
     def known_words(self) -> str:
-        """What an attacker gains who also knows the unprotected columns; empty where there are none."""
-        if not self.roles.known:
-            return ""
+        """What an attacker gains who also knows the unprotected columns; empty where that is nothing."""
         found = self.with_known
+        if not self.roles.known or (found.linkage.share, found.unique) == (
+            self.alone.linkage.share,
+            self.alone.unique_after,
+        ):
+            return ""
         unique = f"; {self.unique_words}" if found.unique else ""
         return (
             "an attacker who also knows the unprotected columns finds the right record in "

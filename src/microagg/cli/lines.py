@@ -157,6 +157,8 @@ def required_line(required: Sequence[Required]) -> list[Line]:
     extra = [one for one in required if not one.is_k]
     if not extra:
         return []
+    if len(extra) > 2 and all(one.passed for one in extra):
+        return [Line("required", f"all {len(extra)} requirements besides k pass", optional=True)]
     words = "; ".join(
         f"{one.words}: {'pass' if one.passed else 'fail'}, {one.found} in the worst group"
         for one in extra
