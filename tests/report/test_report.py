@@ -220,7 +220,7 @@ def test_names_and_values_are_text(tmp_path):
     page, twin = written(release, tmp_path / "r.html", analyses=[[HOSTILE, "by", "group"]])
     found = Texts(page)
     assert not {"script", "img"} & set(found.tags)
-    assert found.tags.count("b") == 5  # those of the cards
+    assert found.tags.count("b") == 3  # those of the cards
     assert "{{ 7 * 7 }}" in found.text
     assert "\x1b" not in page
     assert HOSTILE in twin["columns"]["protected"]

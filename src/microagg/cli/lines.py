@@ -81,7 +81,10 @@ def grouped_lines(evidence: Evidence) -> list[Line]:
     if plan.units:
         column = names(plan.units)
         noun = str(evidence.who)
-        words.append(f"k counts {noun}" + ("" if column in noun else f" ({column})"))
+        words.append(
+            f"k counts {noun}"
+            + ("" if column == evidence.who.one or column in noun else f" ({column})")
+        )
     if roles.strata:
         words.append(f"no group crosses {names(roles.strata, _NAMED)}")
     if roles.weight is not None and plan.weight is not None:
