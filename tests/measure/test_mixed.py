@@ -193,9 +193,10 @@ def vectors(both):
             middle = [sum(there) / m / s if s > 0 else 0.0]
         points = [middle if p is None else p for p in points]
         gone = [float(v is None) for v in x + y]
-        p = sum(gone) / len(gone)
-        if 0 < p < 1:  # two states: a z-score, of both tables together
-            s = math.sqrt(p * (1 - p) * len(gone) / (len(gone) - 1))
+        n = len(x)
+        p = sum(gone[:n]) / n
+        if 0 < p < 1:  # two states: a z-score of the original, as all coordinates are
+            s = math.sqrt(p * (1 - p) * n / (n - 1))
             points = [[*point, g / s] for point, g in zip(points, gone, strict=True)]
         before.append(points[: len(x)])
         after.append(points[len(x) :])

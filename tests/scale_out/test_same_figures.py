@@ -50,7 +50,9 @@ def lost(before, after, importance=None, weight=None):
             x, y = (v.to_numpy(float)[:, None] for v in (x, y))
         else:
             levels = sorted(set(x))
+            gone = y.isna().to_numpy()
             x, y = (np.array([[v == level for level in levels] for v in z], float) for z in (x, y))
+            y[gone] = np.nan
         middle = own @ x / own.sum()
         y = np.where(np.isnan(y), middle, y)
         shares.append((own @ (x - y) ** 2).sum() / (own @ (x - middle) ** 2).sum())

@@ -2,10 +2,9 @@
 
 A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
 not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
-missingness itself is seen, a column with missing values in either table has further coordinates: the
-corners of a simplex, one for each state: there, missing, missing with a certain code. These are fitted to the
-original too, unless its values are all there or all missing. Tables that are read in parts have the same
-coordinates (see :mod:`microagg.scale_out.recipe`).
+missingness itself is seen, a column of which the original misses some values has further coordinates: the
+corners of a simplex, one for each state: there, missing, missing with a certain code. Tables that are read in
+parts have the same coordinates (see :mod:`microagg.scale_out.recipe`).
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ def _states(variable: Variable, released: Floats, states: Labels | None) -> tupl
     if not together.any():
         return np.zeros((n, 0)), np.zeros((n, 0))
     often = np.bincount(before, minlength=int(together.max()) + 1)
-    if np.count_nonzero(often) == 1:
-        often = np.bincount(together)
+    if np.count_nonzero(often) == 1:  # the attacker's records do not differ in it
+        return np.zeros((n, 0)), np.zeros((n, 0))
     points = state_encoder(often).apply(together.astype(np.float64))
     return points[:n], points[n:]
 
