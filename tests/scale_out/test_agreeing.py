@@ -15,6 +15,35 @@ from microagg.tables.batches import open_batches
 ENGINES = ["memory", "disk"]
 
 
+def test_spark_counts_the_same(spark, tmp_path):
+    from microagg.scale_out.spark_job import protect_files
+
+    frame = table().assign(row=np.arange(4000))
+    frame.to_parquet(tmp_path / "in.parquet", index=False)
+    plan = Plan.of(
+        k=4,
+        columns=["a", "b"],
+        unit={"column": "home", "name": "household"},
+        confidential={"ill": "medical file", "party": "", "pay": ""},
+        drop=["home", "row"],
+        effort="fast",
+    )
+    found = protect_files(tmp_path / "in.parquet", tmp_path / "out", plan)
+    after = pd.read_parquet(tmp_path / "out")
+    assert naive(after, "ill")[0] > 0
+    assert found.verdict == "amber"
+    (told,) = [c for c in found.cautions if "the same confidential value" in c.words]
+    assert f"ill ({naive(after, 'ill')[0]} records)" in told.words
+    assert ("party" in told.words) == (naive(after, "party")[0] > 0)
+    view = found.as_dict()["risk"]["if_confidential_known"]
+    assert view["claims"][0]["name"] == "pay"
+    assert {c["name"]: c["reason"] for c in view["claims"]}["ill"] == "medical file"
+    cured = plan.override(require={"distinct": {"ill": 2, "party": 2}})
+    found = protect_files(tmp_path / "in.parquet", tmp_path / "cured", cured)
+    assert naive(pd.read_parquet(tmp_path / "cured"), "ill") == (0, 0)
+    assert not [c for c in found.cautions if "confidential value" in c.words]
+
+
 def table(n: int = 4000) -> pd.DataFrame:
     """Two confidential columns: one with a common value, one without."""
     rng = np.random.default_rng(5)

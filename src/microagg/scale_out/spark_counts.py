@@ -18,8 +18,9 @@ import pyarrow as pa
 from microagg.encode.summary import Moments
 from microagg.errors import InputError, listed, shown
 from microagg.plan import Promise
+from microagg.scale_out.agreeing import Agreeing
 from microagg.scale_out.spark import on_spark, positional
-from microagg.scale_out.worker_tables import gathered, pack, streaming, unpack
+from microagg.scale_out.worker_tables import Layout, gathered, pack, streaming, unpack
 from microagg.settings import check_k
 from microagg.tables.frames import Frame
 from microagg.verify import Verification
@@ -27,7 +28,15 @@ from microagg.verify import Verification
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ClassCounts", "ColumnChange", "count_classes", "count_shared", "measure_columns"]
+__all__ = [
+    "ClassCounts",
+    "ColumnChange",
+    "count_agreeing",
+    "count_by",
+    "count_classes",
+    "count_shared",
+    "measure_columns",
+]
 
 
 class ClassCounts(NamedTuple):
@@ -74,6 +83,52 @@ def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int)
     return ClassCounts(*row)
 
 
+def count_agreeing(
+    frame: DataFrame, shared: Sequence[str], columns: Sequence[str]
+) -> dict[str, Agreeing]:
+    """Count the records whose class, by the columns that it shares, agrees in each confidential column.
+
+    Missing is a value. What at least half of all records have is no news, and counted apart.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    layout, rows = positional(frame)
+    by = [_place(layout, name) for name in shared]
+    found = {}
+    for name in columns:
+        at = _place(layout, name)
+        often = rows.groupBy(at).agg(F.count(F.lit(1)).alias("records"))
+        total, most = often.agg(F.sum("records"), F.max("records")).first() or (0, 0)
+        values = F.countDistinct(at) + F.max(F.col(at).isNull().cast("int"))
+        classes = rows.groupBy(*by).agg(
+            F.count(F.lit(1)).alias("records"), values.alias("values"), F.max(at).alias("value")
+        )
+        agreeing = classes.where("values = 1").select("records", "value")
+        own = agreeing.agg(F.sum("records")).first()
+        agree = int((own and own[0]) or 0)
+        harmless = 0
+        if 2 * most >= total:  # with two such values the table has no other
+            common = often.where(F.col("records") * 2 >= total).select(F.col(at).alias("common"))
+            same = agreeing.value.eqNullSafe(common.common)
+            known = agreeing.join(common, same).agg(F.sum("records")).first()
+            harmless = int((known and known[0]) or 0)
+        found[name] = Agreeing(agree - harmless, harmless)
+    return found
+
+
+def count_by(frame: DataFrame, columns: Sequence[str], unit: str | None, k: int) -> ClassCounts:
+    """Count the classes of records that agree in some columns of a table."""
+    layout, rows = positional(frame)
+    places = [_place(layout, name) for name in columns]
+    return count_classes(rows, places, None if unit is None else _place(layout, unit), k)
+
+
+def _place(layout: Layout, name: str) -> str:
+    """Where a column is; nested values are compared by their text."""
+    at = layout.names.index(name)
+    return f"t{layout.nested.index(at)}" if at in layout.nested else f"c{at}"
+
+
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:
     """Count in a Spark DataFrame how many units share each combination of values."""
     check_k(promise.k, sys.maxsize)
@@ -92,14 +147,9 @@ def count_shared(frame: DataFrame, promise: Promise) -> Verification:
             "share."
         )
 
-    def place(name: str) -> str:
-        """Where a column is; nested values are compared by their text."""
-        at = layout.names.index(name)
-        return f"t{layout.nested.index(at)}" if at in layout.nested else f"c{at}"
-
-    unit = None if promise.unit is None else place(promise.unit)
+    unit = None if promise.unit is None else _place(layout, promise.unit)
     with on_spark():
-        found = count_classes(rows, [place(name) for name in columns], unit, promise.k)
+        found = count_classes(rows, [_place(layout, name) for name in columns], unit, promise.k)
     left = {} if promise.columns is not None else _left_out(frame, {*columns, promise.unit})
     return Verification(
         holds=not found.below_k,

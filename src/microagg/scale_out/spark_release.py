@@ -16,9 +16,16 @@ from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
 from microagg.report.html import check_report_target
 from microagg.scale_out.aggregates import Sums
+from microagg.scale_out.agreeing import Agreeing
 from microagg.scale_out.sampled import Counts, required
 from microagg.scale_out.spark import Grouped, on_spark, rules_of
-from microagg.scale_out.spark_counts import ClassCounts, count_classes, count_shared
+from microagg.scale_out.spark_counts import (
+    ClassCounts,
+    count_agreeing,
+    count_by,
+    count_classes,
+    count_shared,
+)
 from microagg.scale_out.spark_evidence import Asked, Gathered, gather
 from microagg.scale_out.workers_release import Rivals
 from microagg.tables.atomic import replacing_all
@@ -129,8 +136,28 @@ class SparkRelease:
             self._grouped.unique_before,
         )
         with on_spark():
+            if self.roles.confidential:
+                counts = counts._replace(agreeing=self._agreeing(), stakes=self._stakes())
             linkage = self._link(False), self._link(True) if known else None
             return gather(self._grouped, Asked(counts, linkage, written, source, report, measures))
+
+    def _agreeing(self) -> dict[str, Agreeing]:
+        """Records whose class, told apart by known columns where k holds with them, agrees."""
+        (promise,) = self.plan.promises()
+        _, with_known = self._classes
+        by = [*(promise.columns or ()), *([] if with_known.below_k else self.roles.known)]
+        return count_agreeing(self.data, list(dict.fromkeys(by)), list(self.roles.confidential))
+
+    def _stakes(self) -> dict[str, int]:
+        """Records below k, if one confidential column were known beside the known ones."""
+        recipe = self._grouped.recipe
+        (promise,) = self.plan.promises()
+        by = [*(promise.columns or ()), *self.roles.known]
+        by = list(dict.fromkeys(name for name in by if name != recipe.unit))
+        return {
+            name: count_by(self._counted, [*by, name], recipe.unit, recipe.k).below_k
+            for name in self.roles.confidential
+        }
 
     def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
         """Tell what was counted in what was written, with the figures of all requirements."""
