@@ -16,6 +16,7 @@ import numpy as np
 
 from microagg.drafting.guesses import Guess
 from microagg.drafting.infer import guess
+from microagg.drafting.pointing import check_pointing, left_unnamed
 from microagg.encode.missing import join_rare
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
@@ -89,7 +90,9 @@ def complete(
     Where no columns are named, every column without a role gets one, and rare patterns of missing values
     make the draft choose the policy ``majority``, so that it can be carried out. Where columns are
     named, only they are protected; those that are codes and have no kind become nominal, since codes are not
-    averaged. What the plan says is never changed.
+    averaged, and columns that nobody spoke of become ``known``. What the plan says is never changed.
+
+    Refused are columns that point to single records, if they have no role or are called confidential.
 
     ``missing_words`` are the texts of categories that mean missing, ``coded`` what stands for missing numbers
     in the file that the table came from.
@@ -98,6 +101,8 @@ def complete(
     plan = replace(plan, blocks=blocks)
     if blocks[0].columns is not None:
         plan.roles(table.names)  # names that the table does not have are refused
+        check_pointing(table, plan, missing_words)
+        plan = replace(plan, known=(*plan.known, *left_unnamed(plan, table.names)))
         return Completed(_with_codes_as_nominal(table, plan), None)
     unit, weight = next(iter(plan.units), None), plan.weight
     guesses = guess(
@@ -109,6 +114,7 @@ def complete(
     )
     whole = _with_roles(plan, guesses)
     whole.roles(table.names)
+    check_pointing(table, whole, missing_words)
     return Completed(_with_policy(table, whole, missing_words, coded or {}), guesses)
 
 
