@@ -12,7 +12,7 @@ import pytest
 
 import microagg
 from conftest import reference_table
-from microagg import Plan
+from microagg import InputError, Plan
 from microagg.findings import Caution, Counted
 from microagg.plan import Accept, Promise
 from microagg.verify import verify_all
@@ -32,7 +32,10 @@ def protected(frame, **settings):
 
 
 def with_column(values, name="other", **settings):
-    """The release of a table that has one more column."""
+    """The release of a table that has one more column, left as it is on purpose if it has no other role."""
+    others = (settings.get(role) or () for role in ("drop", "renumber", "confidential", "strata"))
+    if not any(name in role for role in others):
+        settings = {"known": [name], **settings}
     return protected(BASE.assign(**{name: values}), **settings)
 
 
@@ -170,7 +173,7 @@ def test_nothing_confidential_is_a_note_where_something_is_left():
 
 def test_known_columns_are_ranked_with_a_way_out():
     frame = BASE.assign(parity=np.arange(N) % 2, person=IDS, harmless=1)
-    release = protected(frame)
+    release = protected(frame, known=["person"])
     (caution,) = found(release, "by someone who knows the unprotected columns")
     assert caution.severity == "amber"
     assert caution.columns[0] == "person"  # the most harmful first
@@ -203,8 +206,28 @@ def test_identifiers(values, words):
     assert (caution.severity, caution.columns) == ("amber", ("other",))
     assert "rop it" in caution.advice
     assert "renumber" not in caution.advice
-    for role in ("drop", "renumber", "confidential"):
+    for role in ("drop", "renumber"):
         assert not found(with_column(values, **{role: ["other"]}), words)
+
+
+@pytest.mark.parametrize("values", [IDS, [*IDS[:-1], IDS[0]], [*IDS[:30], *[None] * 60]])
+def test_what_points_to_single_records_has_a_role_and_is_never_confidential(values):
+    frame = BASE.assign(other=values)
+    with pytest.raises(InputError, match=r"must have a role; other has none .*--known other"):
+        protected(frame)
+    with pytest.raises(InputError, match=r"can never be confidential.*--drop other"):
+        protected(frame, confidential={"other": "nobody knows it"})
+    text = Plan.of(k=3, columns=["income", "rent"], confidential=["other"]).to_toml()
+    with pytest.raises(InputError, match="can never be confidential"):
+        protected(frame, plan=Plan.from_toml_text(text))
+
+
+def test_measurements_that_all_differ_need_no_role():
+    frame = BASE.assign(wage=RNG.lognormal(8, 1, N), sold=RNG.permutation(10**6)[:N])
+    release = protected(frame)
+    assert release.plan.known == ("wage", "sold")
+    assert 'known = ["wage", "sold"]' in release.plan.to_toml()
+    assert protected(frame, confidential=["wage"]).plan.known == ("sold",)
 
 
 @pytest.mark.parametrize("values", [["a", "b", "c"] * 30, [None] * N, NOISE.round(1)])
@@ -328,7 +351,7 @@ def test_numbers_have_three_digits():
 
 def test_names_that_are_no_text_become_text():
     frame = BASE.set_axis([1, ("a", 2)], axis=1).assign(x=IDS)
-    release = protected(frame, columns=[1, ("a", 2)])
+    release = protected(frame, columns=[1, ("a", 2)], known=["x"])
     given = json.loads(json.dumps(release.evidence.as_dict()))
     assert given["columns"]["protected"] == ["1", "('a', 2)"]
 
@@ -374,7 +397,10 @@ def test_eia_is_green_once_names_are_dropped_and_nothing_is_left():
 
 def test_eusilc_is_amber_and_names_the_household_and_the_most_harmful_columns():
     table = reference_table("eusilc")
-    release = protected(table, columns=EUSILC, k=5, method="auto", effort="fast")
+    with pytest.raises(InputError, match="must have a role; rb030 has none"):
+        protected(table, columns=EUSILC, k=5)
+    chosen = {"columns": EUSILC, "k": 5, "method": "auto", "effort": "fast"}
+    release = protected(table, **chosen, known=["rb030"])
     evidence = release.evidence
     assert evidence.verdict == "amber"
     assert evidence.alone.record_linkage == pytest.approx(0.184, abs=0.012)

@@ -25,6 +25,8 @@ def of(values, **others):
 
 
 def refused(frame, columns=("x",), k=2, **settings):
+    if isinstance(frame, pa.Table) and "y" in frame.column_names and "y" not in columns:
+        settings = {"known": ["y"], **settings}
     with pytest.raises(InputError) as caught:
         mixed.protected(frame, k=k, columns=list(columns), **settings)
     words = str(caught.value)

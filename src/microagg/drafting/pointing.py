@@ -39,8 +39,8 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"name": [f"person {i}" for i in range(40)], "age": range(20, 60)})
-    >>> check_pointing(Frame(people), Plan.of(columns=["age"], drop=["name"]))
-    >>> check_pointing(Frame(people), Plan.of(columns=["age"]))
+    >>> check_pointing(Frame(people), Plan.of(k=5, columns=["age"], drop=["name"]))
+    >>> check_pointing(Frame(people), Plan.of(k=5, columns=["age"]))
     Traceback (most recent call last):
     microagg.errors.InputError: A column that points to single records must have a role; name has none...
     """
