@@ -31,7 +31,8 @@ def survey(tmp_path):
 
 def protect(source, *words, out="safe.csv"):
     asked = ["protect", source, source.with_name(out), "-k", 4, "-c", "income,age", "-m", "mdav"]
-    return here(*asked, *words)
+    named = any("id" in str(word).split(",") for word in words)
+    return here(*asked, *words, *([] if named else ["--known", "id"]))
 
 
 GREEN = ["--drop", "id,household", "--confidential", "illness"]

@@ -79,7 +79,16 @@ def test_verbose_says_why_each_column_has_its_role_and_every_note(survey, tmp_pa
         assert words in said(done), words
     assert done.stderr.splitlines()[-1].startswith("green")
     named = here(
-        "protect", survey, tmp_path / "safe.csv", "--k", 5, "-c", "income,age", "--verbose"
+        "protect",
+        survey,
+        tmp_path / "safe.csv",
+        "--k",
+        5,
+        "-c",
+        "income,age",
+        "--known",
+        "id",
+        "--verbose",
     )
     assert "note No column is named as confidential." in said(named)
     assert named.stderr.splitlines()[-1].startswith("amber")
@@ -87,7 +96,9 @@ def test_verbose_says_why_each_column_has_its_role_and_every_note(survey, tmp_pa
 
 def test_protect_gives_everything_as_json(survey, tmp_path):
     out = tmp_path / "safe.parquet"
-    done = here("protect", survey, out, "-k", 5, "-c", "income,age", "--json", "--quiet")
+    done = here(
+        "protect", survey, out, "-k", 5, "-c", "income,age", "--known", "id", "--json", "--quiet"
+    )
     assert done.returncode == 0
     result = json.loads(done.stdout)
     assert result["columns"] == {
@@ -119,7 +130,7 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
 
 
 def test_quiet_hides_words_but_no_warning(survey, tmp_path):
-    asked = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age"]
+    asked = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age", "--known", "id"]
     loud, quiet = here(*asked), here(*asked, "--quiet")
     lines = quiet.stderr.splitlines()
     assert lines == [line for line in loud.stderr.splitlines() if line.startswith("warning")]
@@ -129,7 +140,19 @@ def test_quiet_hides_words_but_no_warning(survey, tmp_path):
 
 
 def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_path):
-    arguments = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age", "-m", "mst"]
+    arguments = [
+        "protect",
+        survey,
+        tmp_path / "safe.csv",
+        "-k",
+        5,
+        "-c",
+        "income,age",
+        "--known",
+        "id",
+        "-m",
+        "mst",
+    ]
     plain = json.loads(here(*arguments, "--json", "--quiet").stdout)
     done = here(*arguments, "--json", "--refine", "fast", "--bound")
     refined = json.loads(done.stdout)
@@ -464,7 +487,7 @@ def test_k_of_one_is_warned_of(survey, tmp_path):
 
 def test_each_column_by_itself_with_its_own_cost(survey, tmp_path):
     out = tmp_path / "safe.csv"
-    asked = ["protect", survey, out, "-k", 5, "-c", "income,age"]
+    asked = ["protect", survey, out, "-k", 5, "-c", "income,age", "--known", "id"]
     done = here(*asked, "--per-column", "--cost", "sae", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

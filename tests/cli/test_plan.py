@@ -64,7 +64,7 @@ def test_flags_settle_what_is_known(survey):
 
 
 def test_named_columns_are_kept(survey):
-    plan = Plan.from_toml_text(here("plan", survey, "-c", "age", "-k", 4).stdout)
+    plan = Plan.from_toml_text(here("plan", survey, "-c", "age", "-k", 4, "--known", "id").stdout)
     assert plan == Plan.of(k=4, columns=["age"])
 
 
