@@ -128,7 +128,12 @@ def test_quiet_measuring_says_nothing_but_warnings(survey):
 def test_verify_reads_the_promise_from_the_report_or_the_plan(survey, tmp_path):
     plan, safe = tmp_path / "plan.toml", tmp_path / "safe.csv"
     chosen = Plan.of(
-        k=4, columns=["income", "age"], method="mdav", unit="household", renumber=["household"]
+        k=4,
+        columns=["income", "age"],
+        method="mdav",
+        unit="household",
+        renumber=["household"],
+        known=["id"],
     )
     plan.write_text(chosen.to_toml())
     report = tmp_path / "report.html"
@@ -154,7 +159,8 @@ def test_verify_reads_the_promise_of_a_public_report(survey, tmp_path):
 def test_each_part_of_a_promise_is_counted(survey, tmp_path):
     safe = tmp_path / "safe.csv"
     plan = tmp_path / "plan.toml"
-    plan.write_text(Plan.of(k=4, columns=["income", "age"], per_column=True).to_toml())
+    chosen = Plan.of(k=4, columns=["income", "age"], per_column=True, known=["id"])
+    plan.write_text(chosen.to_toml())
     here("protect", survey, safe, "--plan", plan, "--quiet")
     done = here("verify", safe, "--promise", plan, "--json")
     assert done.returncode == 0

@@ -65,7 +65,7 @@ def test_flags_settle_what_is_known(survey):
 
 def test_named_columns_are_kept(survey):
     plan = Plan.from_toml_text(here("plan", survey, "-c", "age", "-k", 4, "--known", "id").stdout)
-    assert plan == Plan.of(k=4, columns=["age"])
+    assert plan == Plan.of(k=4, columns=["age"], known=["id", "income", "region"])
 
 
 def test_columns_with_another_role_are_not_drafted(survey):
@@ -138,9 +138,11 @@ def test_flags_override_the_plan(survey, tmp_path):
     plan.write_text(Plan.of(k=4, columns=["income", "age"], method="mdav", drop=["id"]).to_toml())
     done = here(
         *("protect", survey, out, "--plan", plan, "-k", 6, "--drop", "region", "--json", "-q"),
+        *("--known", "id"),
     )
     given = json.loads(done.stdout)
-    assert Plan.from_dict(given["plan"]) == Plan.from_toml(plan).override(k=6, drop=["region"])
+    changed = Plan.from_toml(plan).override(k=6, drop=["region"], known=["id"])
+    assert Plan.from_dict(given["plan"]) == changed
     assert given["verified"]["smallest"] >= 6
     assert pacsv.read_csv(out).column_names == ["id", "income", "age"]
 
@@ -186,7 +188,8 @@ def test_the_report_holds_the_plan_and_the_command(survey, tmp_path):
     out, report = tmp_path / "safe.csv", tmp_path / "report.html"
     here("protect", survey, out, "-k", 5, "-c", "age", "--drop", "id", "--report", report, "-q")
     twin = json.loads((tmp_path / "report.json").read_text())
-    assert Plan.from_dict(twin["plan"]) == Plan.of(k=5, columns=["age"], drop=["id"])
+    known = ["income", "region"]
+    assert Plan.from_dict(twin["plan"]) == Plan.of(k=5, columns=["age"], drop=["id"], known=known)
     assert tomllib.loads(twin["plan_text"]) == twin["plan"]
     first = out.read_bytes()
     words = twin["repeat"]["words"]
