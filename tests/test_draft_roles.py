@@ -185,4 +185,4 @@ def test_methods_that_cannot_weigh_group_without_the_weight():
     release = microagg.protect(frame, k=5, method="v-mdav")
     assert not find("v-mdav").weighted
     assert (release.plan.weight.grouping, release.evidence.verdict) == ("plain", "green")
-    assert microagg.protect(frame, k=5, per_column=True, effort="fast").plan.weight is None
+    assert release_of(frame, k=5, per_column=True, effort="fast").plan.weight is None
