@@ -1,0 +1,18 @@
+"""The table of attacks on the page is the one that the last run counted."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.attacks import AREAS, BEGIN, END, KEPT, PAGE, table_of
+
+
+def test_the_table_of_the_page_is_what_was_counted():
+    counted = json.loads(KEPT.read_text())
+    assert set(counted) <= set(AREAS)
+    shown = PAGE.read_text().split(BEGIN)[1].split(END)[0].strip()
+    assert shown == table_of(counted)
+    for found in counted.values():
+        assert sum(found["ends"].values()) == found["tries"]
+        failed = sum(n for end, n in found["ends"].items() if end.startswith(("failed", "differs")))
+        assert failed == len(found["failures"])
