@@ -118,6 +118,8 @@ def test_eusilc_as_drafted_is_green():
         ("survey_weight", RNG.normal(75, 12, N).round(1), "weight"),
         ("weight", (w := RNG.lognormal(0, 0.4, N)) / w.mean(), "weight"),
         ("x", RNG.choice(RNG.uniform(100, 900, 12), N), "weight"),
+        ("x", RNG.choice(np.linspace(100, 900, 16), N), "quantity"),
+        ("all_util", RNG.integers(0, 150, N), "quantity"),
         ("Gewicht", RNG.normal(75, 12, N).round(1), "quantity"),
         ("year", RNG.integers(1950, 2020, N), "date"),
         ("x", RNG.integers(1950, 2020, N), "date"),

@@ -271,7 +271,14 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
         and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
         and not column.named(say.MEASURE)
         and numbers.long_fractions > 0.5
+        and not _on_a_grid(numbers)
     )
+
+
+def _on_a_grid(numbers: Numbers) -> bool:
+    """Whether the distinct values lie at equal distances, as those of a designed table do."""
+    steps = np.diff(numbers.levels)
+    return bool(steps.max() - steps.min() <= 1e-3 * steps.max())
 
 
 def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:

@@ -88,7 +88,7 @@ UNITS = {
     **dict.fromkeys(_set("customer cust client kunde account acct"), "customer"),
     **dict.fromkeys(_set("firm firma company comp entreprise empresa enterprise gvkey permno cusip"), "firm"),
     **dict.fromkeys(_set("establishment betrieb plant"), "establishment"),
-    **dict.fromkeys(_set("utility util"), "utility"),
+    "utility": "utility",
     **dict.fromkeys(_set("animal dog rat mouse pig cow chick bird fish"), "animal"),
 }  # fmt: skip
 # Where people are: k counts the people there.
@@ -159,7 +159,7 @@ NAME = _set(
 
 # What a name is of where it is one of people; the name of a clinic or a product is a category.
 PERSONAL = _set(
-    "first last full middle given maiden user fake sur fore nick contact owner vor nach"
+    "util first last full middle given maiden user fake sur fore nick contact owner vor nach"
 )
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
