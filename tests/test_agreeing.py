@@ -167,7 +167,7 @@ def test_the_board_reads_each_reason_and_nobody_else_does(tmp_path):
     release.report(tmp_path / "board.html")
     page = (tmp_path / "board.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;in&lt;/b&gt; no register" in page
-    assert "Claims that this rests on" in page
+    assert "What this rests on" in page
     assert release.report_model(public=True)["verdict"] == "amber"  # no greener than the board's
     release.report(tmp_path / "public.html", public=True)
     for name in ("public.html", "public.json"):

@@ -101,14 +101,14 @@ def test_first_screen_and_twin(frame, tmp_path):
         "Red. The record linkage with what an attacker knows is above what the plan accepts.",
         "Read back and counted: 120 records with 24 combinations",
         "information loss at most 50 %",
-        "What to do next",
+        "What to decide",
         "by someone who knows the unprotected columns",
         "Decision",
         "ignature",
         "Domingo-Ferrer & Torra 2005",
         "income by region",
         "Confidential columns",
-        "Known columns, the most harmful first",
+        "Unprotected columns, the most harmful first",
         "What other k would give",
         "--confidential illness",
         f"microagg {microagg.__version__}",
@@ -116,7 +116,7 @@ def test_first_screen_and_twin(frame, tmp_path):
         hashlib.sha256((tmp_path / "safe.csv").read_bytes()).hexdigest(),
     ):
         assert words in seen, words
-    first_screen = seen[: seen.index("What to do next")]
+    first_screen = seen[: seen.index("What to decide")]
     assert f"{release.utility.information_loss:.3g}" in first_screen
     for linkage in (release.risk.record_linkage, release.with_known.record_linkage):
         assert f"{100 * float(f'{linkage:.3g}'):.1f} %" in first_screen
@@ -278,6 +278,7 @@ PUBLIC = {
     "requirements",
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
     *("pictures", "files", "versions", "promise", "requirements", "verdict", "counted"),
+    *("cautions", "judged"),
 }
 
 
