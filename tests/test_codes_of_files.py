@@ -44,7 +44,7 @@ def test_codes_of_spss_are_kept_by_groups_that_share_them(tmp_path):
     source, target = tmp_path / "in.sav", tmp_path / "out.sav"
     pyreadstat.write_sav(frame, str(source), missing_ranges={"income": [-8, {"lo": -20, "hi": -9}]})
     words = protect(source, target)
-    assert "70 values missing in income: 70 stay missing, shared by whole groups" in words
+    assert "70 values missing in income, all stay missing, shared by whole groups" in words
     found, facts = pyreadstat.read_sav(str(target), user_missing=True)
     before = pyreadstat.read_sav(str(source), user_missing=True)[1]
     assert facts.missing_ranges == before.missing_ranges

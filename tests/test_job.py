@@ -30,7 +30,7 @@ ROWS = [
     for i in range(N)
 ]
 HEADER = ["id", "household", "income", "age", "paid"]
-PLAN = Plan.of(k=3, columns=["income", "age"], method="mdav", bound=False)
+PLAN = Plan.of(k=3, columns=["income", "age"], known=["id"], method="mdav", bound=False)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_wrong_name_is_refused_before_groups_are_formed(source, tmp_path, engi
     folder = tmp_path / "parts"
     folder.mkdir()
     pq.write_table(pa.table({"income": [1.0, 2.0], "age": [3.0, 4.0]}), folder / "one.parquet")
-    few = PLAN.override(k=2)
+    few = PLAN.override(k=2, known=[])
     for given, plan, others in (
         (source, PLAN.override(drop=["wages"]), {}),
         (source, PLAN, {"dominance": ["wages"]}),
@@ -110,13 +110,13 @@ def test_a_wrong_name_is_refused_before_groups_are_formed(source, tmp_path, engi
 def test_the_library_does_the_same(source, tmp_path):
     run(Job(source, tmp_path / "safe.csv", PLAN))
     table = pa.table({"income": [float(r[2]) for r in ROWS], "age": [int(r[3]) for r in ROWS]})
-    release = microagg.protect(table, plan=PLAN)
+    release = microagg.protect(table, plan=PLAN.override(known=[]))
     written = read(tmp_path / "safe.csv")[1:]
     assert [float(row[2]) for row in written] == release.data["income"].to_pylist()
 
 
 def test_without_named_columns_the_draft_is_told(source, tmp_path):
-    outcome = run(Job(source, tmp_path / "safe.csv", PLAN.override(columns=None)))
+    outcome = run(Job(source, tmp_path / "safe.csv", PLAN.override(columns=None, known=[])))
     assert outcome.guesses["income"].role == "protect"
     assert outcome.guesses["id"].role == "drop"
     assert "income" in outcome.evidence.roles.protected
@@ -147,7 +147,7 @@ def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypa
         run(Job(source, tmp_path / "safe.csv", plan, report=tmp_path / "r.html"), diary)
         return diary.words[diary.stages.index("bounding")]
 
-    plan = Plan.of(k=3, columns=["income", "age"], method="mdav")
+    plan = Plan.of(k=3, columns=["income", "age"], known=["id"], method="mdav")
     assert words_with(plan) == ""  # nobody notices
     monkeypatch.setattr("microagg.release.seconds_of_bound", lambda *_: 11.2)
     assert words_with(plan).endswith("takes about 12 seconds")
@@ -157,7 +157,10 @@ def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypa
 @pytest.mark.parametrize(("bound", "told"), [(True, True), (False, False), ("fast", False)])
 def test_so_is_that_of_a_proof_that_was_asked_for(source, tmp_path, monkeypatch, bound, told):
     monkeypatch.setattr("microagg.bounds.prices.expected_seconds", lambda n, k: 11.2)
-    plan, diary = Plan.of(k=3, columns=["income", "age"], method="mdav", bound=bound), Diary()
+    plan, diary = (
+        Plan.of(k=3, columns=["income", "age"], known=["id"], method="mdav", bound=bound),
+        Diary(),
+    )
     run(Job(source, tmp_path / "safe.csv", plan), diary)
     takes = "; a proof of how near the optimum the groups are takes about 12 seconds"
     assert diary.words[1] == "60 records, 5 columns" + (takes if told else "")
@@ -191,7 +194,7 @@ def test_two_jobs_in_two_threads_do_not_mix(tmp_path):
             rows = [[f"{i}x{number}", f"{i * (number + 3) % 97}.5"] for i in range(N)]
             with path.open("w", newline="") as file:
                 csv.writer(file).writerows([[f"id{number}", f"pay{number}"], *rows])
-            plan = Plan.of(k=3, columns=[f"pay{number}"], method="mdav")
+            plan = Plan.of(k=3, columns=[f"pay{number}"], known=[f"id{number}"], method="mdav")
             for _ in range(5):
                 diary = Diary()
                 outcome = run(Job(path, tmp_path / f"out{number}.csv", plan), diary)
@@ -301,7 +304,7 @@ def test_the_output_may_be_the_input_and_its_hash_is_told(source, tmp_path, endi
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_untouched_columns_of_a_csv_file_come_out_to_the_letter(source, tmp_path, shuffle):
-    plan = PLAN.override(drop=["id"], renumber=["household"], shuffle=shuffle)
+    plan = PLAN.override(known=[], drop=["id"], renumber=["household"], shuffle=shuffle)
     run(Job(source, tmp_path / "safe.csv", plan))
     header, *rows = read(tmp_path / "safe.csv")
     assert header == ["household", "income", "age", "paid"]
@@ -327,7 +330,7 @@ def test_rows_stay_together_when_shuffled(source, tmp_path):
 
 
 def test_units_are_counted_in_the_written_file(source, tmp_path):
-    plan = PLAN.override(unit="household", renumber=["household"], drop=["id"], k=4)
+    plan = PLAN.override(unit="household", renumber=["household"], known=[], drop=["id"], k=4)
     outcome = run(Job(source, tmp_path / "safe.csv", plan))
     (found,) = outcome.evidence.counted.parts
     assert (found.unit, found.holds) == ("household", True)

@@ -182,6 +182,8 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if distinct == present:
         from_the_start = numbers.low in (0, 1)
         fact = "none twice"
+        if measured and not called:
+            return None
         if numbers.consecutive and from_the_start and present >= 5:
             fact = "one for each record without a gap"
         elif numbers.rising and (present >= 100 or (present >= MANY and numbers.straight > 0.99)):
