@@ -139,7 +139,17 @@ def test_protect_writes_the_evidence(files):
     folder, *_ = files
     report = folder / "report.html"
     done = here(
-        *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, "-c", "income,age"],
+        *[
+            "protect",
+            folder / "survey.csv",
+            folder / "out.csv",
+            "-k",
+            5,
+            "-c",
+            "income,age",
+            "--known",
+            "person",
+        ],
         *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
         *["--dominance", "income", "--dominance-percent", 99, "--json"],
     )
@@ -172,7 +182,17 @@ def test_a_report_that_cannot_be_is_refused_before_anything_is_written(files, re
     (folder / "taken.csv").symlink_to(folder / "out.json")
     target = folder / "taken.csv"  # which is where the twin of out.html would go
     words = refused(
-        *["protect", folder / "survey.csv", target, "-k", 5, "-c", "income,age"],
+        *[
+            "protect",
+            folder / "survey.csv",
+            target,
+            "-k",
+            5,
+            "-c",
+            "income,age",
+            "--known",
+            "person",
+        ],
         *["--report", folder / report],
     )
     assert message in words
@@ -203,7 +223,17 @@ def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
 
 def test_settings_of_a_method(files):
     folder, survey, _ = files
-    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, "-c", "income,age"]
+    asked = [
+        "protect",
+        folder / "survey.csv",
+        folder / "o.csv",
+        "-k",
+        4,
+        "-c",
+        "income,age",
+        "--known",
+        "person",
+    ]
     done = here(*asked, "-m", "v-mdav", "--option", "gamma=1.1", "--json", "--quiet")
     part = json.loads(done.stdout)["parts"][0]
     assert part["options"] == {"gamma": 1.1}
@@ -225,7 +255,17 @@ def test_settings_of_a_method(files):
 )
 def test_settings_that_a_method_does_not_have(files, words, message):
     folder, *_ = files
-    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, "-c", "income,age"]
+    asked = [
+        "protect",
+        folder / "survey.csv",
+        folder / "o.csv",
+        "-k",
+        4,
+        "-c",
+        "income,age",
+        "--known",
+        "person",
+    ]
     assert message in refused(*asked, *words)
     assert not (folder / "o.csv").exists()
 
