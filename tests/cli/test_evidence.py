@@ -13,6 +13,8 @@ import pytest
 import microagg
 from command import here, said
 
+LEFT = ["-c", "income,age", "--known", "person"]
+
 
 def refused(*arguments):
     """Words of a run that must end with 2."""
@@ -139,17 +141,7 @@ def test_protect_writes_the_evidence(files):
     folder, *_ = files
     report = folder / "report.html"
     done = here(
-        *[
-            "protect",
-            folder / "survey.csv",
-            folder / "out.csv",
-            "-k",
-            5,
-            "-c",
-            "income,age",
-            "--known",
-            "person",
-        ],
+        *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, *LEFT],
         *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
         *["--dominance", "income", "--dominance-percent", 99, "--json"],
     )
@@ -182,17 +174,7 @@ def test_a_report_that_cannot_be_is_refused_before_anything_is_written(files, re
     (folder / "taken.csv").symlink_to(folder / "out.json")
     target = folder / "taken.csv"  # which is where the twin of out.html would go
     words = refused(
-        *[
-            "protect",
-            folder / "survey.csv",
-            target,
-            "-k",
-            5,
-            "-c",
-            "income,age",
-            "--known",
-            "person",
-        ],
+        *["protect", folder / "survey.csv", target, "-k", 5, *LEFT],
         *["--report", folder / report],
     )
     assert message in words
@@ -215,25 +197,14 @@ def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
         str(folder / "o.csv"),
         "-k",
         "5",
-        "-c",
-        "age",
+        *["-c", "age", "--known", "person"],
     ]
     subprocess.run([sys.executable, "-c", code, *arguments, "--quiet"], check=True)
 
 
 def test_settings_of_a_method(files):
     folder, survey, _ = files
-    asked = [
-        "protect",
-        folder / "survey.csv",
-        folder / "o.csv",
-        "-k",
-        4,
-        "-c",
-        "income,age",
-        "--known",
-        "person",
-    ]
+    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, *LEFT]
     done = here(*asked, "-m", "v-mdav", "--option", "gamma=1.1", "--json", "--quiet")
     part = json.loads(done.stdout)["parts"][0]
     assert part["options"] == {"gamma": 1.1}
@@ -255,17 +226,7 @@ def test_settings_of_a_method(files):
 )
 def test_settings_that_a_method_does_not_have(files, words, message):
     folder, *_ = files
-    asked = [
-        "protect",
-        folder / "survey.csv",
-        folder / "o.csv",
-        "-k",
-        4,
-        "-c",
-        "income,age",
-        "--known",
-        "person",
-    ]
+    asked = ["protect", folder / "survey.csv", folder / "o.csv", "-k", 4, *LEFT]
     assert message in refused(*asked, *words)
     assert not (folder / "o.csv").exists()
 
