@@ -59,7 +59,7 @@ class Checked:
             frame = frame[~np.any(gone, axis=0)].reset_index(drop=True)
         self.rows = len(frame)
         if self.plan.shuffle or by_row:
-            order = [int(row) for row in self.after["row"]]
+            order = [float(row) for row in self.after["row"]]
             frame = frame.set_index("row", drop=False).loc[order].reset_index(drop=True)
         self.before = as_cells(frame)
         self.frame = frame

@@ -66,7 +66,7 @@ class Claims:
         """Whether an amber caution is about a sign."""
         return any(
             c["severity"] == "amber"
-            and (any(word in c["words"] for word in SIGNS) or "turnover" in c["columns"])
+            and (any(word in c["words"] for word in SIGNS) or {"turnover", "row"} & {*c["columns"]})
             for c in self.said["cautions"]
         )
 

@@ -90,7 +90,7 @@ def draw_mixed(seed: int) -> Mixed:
     if _chance(rng, 0.1):  # two texts in a CSV file, one number
         columns["wave"] = rng.choice(["1.5", "1.50"], n)
     columns["sex"] = rng.choice(["f", "m"], n) if rng.random() < 0.7 else np.repeat("f", n)
-    columns["illness"] = rng.choice(["flu", "cold", "none"], n)
+    columns["illness"] = rng.choice(["flu", "cold", "none"], n, p=[0.15, 0.15, 0.7])
     columns["turnover"] = rng.lognormal(3, 1, n).round(2)
     columns["w"] = rng.integers(1, 4, n) if rng.random() < 0.4 else rng.uniform(0.5, 9, n).round(2)
     units = pd.Series(rng.integers(0, max(n // 2, 4), n), dtype="Int64")
@@ -98,7 +98,8 @@ def draw_mixed(seed: int) -> Mixed:
         units[rng.random(n) < 0.1] = pd.NA
     columns["household"] = units
     columns["name"] = [f"person {i}" for i in rng.permutation(n)]
-    columns["row"] = np.arange(n)
+    # Tells rows apart in a shuffled file, and looks like a quantity: an id could not be confidential.
+    columns["row"] = np.square(1 + np.arange(n)) * 1.25
     if "gross" not in columns and "number" in kinds and "number" not in codes:
         columns["double"] = columns["number"] * 2
     frame = pd.DataFrame(columns)
@@ -188,7 +189,7 @@ def _plan(
     shuffle = _chance(rng, 0.2)
     (confidential if shuffle else drop).append("row")
     (confidential if _chance(rng, 0.5) else drop).append("turnover")
-    left += [name for name in ("sex", "wave", "region", "w") if _chance(rng, 0.35)]
+    left += [name for name in ("sex", "wave", "region", "w") if _chance(rng, 0.55)]
     free = [name for name in ("region", "wave") if name not in left]
     if free and _chance(rng, 0.5):
         chosen = free[: rng.integers(1, len(free) + 1)]

@@ -18,14 +18,14 @@ def test_random_mixed_tables_keep_every_promise_or_are_refused(tmp_path):
     ends = sweep(tmp_path, range(60))
     assert ends["amber"] + ends["green"] >= 30
     assert ends["green"] >= 2
-    assert ends["values compared"] > 1_000
+    assert ends["values compared"] > 500
     assert set(ends) <= {"green", "amber", "refused", "no plan", "values compared"}
 
 
 def test_disk_says_what_memory_says(tmp_path):
     ends = compare_engines(tmp_path, range(12), "disk")
     assert not [what for what in ends if what.startswith("differs")], ends
-    assert ends["amber"] + ends["green"] >= 6
+    assert ends["amber"] + ends["green"] >= 6, ends
 
 
 def test_no_file_is_green_whose_households_can_be_told_apart(tmp_path):

@@ -626,3 +626,20 @@ def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
     with opened_scratch(tmp_path / "out.csv", {}) as scratch:
         assert scratch.folder.stat().st_mode & 0o77 == 0
         assert Path(scratch.folder).parent == tmp_path
+
+
+def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
+    """Seven records of four patterns: all values of x are blanked, and the JSON has no NaN."""
+    frame = pd.DataFrame(
+        {
+            "x": [1.25, 2.25, None, 4.25, 5.25, 6.25, 7.25],
+            "y": [None, "b", "a", "b", "a", "b", None],
+            "z": [1.5, 2.5, 3.5, 1.5, 2.5, 3.5, 1.5],
+        }
+    )
+    frame.to_parquet(tmp_path / "in.parquet")
+    missing = {"policy": "pattern", "most": 1.0}
+    plan = Plan.of(k=4, columns=["x", "y", "z"], missing=missing, method="mdav")
+    found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    assert pd.read_parquet(tmp_path / "out.parquet")["x"].isna().all()
+    json.dumps(found.evidence.as_dict(), allow_nan=False)

@@ -387,7 +387,8 @@ def _summaries(
     for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=True)):
         before, after = summary.columns[coder.name].moments, sums.after[j]
         missing = (int(sums.cells[j][0]), recipe.records - after.count)
-        if coder.levels or coder.kind == "date":
+        nothing = not (before.count and after.count)  # every value is missing, or was blanked
+        if coder.levels or coder.kind == "date" or nothing:
             found.append(replace(one, missing=missing) if not coder.levels else one)
             continue
         # Weights of released values have a mean of 1.
