@@ -210,7 +210,8 @@ def test_two_releases_in_one_view(released):
     assert "Release 1" in text
     assert '<span class="removed">-k = 3</span>' in text
     assert '<span class="added">+k = 5</span>' in text
-    assert text.count("<figure><svg") == 6
+    protected = released.server.desk.release(1).model["columns"]["protected"]
+    assert text.count("<figure><svg") == 2 * len(protected)
     assert "Nothing: both" in released.get("versions?a=1&b=1").text
     assert released.get("versions?a=x&b=99").status == 200
 
