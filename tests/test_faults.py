@@ -90,7 +90,7 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
     assert len(before) > 2 * limit
 
     done = command(
-        *("protect", source, target, "--k", 3, "--columns", "x"),
+        *("protect", source, target, "--k", 3, "--columns", "x", "--known", "text"),
         first=f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))",
     )
 

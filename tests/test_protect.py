@@ -260,7 +260,7 @@ def test_what_the_user_says_wins_over_the_draft():
         assert kept.blocks[0].columns == ("person", "region", "weight", "rent")
         assert kept.columns["person"].kind == "integer"
         assert completed(kinds={"region": "integer"}).columns["region"].kind == "integer"
-        assert completed(columns=["income"]).blocks[0].columns == ("income",)
+        assert completed(columns=["income"], drop=["person"]).blocks[0].columns == ("income",)
 
 
 def test_codes_are_not_averaged_unless_somebody_says_so():

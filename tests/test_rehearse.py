@@ -14,7 +14,13 @@ from microagg.tables.files import read_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
-PLAN = Plan.of(k=3, columns=["income", "code", "job"], unit="house", method="mdav")
+PLAN = Plan.of(
+    k=3,
+    columns=["income", "code", "job"],
+    kinds={"code": "number"},
+    unit="house",
+    method="mdav",
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,7 @@ def survey(tmp_path_factory):
 
 
 def test_a_cell_is_what_the_release_would_be(survey):
-    plan = PLAN.override(kinds={"code": "number"})
+    plan = PLAN
     frame = pd.read_csv(survey)
     cells = rehearse(read_file(survey), plan, ["mdav", "diameter"], [3, 5])
     assert [(cell.method, cell.k) for cell in cells] == [

@@ -44,6 +44,10 @@ def columns_of(data):
 
 def protect(frame, **settings):
     chosen = {"k": 3, "columns": ["age", "income"], "method": "mdav", **settings}
+    given = [*chosen.get("drop", ()), *chosen.get("renumber", ())]
+    there = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    if "name" in there and "name" not in given:  # it points to single records
+        chosen["known"] = ["name"]
     return microagg.protect(frame, **chosen)
 
 

@@ -131,7 +131,7 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
     found = guess(table, k=plan.k, names=set(open_ones))
     columns, notes = dict(plan.columns), dict(plan.notes)
     for name, one in found.items():
-        if one.looks_like == "code":
+        if one.looks_like == "code" and not one.unreadable:
             columns[name] = columns.get(name, Column()).of_kind(one.kind)
             notes[name] = one.reason
     return replace(plan, columns=columns, notes=notes)

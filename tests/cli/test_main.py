@@ -114,7 +114,11 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
     assert part["columns"] == ["income", "age"]
     assert part["smallest"] == 5
     assert result["information_loss"] == pytest.approx(part["information_loss"], rel=1e-2)
-    assert result["plan"] == {"microagg": 1, "block": [{"columns": ["income", "age"], "k": 5}]}
+    assert result["plan"] == {
+        "microagg": 1,
+        "known": ["id", "region"],
+        "block": [{"columns": ["income", "age"], "k": 5}],
+    }
     risk = result["risk"]
     for known in ("alone", "with_known"):
         assert {"smallest_class", "unique", "record_linkage"} <= set(risk[known])
@@ -130,8 +134,8 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
 
 
 def test_quiet_hides_words_but_no_warning(survey, tmp_path):
-    asked = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age", "--known", "id"]
-    loud, quiet = here(*asked), here(*asked, "--quiet")
+    asked = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age"]
+    loud, quiet = here(*asked, "--known", "id"), here(*asked, "--known", "id", "--quiet")
     lines = quiet.stderr.splitlines()
     assert lines == [line for line in loud.stderr.splitlines() if line.startswith("warning")]
     assert len(lines) == 2

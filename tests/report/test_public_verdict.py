@@ -65,7 +65,7 @@ def test_a_column_that_gives_a_protected_one_away_is_not_green_in_public(tmp_pat
     ("column", "settings", "words"),
     [
         (np.repeat(np.arange(N // 2), 2), {"renumber": ["other"]}, "shows which rows belong"),
-        (np.arange(N), {}, "so it identifies records"),
+        (np.arange(N), {"known": ["other"]}, "so it identifies records"),
         (
             [f"home {i // 2}" for i in range(N)],
             {"confidential": ["other"]},

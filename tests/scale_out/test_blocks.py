@@ -191,7 +191,7 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     """Aggregates of blocks follow the rules of microagg.released, with what is known of all records."""
     table = mixed(400, seed=3)
     settings = {"kinds": KINDS, "weight": "weight", "effort": "fast"}
-    plan = plan_for(PROTECTED, **settings)
+    plan = plan_for(PROTECTED, **settings, known=["id"])
     release = protect_table(Frame(table), plan)
     recipe = fitted(table, plan)
     records = recipe.records_of(recipe.words(table))

@@ -124,7 +124,7 @@ def test_the_written_file_keeps_its_promise(tmp_path, ending, settings):
 
 def test_evidence_is_that_of_the_job_in_memory(tmp_path):
     source = written(survey(), tmp_path, "in.parquet")
-    plan = plan_for(confidential=["household", "note", "weight"])
+    plan = plan_for(drop=["household"], confidential=["note", "weight"])
     found = {}
     for engine in ("disk", "memory"):
         target = tmp_path / f"{engine}.parquet"
@@ -204,7 +204,7 @@ def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
 
 def test_order_and_cut_of_the_files_make_no_difference(tmp_path):
     table = survey().assign(id=np.arange(4000))
-    plan = plan_for(confidential=["id"])
+    plan = plan_for(known=["id"])
     found = []
     for number, order in enumerate(([0, 1, 2], [2, 0, 1])):
         folder = tmp_path / f"in{number}"

@@ -23,7 +23,7 @@ def protect(request, tmp_path):
     """
 
     def work(engine, table, **settings):
-        settings.setdefault("effort", "fast")
+        settings = {"effort": "fast", "known": ["row"], **settings}
         plan = Plan().override(**settings)
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
