@@ -26,6 +26,7 @@ from microagg.registry import find
 from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import Frame
 from microagg.tables.labelled import Coded
+from microagg.tables.profile import profiles
 from microagg.tables.variable import QUANTITIES, variable_of
 from microagg.words import percent
 
@@ -129,9 +130,12 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
     if not open_ones:
         return plan
     found = guess(table, k=plan.k, names=set(open_ones))
+    seen = dict(profiles(table, set(open_ones)))
     columns, notes = dict(plan.columns), dict(plan.notes)
     for name, one in found.items():
-        if one.looks_like == "code" and not one.unreadable:
+        # Numbers of which none repeats stand for nothing that records could share.
+        repeats = seen[name].distinct < seen[name].present
+        if one.looks_like == "code" and repeats and not one.unreadable:
             columns[name] = columns.get(name, Column()).of_kind(one.kind)
             notes[name] = one.reason
     return replace(plan, columns=columns, notes=notes)

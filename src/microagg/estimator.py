@@ -30,6 +30,7 @@ __all__ = ["Microaggregator"]
 
 _OWN_SETTINGS = {"method", "scale", "aggregate", "missing", "kinds", "random_state", "progress"}
 _NEW_ROWS = ("refuse", "unchanged", "nearest")
+_ALL_DIGITS = 15
 _MISSING = ("pattern", "majority", "fill", "error")
 
 
@@ -147,6 +148,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         given = self._given(X, reset=True)
         table, names = given.table, given.table.names
         settings: dict[str, Any] = {**options, "kinds": self._kinds(given)}
+        if given.is_array:
+            settings["digits"] = _ALL_DIGITS  # means of an array are kept as exactly as doubles can
         if sample_weight is not None:
             table, weight = _with_weights(table, sample_weight)
             settings["weight"] = {"column": weight, "release": "drop"}

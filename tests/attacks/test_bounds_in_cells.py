@@ -76,6 +76,7 @@ def check(seeds: range) -> tuple[int, float]:
         if frame[columns].notna().sum().min() < 2:
             continue
         settings: dict[str, Any] = {"k": k, "columns": columns, "strata": ["stratum"]}
+        settings["kinds"] = dict.fromkeys(columns, "number")
         release = protect_table(Frame(frame), Plan.of(**settings, effort="fast"))
         if any(cells.blanked for cells in release.evidence.cells.values()):
             continue  # patterns were joined, so that the groups are of another table

@@ -214,7 +214,7 @@ def test_a_bound_without_weights_is_none_of_a_loss_with_them():
     weight = {"column": "w", "grouping": "plain"}
     word, sentence = claims(released(frame, **settings, weight=weight))
     assert word == "not known"
-    assert "without weights" in sentence
+    assert "without the weights" in sentence
 
 
 @pytest.mark.parametrize(

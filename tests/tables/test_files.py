@@ -129,7 +129,8 @@ def test_the_index_of_pandas_goes_through_parquet(tmp_path, index):
     frame = pd.DataFrame({"age": AGE, "city": pd.Categorical(list("ABABBA"))}, index=index)
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     frame.to_parquet(source)
-    protect_file(source, target, columns=["age"])
+    named = [] if index.name is None else [index.name]
+    protect_file(source, target, columns=["age"], known=named)
     safe = pd.read_parquet(target)
     expected = frame.assign(age=[95 / 3] * 3 + [64.0] * 3)
     pd.testing.assert_frame_equal(safe, expected, check_freq=False)

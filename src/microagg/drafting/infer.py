@@ -22,6 +22,7 @@ from microagg.drafting.guesses import (
 from microagg.drafting.numbers import guess_numbers
 from microagg.drafting.texts import guess_texts
 from microagg.drafting.units import settle_units, settle_weights
+from microagg.errors import InputError
 from microagg.tables import name_words as say
 from microagg.tables.dates import dates_in_text
 from microagg.tables.frames import Frame, OddCells
@@ -83,8 +84,11 @@ def _of_column(table: Frame, name: Any, profile: Profile, k: int) -> Guess:
         column = replace(column, ordered=True)
     if profile.type != "text" or profile.texts is None:
         return _guess(column)
-    readable = profile.texts.dates and dates_in_text(table.arrow_column(name)) is not None
-    column = replace(column, ordered=table.is_ordered(name), readable_dates=readable)
+    try:
+        readable = profile.texts.dates and dates_in_text(table.arrow_column(name)) is not None
+        column = replace(column, ordered=table.is_ordered(name), readable_dates=readable)
+    except InputError:  # objects of several types have neither an order nor dates
+        return _guess(column)
     if profile.texts.odd is None:
         return _guess(column)
     cells = table.odd_numbers(name)
