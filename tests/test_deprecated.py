@@ -11,14 +11,18 @@ from microagg.registry import find
 
 def release() -> microagg.Release:
     table = pd.DataFrame({"id": [1, 2, 3, 4, 5, 6], "age": [23, 25, 31, 47, 52, 58]})
-    return microagg.protect(table, k=3, columns=["age"], method="mdav")
+    return microagg.protect(table, k=3, columns=["age"], known=["id"], method="mdav")
 
 
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 @pytest.mark.parametrize(
     ("old", "new", "given"),
     [
-        ("settings", r"Release\.plan\.settings", {"columns": ["age"], "k": 3, "method": "mdav"}),
+        (
+            "settings",
+            r"Release\.plan\.settings",
+            {"columns": ["age"], "k": 3, "method": "mdav", "known": ["id"]},
+        ),
         ("untouched", r"Release\.roles\.released", ["id"]),
         ("aggregate", r"Release\.plan\.blocks", "mean"),
         ("identifying", r"Release\.cautions", ["id"]),

@@ -265,7 +265,9 @@ def test_a_release_is_not_pickled(frame):
 def test_the_view_of_a_notebook_tells_and_escapes(tmp_path):
     hostile = "<script>alert(1)</script>"
     frame = pd.DataFrame(COLUMNS).rename(columns={"age": hostile})
-    release = microagg.protect(frame, k=3, columns=[hostile, "income"], method="mdav")
+    release = microagg.protect(
+        frame, k=3, columns=[hostile, "income"], known=["name"], method="mdav"
+    )
     view = release._repr_html_()
     assert "<script" not in view
     assert "&lt;script&gt;" in view

@@ -14,6 +14,7 @@ from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from microagg.aggregate import aggregate
 from microagg.encode.inertia import Encoder
 from microagg.encode.space import encoder_of
 from microagg.errors import InputError, shown
@@ -30,7 +31,6 @@ __all__ = ["Microaggregator"]
 
 _OWN_SETTINGS = {"method", "scale", "aggregate", "missing", "kinds", "random_state", "progress"}
 _NEW_ROWS = ("refuse", "unchanged", "nearest")
-_ALL_DIGITS = 15
 _MISSING = ("pattern", "majority", "fill", "error")
 
 
@@ -148,8 +148,6 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         given = self._given(X, reset=True)
         table, names = given.table, given.table.names
         settings: dict[str, Any] = {**options, "kinds": self._kinds(given)}
-        if given.is_array:
-            settings["digits"] = _ALL_DIGITS  # means of an array are kept as exactly as doubles can
         if sample_weight is not None:
             table, weight = _with_weights(table, sample_weight)
             settings["weight"] = {"column": weight, "release": "drop"}
@@ -168,10 +166,17 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         self.labels_ = self.partition_.labels
         first = np.unique(self.labels_, return_index=True)[1]
         self._released = _rows(nw.from_native(release.data, eager_only=True), first)
+        if given.is_array and sample_weight is None and not np.isnan(given.as_given).any():
+            self._released = self._exactly(given.as_given, names, first)
         self._fitted = _fingerprint(given.table)
         if self.new_rows == "nearest":
             self._nearest = _Nearest.of(given.table, release)
         return given
+
+    def _exactly(self, matrix: Floats, names: list[str], first: Labels) -> pa.Table:
+        """What groups of an array release, as exactly as doubles can: files need no such digits."""
+        values = (aggregate(column, self.labels_, self.aggregate)[first] for column in matrix.T)
+        return pa.table(dict(zip(names, values, strict=True)))
 
     def _given(self, X: Any, reset: bool) -> _Given:
         """Check the records and name their columns."""

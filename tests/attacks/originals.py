@@ -94,7 +94,8 @@ def change_one_record(
     hidden = [name for name in case.plan.drop if name in ("household", "region")]
     if hidden and rng.random() < 0.15:
         return with_value(case, hidden[0], _row(rng, case), _other(rng, case, hidden[0]))
-    name = str(rng.choice(release.roles.protected))
+    numeric = [n for n in release.roles.protected if case.table[n].to_numpy().dtype.kind in "iuf"]
+    name = str(rng.choice(numeric))
     values = case.table[name].to_numpy()
     row = _row(rng, case)
     step = float(np.std(values)) * standard_deviations * rng.choice([-1, 1])

@@ -221,4 +221,6 @@ def test_help_is_whole_on_a_narrow_terminal(command):
 
 def test_paragraphs_of_help_are_filled():
     shown = CliRunner().invoke(app, ["protect", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "see microagg plan. What is neither protected nor confidential is taken" in shown
+    assert (
+        "all else is protected; see microagg plan. Columns left as they are count as known" in shown
+    )

@@ -162,12 +162,12 @@ def test_spss(tmp_path, ending):
 @pytest.mark.parametrize("version", [15, 14, 13, 12, 10])
 def test_stata(tmp_path, version):
     source, target = stata_file(tmp_path / "in.dta", version), tmp_path / "out.dta"
-    protect(source, target, "--columns", "age,pay")
+    protect(source, target, "--columns", "age,pay", "--known", "kids")
     # A mean has decimals, for which an integer type has no room.
     widened = {("readstat_variable_types", "age"), ("variable_storage_width", "age")}
     assert differences(source, target, released=True) == {"age", "pay"} | widened
     again = tmp_path / "again.dta"
-    protect(source, again, "--columns", "age,pay", "--round")
+    protect(source, again, "--columns", "age,pay", "--known", "kids", "--round")
     assert differences(source, again, released=True) == {"age", "pay"}
     assert target.read_bytes()[:10] == source.read_bytes()[:10]  # the same format
     assert everything(target)[1]["variable_value_labels"] == {"kids": {1: "one", "a": "refused"}}
@@ -385,7 +385,8 @@ def test_a_code_is_never_averaged(tmp_path):
     source = spss_file(tmp_path / "in.sav")
     target = tmp_path / "out.sav"
     done = here(
-        "protect", source, target, "--k", 3, "--columns", "größe_名", "--missing-most", 1
+        "protect", source, target, "--k", 3, "--columns", "größe_名", "--missing-most", 1,
+        "--kind", "größe_名=number",
     )  # fmt: skip
     assert done.returncode == 0
     before = pyreadstat.read_sav(str(source))[0]["größe_名"]
@@ -415,7 +416,7 @@ def test_said_before_the_run(tmp_path, target, words):
 
 def test_left_out_is_part_of_the_outcome(tmp_path):
     source = stata_file(tmp_path / "in.dta")
-    plan = Plan.of(k=3, columns=["age", "pay"])
+    plan = Plan.of(k=3, columns=["age", "pay"], known=["kids"])
     outcome = run(Job(source, tmp_path / "out.parquet", plan))
     assert outcome.left_out == [
         "A Parquet file has no place for the letters that tell why a value is missing, such as .a ('kids', "
@@ -486,7 +487,7 @@ def test_real_tables(tmp_path, ending, item, columns):
     source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
     write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
     write(frame, str(source), variable_value_labels=labels, column_labels={texts[0]: "First"})
-    protect(source, target, "--columns", columns)
+    protect(source, target, "--columns", columns, "--known", "rownames")
     changed = {part if isinstance(part, str) else part[1] for part in differences(source, target)}
     assert changed == set(columns.split(","))
 
@@ -498,7 +499,7 @@ def test_the_help_names_the_endings():
 
 def test_letters_from_stata_to_sas(tmp_path):
     source, target = stata_file(tmp_path / "in.dta"), tmp_path / "out.xpt"
-    protect(source, target, "--columns", "age,pay")
+    protect(source, target, "--columns", "age,pay", "--known", "kids")
     assert everything(target)[0]["kids"][2:5] == ["'A'", "'Z'", "None"]
 
 
