@@ -8,6 +8,8 @@ import pytest
 import microagg
 from microagg.registry import find
 
+SETTINGS = {"columns": ["age"], "k": 3, "method": "mdav", "known": ["id"]}
+
 
 def release() -> microagg.Release:
     table = pd.DataFrame({"id": [1, 2, 3, 4, 5, 6], "age": [23, 25, 31, 47, 52, 58]})
