@@ -332,7 +332,7 @@ def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
             "id": np.arange(n),
         }
     )
-    plan = microagg.Plan().override(k=3, columns=["x"], strata=["region"], confidential=["id"])
+    plan = microagg.Plan().override(k=3, columns=["x"], strata=["region"], known=["id"])
     found = SparkRelease.of(group_in_spark(spark.createDataFrame(table), plan)).data.toArrow()
     expected = protect_table(Frame(table), plan).data
     for region in ("a", "b"):
