@@ -87,7 +87,8 @@ def protect_files(
         release = SparkRelease.of(group_in_spark(frame, plan, leaf))
         parts = Parts()
         try:
-            with replacing_all([*reports, target], folder=True) as parts:
+            # Within, lest a Java that answers no more be taken for a disk that cannot be written to.
+            with replacing_all([*reports, target], folder=True) as parts, on_spark():
                 hears.stage("writing")
                 part = parts[-1]
                 release.data.write.mode("append").parquet(str(part.absolute()))

@@ -79,7 +79,10 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
     try:
         if local:
             _refuse_other_folders(session)
-        session.sparkContext.setLogLevel("ERROR")  # what goes wrong is said in our own words
+        # What goes wrong is said in our own words.
+        context: Any = session.sparkContext
+        context.setLogLevel("ERROR")
+        context._accumulatorServer.handle_error = lambda *_: None
         yield session
     finally:
         # Java may be gone already, if it was killed.
