@@ -65,6 +65,7 @@ STAGES = [
     ["scale_out.disk_job"],
     ["protect"],
     ["observer", "engines"],
+    ["delivery"],
     ["warm_parts"],
     ["warm"],
     ["scale_out.spark_session"],

@@ -174,8 +174,9 @@ def test_pandas_types_and_index_are_kept(name):
     ],
     ids=["arrow", "polars", "pandas", "pandas with arrow"],
 )
-def test_rounded_whole_numbers_keep_their_type(frame, rounding):
-    data = mixed.protected(frame, k=2, columns=["x"], round=rounding).data
+@pytest.mark.parametrize("kinds", [{}, {"x": "number"}], ids=["by type", "number"])
+def test_rounded_whole_numbers_keep_their_type(frame, rounding, kinds):
+    data = mixed.protected(frame, k=2, columns=["x"], round=rounding, kinds=kinds).data
     column = data["x"]
     assert (column.type if isinstance(data, pa.Table) else column.dtype) == (
         frame["x"].type if isinstance(data, pa.Table) else frame["x"].dtype

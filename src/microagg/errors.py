@@ -12,6 +12,7 @@ __all__ = [
     "DisclosureRiskWarning",
     "InputError",
     "MicroaggError",
+    "RejectedError",
     "StopSearch",
     "TableError",
     "VerificationError",
@@ -32,6 +33,14 @@ class TableError(MicroaggError, ValueError):
 
 class VerificationError(MicroaggError):
     """A released file was read back and does not keep the promise; it was taken away again."""
+
+
+class RejectedError(MicroaggError):
+    """A release misses what was asked of it and was not released; ``evidence`` says all about it."""
+
+    def __init__(self, words: str, evidence: object) -> None:
+        super().__init__(words)
+        self.evidence = evidence
 
 
 class StopSearch(Exception):  # noqa: N818 - a request, not an error

@@ -108,6 +108,8 @@ class Evidence:
     """Name and hash of the file that the table came from."""
     sampled_from: int | None = None
     """Records of the table, where measures that need them side by side are of a sample."""
+    rejected: str = ""
+    """Why the file was not released although it was counted, in words; see :mod:`microagg.delivery`."""
     totals: Sequence[Summary] | None = None
     """Summaries of all records, where others are of a sample."""
     _pair: Pair = field(kw_only=True, repr=False, compare=False)
@@ -385,6 +387,7 @@ class Evidence:
         return {
             "verdict": self.verdict,
             "verdict_words": self.verdict_words,
+            "rejected": self.rejected or None,
             "promise": self.promise,
             "records": self.records,
             "k": self.k,

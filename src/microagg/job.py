@@ -15,12 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from microagg.cautions import about_formulas
+from microagg.delivery import Delivery, Gate, delivering
 from microagg.draft import Guess, complete
 from microagg.engines import check_engine
-from microagg.errors import DisclosureRiskWarning, InputError, StopSearch, shown
+from microagg.errors import (
+    DisclosureRiskWarning,
+    InputError,
+    RejectedError,
+    StopSearch,
+    shown,
+)
 from microagg.evidence import Evidence
-from microagg.findings import Counted
-from microagg.measure.analyses import columns_of
+from microagg.measure.analyses import check_analyses, check_named, columns_of
 from microagg.observer import Observer
 from microagg.partition import seconds_of_proof
 from microagg.plan import UNSET, Plan
@@ -29,7 +35,7 @@ from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
 from microagg.report.html import check_report_target, draw, report_texts
-from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
+from microagg.tables.atomic import sha256
 from microagg.tables.batches import open_batches
 from microagg.tables.files import (
     CsvFormat,
@@ -85,6 +91,17 @@ class Job:
     """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
     master: str | None = None
     """Where Spark runs; None: the session there is, or what is configured."""
+    strict: bool = False
+    """Whether only a green release takes the target's name; one that misses the plan's limits never does."""
+    keep_rejected: Path | None = None
+    """Where a table that is rejected is kept."""
+    overwrite: bool = True
+    """Whether a target that exists, file or folder of Parquet files, is replaced."""
+
+    @property
+    def gate(self) -> Gate:
+        """What decides whether the table takes its name."""
+        return Gate(self.strict, self.keep_rejected, self.overwrite)
 
     def check(self) -> None:
         """Refuse what cannot work before the records are read: a mistake costs no waiting."""
@@ -99,23 +116,38 @@ class Job:
         if self.engine == "spark":
             from microagg.scale_out.spark_job import check_spark_job
 
-            check_spark_job(self.source, self.target, self.plan)
-            if not stands_for_several(self.source):
-                self.check_names(open_batches(self.source).names)
+            self.gate.check(self.target, True, *taken)
+            check_spark_job(self.source, self.plan)
+            self._check_header()
             return
         kind_of(self.source)
         folder = is_folder_target(self.target, self.source)
         if not folder:
             kind_of(self.target, writing=True)
-        check_target(self.target.absolute(), folder)
+        self.gate.check(self.target, folder, *taken)
         if self.sheet is not None and kind_of(self.source) != "excel":
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
             )
         if self.escape_formulas and (folder or kind_of(self.target, writing=True) != "csv"):
             raise no_formulas(self.target)
-        if kind_of(self.source) in ("parquet", "csv") and not stands_for_several(self.source):
-            self.check_names(open_batches(self.source, self.csv).names)  # its header is enough
+        self._check_header()
+
+    def _check_header(self) -> None:
+        """Refuse what the header of a CSV file or the footer of a Parquet file shows to be wrong."""
+        if kind_of(self.source) not in ("parquet", "csv") or stands_for_several(self.source):
+            return
+        opened = open_batches(self.source, self.csv)
+        self.check_names(opened.names)
+        if opened.kind == "parquet":
+            self.check_analyses(opened.schema, self.plan)
+
+    def check_analyses(self, schema: Any, plan: Plan) -> None:
+        """Refuse analyses that cannot be done with columns of these types."""
+        if not self.analyses:
+            return
+        gone = {*plan.drop, *plan.renumber}
+        check_analyses(self.analyses, Frame(schema.empty_table()), gone, whole=False)
 
     @property
     def _given(self) -> dict[str, bool]:
@@ -137,10 +169,10 @@ class Job:
     def check_names(self, names: Collection[Any]) -> None:
         """Refuse columns that the table does not have."""
         self.plan.roles(names)
-        analysed = [name for wanted in self.analyses for name in columns_of(wanted)]
-        for name in [*self.dominance, *analysed]:
+        for name in self.dominance:
             if name not in names:
                 raise no_column(name, names)
+        check_named(self.analyses, names)
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:
@@ -190,7 +222,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     size = f"{len(table):,} records, {len(table.names)} columns"
     hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
     release = protect_source(
-        source, job.plan, lambda done: hears.progress("grouping", done, len(table))
+        source, job.plan, lambda done: hears.progress("grouping", done, len(table)), job.analyses
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -211,8 +243,7 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         evidence = replace(evidence, cautions=[*evidence.cautions, *about_formulas(cells)])
     for caution in evidence.cautions:
         hears.caution(caution)
-    counted, files = _write(job, source, release, evidence, clock, hears)
-    evidence = replace(evidence, counted=counted)
+    evidence, files = _write(job, source, release, evidence, clock, hears)
     left_out += _tell_metadata(release, kind, hears)
     return Outcome(evidence, release.drafted, files, left_out, {**clock.seconds, **release.seconds})
 
@@ -230,6 +261,9 @@ def protect_file(
     public_report: str | Path | None = None,
     csv: CsvFormat | None = None,
     escape_formulas: bool = False,
+    strict: bool = False,
+    keep_rejected: str | Path | None = None,
+    overwrite: bool = True,
     observer: Observer | None = None,
     **settings: Any,
 ) -> Evidence:
@@ -251,12 +285,21 @@ def protect_file(
     csv : delimiter, encoding and decimal sign of a CSV file
     escape_formulas : put an apostrophe in front of texts in a CSV file that a spreadsheet program would
         take for formulas
+    strict : release the table only if the verdict is green
+    keep_rejected : where to keep a table that is rejected
+    overwrite : replace a target that exists, be it a file or a folder of Parquet files
     observer : hears of stages, progress and cautions
 
     Returns
     -------
     Evidence
         With ``counted``: what was found in the file that was written.
+
+    Raises
+    ------
+    RejectedError
+        If the release misses a limit of the plan (``accept``), or is not green with ``strict``: the target
+        is as it was before, the reports are written.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -277,8 +320,13 @@ def protect_file(
         memory=memory,
         escape_formulas=escape_formulas,
         master=master,
+        strict=strict,
+        keep_rejected=None if keep_rejected is None else Path(keep_rejected),
+        overwrite=overwrite,
     )
     found = run(job, observer).evidence
+    if found.rejected:
+        raise RejectedError(found.rejected, found)
     for caution in found.cautions:
         if caution.severity != "note" and caution.disclosure:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
@@ -317,10 +365,9 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         )
     with clock.time("draft"):
         plan, guesses = disk_job.completed_from_head(source, job.plan)
+        job.check_analyses(source.schema, plan)
     same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind
     form = source if same or folder else source.format.for_another(job.csv)
-    reports = [f for path, _ in job.reports for f in (path, path.with_suffix(".json"))]
-    parts = Parts()
     digest = sha256(job.source)
     owner = disk_job.owner_of(source, plan, numbers, digest)
     with opened_scratch(job.target, owner) as scratch:
@@ -331,34 +378,28 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
         with clock.time("partition"):
             table = disk_job.DiskTable.grouped(source, plan, scratch, memory_for(job.memory), told)
-        try:
-            with replacing_all([*reports, job.target], folder) as parts:
-                hears.stage("writing")
-                with clock.time("write"):
-                    evidence, release = disk_job.write_release(
-                        table,
-                        parts[-1],
-                        job.target,
-                        form,
-                        hears,
-                        escape=job.escape_formulas,
-                        analyses=job.analyses,
-                        dominance=job.dominance,
-                        dominance_percent=job.dominance_percent,
-                    )
-                if sha256(job.source) != digest:  # of which the report says that it was read
-                    raise source_changed(job.source)
-                evidence = replace(evidence, source={"path": str(job.source), "sha256": digest})
-                for caution in evidence.cautions:
-                    hears.caution(caution)
-                left_out = _tell_metadata(release, kind, hears)
-                if evidence.counted is not None:
-                    release.note_written(evidence.counted)
-                _report(job, release, evidence, parts, clock, hears)
-        finally:
-            if parts.named:  # also if an interrupt comes right after
-                hears.written([job.target, *reports])
-    return Outcome(evidence, guesses, [job.target, *reports], left_out, clock.seconds)
+        with delivering(job.gate, job.target, job.reports, hears, folder) as delivery:
+            hears.stage("writing")
+            with clock.time("write"):
+                evidence, release = disk_job.write_release(
+                    table,
+                    delivery.table,
+                    job.target,
+                    form,
+                    hears,
+                    escape=job.escape_formulas,
+                    analyses=job.analyses,
+                    dominance=job.dominance,
+                    dominance_percent=job.dominance_percent,
+                )
+            if sha256(job.source) != digest:  # of which the report says that it was read
+                raise source_changed(job.source)
+            evidence = replace(evidence, source={"path": str(job.source), "sha256": digest})
+            for caution in evidence.cautions:
+                hears.caution(caution)
+            left_out = _tell_metadata(release, kind, hears)
+            evidence = _judged(job, release, evidence, delivery, clock, hears)
+    return Outcome(evidence, guesses, delivery.files, left_out, clock.seconds)
 
 
 def _tell_metadata(release: Release, kind: str, hears: Observer) -> list[str]:
@@ -383,12 +424,14 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
             hears,
             report=job.report,
             check_names=job.check_names,
+            gate=job.gate,
             analyses=job.analyses,
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
         )
     reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
-    return Outcome(evidence, None, [job.target, *reports], [], clock.seconds)
+    released = [] if evidence.rejected else [job.target]
+    return Outcome(evidence, None, [*released, *reports], [], clock.seconds)
 
 
 def _words_of_proof(seconds: float | None) -> str:
@@ -412,6 +455,7 @@ def protect_source(
     source: Source,
     plan: Plan,
     progress: Listener | None = None,
+    analyses: Sequence[Any] = (),
 ) -> Release:
     """Protect a file that was read, with :func:`numbers_of` its plan; nothing is written."""
     return protect_table(
@@ -420,6 +464,7 @@ def protect_source(
         progress,
         None if source.kept_for(source.kind) is None else source.as_written,
         source.coded(),
+        analyses,
     )
 
 
@@ -448,48 +493,45 @@ def _write(
     evidence: Evidence,
     clock: Clock,
     hears: Observer,
-) -> tuple[Counted, list[Path]]:
+) -> tuple[Evidence, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
-    reports = [f for path, _ in job.reports for f in (path, path.with_suffix(".json"))]
     folder = is_folder_target(job.target, job.source)
     kind = "parquet" if folder else kind_of(job.target, writing=True)
     form = _format(job, source, kind, release)
-    beside = [] if form.fixed is None else [job.target.with_suffix(".rda")]
-    # The largest last: what others replaced may have to be put back.
-    targets = [*reports, *beside, job.target]
-    parts = Parts()
-    try:
-        with replacing_all(targets, folder) as parts:
-            hears.stage("writing")
-            with clock.time("write"):
-                counted = release.write_part(
-                    parts[-1], job.target, form, source.kept_for(kind), job.escape_formulas
-                )
-                release.note_written(counted)
-            if form.fixed is not None:
-                parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-            _report(job, release, evidence, parts, clock, hears)
-    finally:
-        if parts.named:  # also if an interrupt comes right after
-            hears.written([job.target, *beside, *reports])
-    return counted, [job.target, *beside, *reports]
+    extra = [] if form.fixed is None else [job.target.with_suffix(".rda")]
+    with delivering(job.gate, job.target, job.reports, hears, folder, extra) as delivery:
+        hears.stage("writing")
+        with clock.time("write"):
+            counted = release.write_part(
+                delivery.table, job.target, form, source.kept_for(kind), job.escape_formulas
+            )
+        if form.fixed is not None:
+            delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
+        evidence = replace(evidence, counted=counted)
+        evidence = _judged(job, release, evidence, delivery, clock, hears)
+    return evidence, delivery.files
 
 
-def _report(
-    job: Job, release: Release, evidence: Evidence, parts: Parts, clock: Clock, hears: Observer
-) -> None:
-    """Write the reports to their temporary files, which come first among the parts."""
+def _judged(
+    job: Job,
+    release: Release,
+    evidence: Evidence,
+    delivery: Delivery,
+    clock: Clock,
+    hears: Observer,
+) -> Evidence:
+    """Let the gate decide about a table that was written and counted, and write the reports."""
+    evidence = delivery.judge(evidence)
     if job.reports:
         hears.stage("reporting")
     for number, (_, public) in enumerate(job.reports):
         with clock.time("report"):
             model = release.report_model(evidence, public)
             pictures = draw(model)
-            texts = report_texts(model, pictures)
-            for part, text in zip(parts[2 * number :], texts, strict=False):
-                part.write_text(text, encoding="utf-8", errors="backslashreplace")
+            delivery.write_report(number, report_texts(model, pictures))
         if not public:
             hears.reported(model, pictures)
+    return evidence
 
 
 def _format(job: Job, source: Source, kind: str, release: Release) -> FileFormat:

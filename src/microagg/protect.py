@@ -19,6 +19,7 @@ from microagg.findings import Caution, Part
 from microagg.grouping import group
 from microagg.households import group_households
 from microagg.intake import part_input, take_in
+from microagg.measure.analyses import check_analyses
 from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
 from microagg.release import Release
@@ -167,11 +168,12 @@ def protect_table(
     progress: Listener | None = None,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
+    analyses: Iterable[Any] = (),
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from.
+    file that it came from. ``analyses`` that cannot work are refused before the grouping.
     """
     plan.check_complete()
     clock = Clock()
@@ -180,6 +182,8 @@ def protect_table(
         settled = complete(table, plan, words, coded)
         plan = settled.plan
         intake = take_in(table, plan, text, coded)
+        gone = {*intake.roles.dropped, *intake.roles.renumbered}
+        check_analyses(analyses, intake.frame, gone, whole=True)
         wanted = [
             (block, part_input(intake, block, columns))
             for block in plan.blocks

@@ -25,14 +25,14 @@ from microagg.cautions import (
 from microagg.compare import compare
 from microagg.deprecated import OldReleaseNames
 from microagg.drafting.guesses import Guess
-from microagg.errors import InputError, MicroaggError, VerificationError, listed, shown
+from microagg.errors import MicroaggError, VerificationError, listed, shown
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted, Cure, Part, Required, group_loss_words
 from microagg.grouping import bound_over_cells, seconds_of_bound
 from microagg.groups import Floats, Labels
 from microagg.intake import Intake, PartInput, broken_relation
 from microagg.measure.agreement import Agreement, disclosed_share
-from microagg.measure.analyses import columns_of
+from microagg.measure.analyses import check_analyses
 from microagg.measure.classes import combine, share_below
 from microagg.measure.diversity import agreement_of
 from microagg.measure.harm import Harm, Stake, rank, stakes
@@ -251,22 +251,15 @@ class Release(OldReleaseNames):
         columns are named in the plan.
         """
         analyses = [analyses] if isinstance(analyses, str) else list(analyses)
-        self._check_analyses(analyses)
+        gone = {
+            *self.roles.dropped,
+            *self.roles.renumbered,
+        }  # whose values would stand in the report
+        check_analyses(analyses, self._given, gone, whole=False)
         utility = replace(self.utility, analyses=utility_of(self._pair, analyses).analyses)
         dominance = tuple(dominance)
         risk = self._risk(dominance, dominance_percent) if dominance else self.risk
         return utility, risk
-
-    def _check_analyses(self, analyses: Iterable[Any]) -> None:
-        """Refuse columns that the released file lacks: their values would stand in the report."""
-        gone = {*self.roles.dropped, *self.roles.renumbered}
-        for wanted in analyses:
-            for name in columns_of(wanted):
-                if name in gone:
-                    raise InputError(
-                        f"An analysis is for readers of the released file; {shown(name)} is dropped or "
-                        "renumbered there. Name columns that stay."
-                    )
 
     def evidence_with(self, **measures: Any) -> Evidence:
         """Return the evidence with more measured, as for :meth:`measure`."""

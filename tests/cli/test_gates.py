@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import microagg
 from command import here, said
-from microagg import Plan
+from microagg import InputError, Plan, TableError
 
 
 @pytest.fixture
@@ -41,15 +44,99 @@ GREEN = ["--drop", "id,household", "--confidential", "illness"]
 # protect
 
 
-def test_strict_ends_with_1_on_amber_only(survey):
+def test_strict_releases_green_only(survey, tmp_path):
     loose = protect(survey)
     assert (loose.returncode, "amber k = 4 holds" in said(loose)) == (0, True)
-    strict = protect(survey, "--strict")
+    target, report = tmp_path / "safe.csv", tmp_path / "report.html"
+    target.unlink()
+    strict = protect(survey, "--strict", "--report", report)
     assert strict.returncode == 1
-    assert "strict --strict: the verdict is amber, so the exit code is 1" in said(strict)
-    assert survey.with_name("safe.csv").exists()  # what holds by itself is there to be looked at
+    assert "rejected --strict: the verdict must be green and is amber. " in said(strict)
+    assert "safe.csv' was not released; --keep-rejected PATH would keep it" in said(strict)
+    assert "Rejected." in report.read_text(encoding="utf-8")
+    assert json.loads(report.with_suffix(".json").read_text())["rejected"].startswith("--strict")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".html", ".json"}
+    assert not target.exists()
     green = protect(survey, "--strict", *GREEN)
-    assert (green.returncode, "green k = 4 holds" in said(green)) == (0, True)
+    assert (green.returncode, "green k = 4 holds" in said(green), target.exists()) == (
+        0,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_what_is_rejected_leaves_the_file_of_before_and_can_be_kept(survey, tmp_path, engine):
+    target, kept = tmp_path / "safe.csv", tmp_path / "rejected.csv"
+    target.write_text("of before")
+    words = [*GREEN, "--max-loss", 0.01, "--engine", engine, "--json", "--quiet"]
+    public = ["--report", tmp_path / "public.html", "--public"] if engine == "memory" else []
+    done = protect(survey, *words, *public, "--keep-rejected", kept)
+    assert done.returncode == 1
+    assert "The information loss is above what the plan accepts. " in said(done)
+    assert f"it is kept in '{kept}'" in said(done)
+    given = json.loads(done.stdout)
+    assert (given["output"], given["verdict"]) == (None, "red")
+    assert given["rejected"] in done.stderr
+    assert target.read_text() == "of before"
+    assert len(pd.read_csv(kept)) == 60
+    assert not (tmp_path / "public.html").exists()  # it is about a file that readers do not get
+
+
+def test_python_raises_what_the_command_rejects(survey, tmp_path):
+    chosen = {"k": 4, "columns": ["income", "age"], "method": "mdav", "known": ["id"]}
+    with pytest.raises(microagg.RejectedError, match="must be green and is amber") as raised:
+        microagg.protect_file(survey, tmp_path / "safe.csv", strict=True, **chosen)
+    assert raised.value.evidence.verdict == "amber"
+    assert not (tmp_path / "safe.csv").exists()
+    (tmp_path / "safe.csv").write_text("of before")
+    with pytest.raises(TableError, match="--no-overwrite"):
+        microagg.protect_file(survey, tmp_path / "safe.csv", overwrite=False, **chosen)
+
+
+def test_a_rejected_file_is_not_kept_over_a_file_of_the_job(survey):
+    done = protect(survey, "--keep-rejected", survey)
+    assert (done.returncode, "apart from the files of the job" in said(done)) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("engine", "formula", "told"),
+    [
+        ("memory", "income ~ age + age", "must not determine each other"),
+        ("memory", "illness by age", "It computes with column 'illness', which holds text."),
+        ("disk", "income ~ illness", "It computes with column 'illness', which holds text."),
+        ("memory", "income by id", "Column 'id' is dropped or renumbered"),
+        ("disk", "income by id", "Column 'id' is dropped or renumbered"),
+        ("disk", "income by inc", "There is no column 'inc'"),
+    ],
+)
+def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
+    survey, monkeypatch, engine, formula, told
+):
+    monkeypatch.setattr(sys.modules["microagg.protect"], "group", None)
+    monkeypatch.setattr("microagg.scale_out.disk_job.group_from_disk", None)
+    done = protect(survey, *GREEN, "--analysis", formula, "--engine", engine)
+    assert done.returncode == 2
+    assert f"The analysis '{formula}' cannot be done: " in said(done)
+    assert told in said(done)
+
+
+def test_a_log_hears_where_a_long_job_is(survey, monkeypatch):
+    monkeypatch.setattr("microagg.cli.show._SECONDS_BETWEEN_LINES", 0.01)
+
+    def slow(*_, progress=None, **__):
+        for done in (30, 60):
+            progress(done)
+            time.sleep(0.05)
+        raise InputError("enough")
+
+    monkeypatch.setattr(sys.modules["microagg.protect"], "group", slow)
+    lines = [" ".join(line.split()) for line in protect(survey).stderr.splitlines()]
+    beats = [line for line in lines if line.startswith("working")]
+    assert any(line.startswith("working grouping 50 %, 0 s so far") for line in beats)
+    assert not [
+        line for line in protect(survey, "--quiet").stderr.splitlines() if "working" in line
+    ]
 
 
 @pytest.mark.parametrize(

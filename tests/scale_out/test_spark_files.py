@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
+from microagg.delivery import Gate
 from microagg.errors import TableError
 from microagg.job import Observer
 from microagg.scale_out.spark_job import protect_files
@@ -58,8 +59,17 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
     assert "caution" in heard.told
     assert all(path.suffix == ".parquet" for path in (tmp_path / "out").iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
-    with pytest.raises(TableError, match="must be empty or new"):
-        protect_files(tmp_path / "in", tmp_path / "out", plan)
+    with pytest.raises(TableError, match="--no-overwrite: nothing is replaced"):
+        protect_files(tmp_path / "in", tmp_path / "out", plan, gate=Gate(overwrite=False))
+    strict = Gate(strict=True, keep_rejected=tmp_path / "rejected")
+    report = tmp_path / "board.html"
+    wanted = protect_files(
+        tmp_path / "in", tmp_path / "out2", plan, None, None, LEAF, report, gate=strict
+    )
+    assert "the verdict must be green and is amber" in wanted.rejected
+    assert "Rejected." in report.read_text(encoding="utf-8")
+    assert not (tmp_path / "out2").exists()
+    assert in_order(pq.read_table(tmp_path / "rejected")).equals(in_order(written))
     with pytest.raises(TableError, match="On Spark tables are Parquet files"):
         protect_files(ROOT / "README.md", tmp_path / "other", plan)
 

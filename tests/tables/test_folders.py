@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -83,8 +84,41 @@ def test_a_folder_with_something_in_it_is_left_alone(flights, tmp_path):
     (target / "mine.txt").write_text("mine")
     done = here("protect", flights, target, "--k", 3, "--columns", "age")
     assert done.returncode == 2
-    assert "must be empty or new" in said(done)
+    assert "only if it holds nothing but Parquet files" in said(done)
     assert [p.name for p in target.iterdir()] == ["mine.txt"]
+
+
+def test_one_rule_for_files_and_folders_that_exist(flights, tmp_path):
+    """A task that is run again replaces what it wrote; --no-overwrite refuses, and changes nothing."""
+    asked = ["--k", 3, "--columns", "age", "--quiet"]
+    for target in (tmp_path / "safe", tmp_path / "safe.parquet"):
+        first = ["protect", flights, target, *asked]
+        assert here(*first, "--no-overwrite").returncode == 0
+        written = pq.read_table(target)
+        done = here(*first, "--no-overwrite")
+        assert (done.returncode, "exists" in said(done)) == (2, True)
+        assert pq.read_table(target).equals(written)
+        assert here("protect", flights, target, "--drop", "city", *asked).returncode == 0
+        assert pq.read_table(target).equals(written.drop_columns(["city"]))
+    assert {p.name for p in tmp_path.iterdir()} == {"flights", "safe", "safe.parquet"}
+
+
+def test_a_folder_that_cannot_be_replaced_is_put_back(flights, tmp_path, monkeypatch):
+    target = tmp_path / "safe"
+    assert here("protect", flights, target, "--k", 3, "--columns", "age").returncode == 0
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    replace = Path.replace
+
+    def fail(self, other):
+        if other == target:
+            raise OSError(5, "Input/output error")
+        return replace(self, other)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    done = here("protect", flights, target, "--k", 5, "--columns", "age")
+    assert (done.returncode, "Input/output error" in said(done)) == (2, True)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+    assert {p.name for p in tmp_path.iterdir()} == {"flights", "safe"}
 
 
 def test_a_failed_run_leaves_no_folder(flights, tmp_path, monkeypatch):

@@ -24,12 +24,12 @@ __all__ = [
     "dominance_lines",
     "done_lines",
     "grouped_lines",
+    "rejected_line",
     "report_lines",
     "required_line",
     "say_caution",
     "say_decisions",
     "say_lines",
-    "strict_line",
     "verified_line",
 ]
 
@@ -181,11 +181,9 @@ def report_lines(report: Path | None) -> list[Line]:
     return [Line("report", f"{report}, and every number in {report.with_suffix('.json').name}")]
 
 
-def strict_line(verdict: str) -> list[Line]:
-    """Say why the exit code is 1 under --strict."""
-    if verdict != "amber":
-        return []
-    return [Line("strict", "--strict: the verdict is amber, so the exit code is 1", "bold red")]
+def rejected_line(rejected: str) -> list[Line]:
+    """Say why the file was not released and the exit code is 1."""
+    return [Line("rejected", rejected, "bold red")] if rejected else []
 
 
 def say_lines(speaker: Speaker, lines: Iterable[Line], room: int | None = None) -> None:

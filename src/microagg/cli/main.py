@@ -175,8 +175,26 @@ def protect(
     report: ReportFile = None,
     public: Public = False,
     strict: Annotated[
-        bool, typer.Option("--strict", metavar="", help="Exit with 1 also if the verdict is amber.")
+        bool,
+        typer.Option(
+            "--strict",
+            metavar="",
+            help="Release OUT only if the verdict is green; otherwise exit with 1. A release that misses a "
+            "limit of the plan, such as --max-loss, is always rejected.",
+        ),
     ] = False,
+    keep_rejected: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Keep a rejected OUT under another name."),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite/--no-overwrite",
+            metavar="",
+            help="Replace OUT if it exists, be it a file or a folder of Parquet files, or refuse to.",
+        ),
+    ] = True,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     analyses: Analyses = None,
@@ -233,13 +251,16 @@ def protect(
             memory=None if memory is None else bytes_of("memory", memory),
             escape_formulas=escape_formulas,
             master=master,
+            strict=strict,
+            keep_rejected=keep_rejected,
+            overwrite=overwrite,
         )
         job.check()  # a mistake is told before anything is compiled
         parts = []
         if engine != "spark":  # which compiles where it runs
             parts = needed(plan, source, bound=report is not None and not public, engine=engine)
         with compiling(speaker, parts) as compiled:  # while IN is read
-            holds = protect_file(speaker, job, strict, compiled)
+            holds = protect_file(speaker, job, compiled)
     if not holds:
         raise typer.Exit(1)
 
@@ -553,7 +574,7 @@ def demo(
         plan = Plan.from_toml(example.plan)
         job = Job(example.source, example.target, plan, report=example.report)
         with compiling(speaker, needed(plan, example.source, bound=True)) as compiled:
-            protect_file(speaker, job, strict=False, compiled=compiled)
+            protect_file(speaker, job, compiled)
 
 
 @app.command()

@@ -16,12 +16,12 @@ from microagg.cli.lines import (
     cost_lines,
     done_lines,
     grouped_lines,
+    rejected_line,
     report_lines,
     required_line,
     say_caution,
     say_decisions,
     say_lines,
-    strict_line,
     verified_line,
 )
 from microagg.cli.show import Speaker
@@ -50,7 +50,7 @@ class _Listener(Observer):
         self.searching = False
 
     def stage(self, name: str, words: str = "") -> None:
-        self.searching = False
+        self.searching, self._speaker.doing = False, name
         if words and name == "bounding":
             self._speaker.say("bound", words)
         elif words:
@@ -76,7 +76,7 @@ class _Listener(Observer):
         self._speaker.written = [str(path) for path in files]
 
 
-def protect_file(speaker: Speaker, job: Job, strict: bool, compiled: Callable[..., None]) -> bool:
+def protect_file(speaker: Speaker, job: Job, compiled: Callable[..., None]) -> bool:
     """Do the job and say so; return whether the result holds.
 
     ``compiled`` waits until what the job needs is compiled, and tells a bar how much is.
@@ -88,19 +88,20 @@ def protect_file(speaker: Speaker, job: Job, strict: bool, compiled: Callable[..
         except StopSearch:  # there are no groups yet
             raise KeyboardInterrupt from None
     evidence = outcome.evidence
-    holds = evidence.verdict == "green" or (evidence.verdict == "amber" and not strict)
-    _say(speaker, job, outcome, strict_line(evidence.verdict) if strict else [])
+    _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone
         speaker.give(_as_dict(job, outcome))
-    if not holds and speaker.quiet:  # who is told nothing else is told why the exit code is 1
-        speaker.warn(evidence.verdict_words)
-    return holds
+    if (
+        evidence.rejected and speaker.quiet
+    ):  # who is told nothing else is told why the exit code is 1
+        speaker.warn(evidence.rejected)
+    return not evidence.rejected
 
 
 def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
     return {
         "input": str(job.source),
-        "output": str(job.target),
+        "output": None if outcome.evidence.rejected else str(job.target),
         "report": None if job.report is None else str(job.report),
         **outcome.evidence.as_dict(),
         "left_out": outcome.left_out,
@@ -129,7 +130,7 @@ def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
     }
 
 
-def _say(speaker: Speaker, job: Job, outcome: Outcome, end: Sequence[Line]) -> None:
+def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
     """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
     evidence = outcome.evidence
     counted = evidence.counted
@@ -144,8 +145,8 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome, end: Sequence[Line]) -> N
     ]
     end = [
         verified_line(job.target, evidence.counted_words),
-        *report_lines(job.report),
-        *end,
+        *report_lines(job.report if job.report in outcome.files else None),
+        *rejected_line(evidence.rejected),
         Line(evidence.verdict, evidence.verdict_words, STYLES[evidence.verdict]),
     ]
     if speaker.verbose:

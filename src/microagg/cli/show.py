@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +23,7 @@ from microagg.words import visible
 
 __all__ = ["Speaker", "print_methods"]
 
+_SECONDS_BETWEEN_LINES = 30.0  # off a terminal
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
@@ -54,6 +57,7 @@ class Speaker:
         self.quiet = quiet
         self.verbose = verbose
         self.lines = 0  # written on stderr
+        self.doing = ""  # the stage of the job, for a line in a log
         self.written: list[
             str
         ] = []  # files that have their names, should the run be interrupted now
@@ -133,13 +137,44 @@ class Speaker:
             signal.signal(signal.SIGINT, before)
 
     @contextmanager
+    def _beating(self, doing: str) -> Iterator[Callable[[int, int], None]]:
+        """Say every 30 seconds where a long job is, as a log needs it; gives a function to note how far."""
+        self.doing, noted, ended = doing, ("", 0, 0), threading.Event()
+        started = time.monotonic()
+
+        def note(done: int, total: int) -> None:
+            nonlocal noted
+            noted = getattr(done, "doing", self.doing), int(done), total
+
+        def say() -> None:
+            while not ended.wait(_SECONDS_BETWEEN_LINES):
+                of, done, total = noted
+                how_far = (
+                    f" {min(100 * done // total, 100)} %" if total and of == self.doing else ""
+                )
+                words = f"{self.doing}{how_far}, {time.monotonic() - started:,.0f} s so far"
+                self._err.print(Text(f"{'working':<12} ", style="bold") + Text(words))
+
+        thread = threading.Thread(target=say, daemon=True)
+        thread.start()
+        try:
+            yield note
+        finally:
+            ended.set()
+            thread.join()
+
+    @contextmanager
     def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Show a bar with the share of records done, on a terminal only.
+        """Show a bar with the share of records done; off a terminal a line every 30 seconds instead.
 
         A number may say by its attribute ``doing`` what else is being done.
         """
-        if self.quiet or not self._err.is_terminal:
+        if self.quiet:
             yield None
+            return
+        if not self._err.is_terminal:
+            with self._beating(doing) as note:
+                yield note
             return
         bar = Progress(
             TextColumn("{task.description:<10}", style="bold"),

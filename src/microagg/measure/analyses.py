@@ -16,7 +16,8 @@ of a mean m/(m−1)·Σw²(x−x̄)²/(Σw)², of coefficients the sandwich of X
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,9 +27,18 @@ from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import combine
 from microagg.measure.pairs import Pair
+from microagg.plan_checks import no_column
 from microagg.tables.frames import Frame, check_finite
 
-__all__ = ["Analysis", "Estimate", "analyse", "columns_of", "safe_together"]
+__all__ = [
+    "Analysis",
+    "Estimate",
+    "analyse",
+    "check_analyses",
+    "check_named",
+    "columns_of",
+    "safe_together",
+]
 
 _LEVEL = 0.975
 
@@ -145,25 +155,79 @@ def analyse(both: Pair, wanted: Wanted) -> Analysis:
     """Run an analysis on both tables."""
     response, sign, others = _parse(wanted)
     before, after = both.frames("An analysis")
-    for frame in (before, after):
-        for name in (response, *others):
-            if not frame.has(name):
-                raise InputError(
-                    f"The analysis {shown(wanted)} names a column {shown(name)}, which is not in both "
-                    f"tables; one has {listed(frame.names, limit=40)}."
-                )
     weights = both.weights
     if weights is not None and weights.min() == weights.max():
         weights = None  # equal weights are none
-    if sign == "by":
-        return _means(before, after, response, others[0], weights)
-    return _regression(before, after, response, others, weights)
+    with _blaming(wanted):
+        for frame in (before, after):
+            _check_columns(frame, response, sign, others)
+        if sign == "by":
+            return _means(before, after, response, others[0], weights)
+        return _regression(before, after, response, others, weights)
+
+
+def check_analyses(
+    analyses: Iterable[Wanted], table: Frame, gone: Collection[Any], whole: bool
+) -> None:
+    """Refuse analyses that cannot work with a table that is to be protected.
+
+    Parameters
+    ----------
+    gone : columns that the released table will not have
+    whole : whether the table has all records, or is only the names and types of one
+    """
+    for wanted in analyses:
+        response, sign, others = _parse(wanted)
+        with _blaming(wanted):
+            for name in (response, *others):
+                if name in gone:
+                    raise InputError(
+                        f"Column {shown(name)} is dropped or renumbered, and an analysis is for readers of "
+                        "the released file. Name columns that stay."
+                    )
+            _check_columns(table, response, sign, others)
+            if whole and sign == "by":
+                _usable(*(2 * [_group_means(*_grouped(table, response, others[0]), None)]))
+            elif whole:
+                _fit(table, response, others, None)
+
+
+def check_named(analyses: Iterable[Wanted], names: Collection[Any]) -> None:
+    """Refuse analyses that name columns which a table does not have."""
+    for wanted in analyses:
+        for name in columns_of(wanted):
+            if name not in names:
+                with _blaming(wanted):
+                    raise no_column(name, names)
+
+
+@contextmanager
+def _blaming(wanted: Wanted) -> Iterator[None]:
+    """Say of an error that the formula of an analysis is at fault."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"The analysis {shown(wanted)} cannot be done: {error}") from None
+
+
+def _check_columns(frame: Frame, response: Any, sign: str, others: Sequence[Any]) -> None:
+    """Refuse columns that a table does not have, and others than numbers where numbers are needed."""
+    for name in (response, *others):
+        if not frame.has(name):
+            raise no_column(name, frame.names)
+    for name in (response, *(others if sign == "~" else ())):
+        if not frame.is_numeric(name):
+            way_out = "Compare means by it instead, as in 'income by region'"
+            if name == response:
+                way_out = "Explain a column of numbers"
+            raise InputError(
+                f"It computes with column {shown(name)}, which holds {frame.kind_in_words(name)}. "
+                f"{way_out}, or turn it into numbers first."
+            )
 
 
 def _numbers(frame: Frame, name: Any) -> Floats:
     """Values of a column, NaN where missing; infinite ones are refused."""
-    if not frame.is_numeric(name):
-        raise frame.not_numbers(name)
     values = frame.doubles(name)
     check_finite(np.where(np.isnan(values), 0.0, values), name)
     return values
@@ -210,13 +274,7 @@ def _means(
     first = _group_means(values, labels, levels, weights)
     later = _grouped(after, response, group)
     second = _group_means(*later, weights)
-    shared = [level for level in first if level in second]
-    usable = [level for level in shared if min(first[level][0], second[level][0]) > 1]
-    if not usable:
-        raise InputError(
-            f"Means of {shown(response)} by {shown(group)} need a group with at least two records in "
-            "both tables; there is none. Group by a column with fewer values."
-        )
+    usable = _usable(first, second)
     estimates = [
         _estimate(_level_name(level), first[level], second[level], (0, 0)) for level in usable
     ]
@@ -230,6 +288,17 @@ def _means(
         response=_plain(response),
         _groups=own[~np.isnan(values)],
     )
+
+
+def _usable(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> list[Any]:
+    """Groups whose means have intervals in both tables."""
+    found = [name for name in first if name in second and min(first[name][0], second[name][0]) > 1]
+    if not found:
+        raise InputError(
+            "Means need a group with at least two records in both tables; there is none. Group by a "
+            "column with fewer values."
+        )
+    return found
 
 
 def _grouped(frame: Frame, response: Any, group: Any) -> tuple[Floats, Labels, list[Any]]:

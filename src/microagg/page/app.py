@@ -351,10 +351,10 @@ class Page:
         x, y = (request.query_params.get(key, "") for key in "xy")
         values = screens.see_screen(self.desk, table, release, x, y)
         entry, wanted = values["scatter_entry"], (values["x_name"], values["y_name"])
-        if all(wanted) and values["points"] is None:
+        released = release.folder / release.target
+        if all(wanted) and values["points"] is None and released.exists():  # unless it was rejected
             asked = entry is not None and _is_of(entry.task, release, wanted)
             if not asked:
-                released = release.folder / release.target
                 self.desk.submit(
                     Scatter(table.opened, release.plan, released, release.number, *wanted)
                 )

@@ -311,12 +311,9 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
 def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
     """What can be taken away: the name of each file, whom it is for, and what it holds."""
     description = Path(release.target).with_suffix(".rda").name
-    beside = (release.folder / description).exists()
-    return {
+    files = {
         "file": (release.target, "everybody", "the protected table"),
-        **(
-            {"description": (description, "everybody", "where its columns stand")} if beside else {}
-        ),
+        "description": (description, "everybody", "where its columns stand"),
         "report": (
             "report.html",
             "the board",
@@ -331,6 +328,9 @@ def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
         "public-numbers": ("public-report.json", "everybody", "every number of it"),
         "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
     }
+    # A rejected table is not there, and only some formats have a description.
+    there = {key for key, (name, *_) in files.items() if (release.folder / name).exists()}
+    return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
 def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _coder(
             admissible,
         )
     moments = found.moments
-    kind = kind or found.kind or "number"
+    kind = found.kind or kind or "number"
     encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
     seen = _number(setting, kind == "spiked", "zscore", found.alike or found, 1.0)
     return Coder(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from microagg.delivery import Gate
 from microagg.evidence import Evidence
 from microagg.findings import Counted
 from microagg.groups import Labels
@@ -46,6 +47,8 @@ class Asked(NamedTuple):
     """Whether the report is to be made as well."""
     measures: Mapping[str, Any] = {}
     """Analyses and dominance, as for :meth:`microagg.release.Release.measure`."""
+    gate: Gate | None = None
+    """Decides about what was written; the report says so."""
 
 
 class Gathered(NamedTuple):
@@ -101,6 +104,8 @@ class Gather:
             **asked.measures,
         )
         evidence = replace(evidence, counted=asked.counted, source=asked.source)
+        if asked.gate is not None:
+            evidence = asked.gate.judged(evidence)
         report = report_texts(release.report_model(evidence)) if asked.report else None
         return pa.table({"packed": [pack(Gathered(_without_records(evidence), report))]})
 

@@ -8,8 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from microagg.delivery import Gate, delivering
 from microagg.errors import TableError, VerificationError, shown
 from microagg.evidence import Evidence
+from microagg.measure.analyses import check_analyses
 from microagg.observer import Observer
 from microagg.plan import Plan
 from microagg.report.html import check_report_target
@@ -21,19 +23,19 @@ from microagg.scale_out.spark_session import exposure_words, session_on
 from microagg.scale_out.spark_warm import warm_executors
 from microagg.scale_out.summaries import check_supported
 from microagg.spark import check_spark
-from microagg.tables.atomic import Parts, check_target, replacing_all, sha256
+from microagg.tables.atomic import sha256
 from microagg.tables.folders import parquet_files
+from microagg.tables.frames import Frame
 
 __all__ = ["check_spark_job", "protect_files"]
 
 
-def check_spark_job(source: Path, target: Path, plan: Plan) -> None:
+def check_spark_job(source: Path, plan: Plan) -> None:
     """Refuse what cannot work on Spark before it is started."""
     check_spark()
     plan.check_complete()
     check_named(plan)
     check_supported(plan)
-    check_target(target.absolute(), folder=True)
     _check_source(source)
 
 
@@ -46,6 +48,7 @@ def protect_files(
     leaf: int = LEAF,
     report: Path | None = None,
     check_names: Callable[[Sequence[str]], object] | None = None,
+    gate: Gate | None = None,
     **measures: Any,
 ) -> Evidence:
     """Protect a Parquet file, or a folder of these, on Spark.
@@ -53,7 +56,7 @@ def protect_files(
     Parameters
     ----------
     source : file or folder that all workers can read
-    target : folder, new or empty, on a disk that all workers can write to. It takes its name when what was
+    target : folder on a disk that all workers can write to. It takes its name when what was
         written has been read back and keeps the promise.
     plan : with the columns to protect named
     master : of the cluster, such as ``local[2]``; None: the session there is, or what is configured
@@ -61,6 +64,7 @@ def protect_files(
     leaf : records in a block, about
     report : where to write the board's report, on the machine of the driver
     check_names : refuses columns that the table does not have
+    gate : decides whether what was written takes the name of the target
     **measures
         As for :meth:`microagg.release.Release.measure`: ``analyses``, ``dominance``.
 
@@ -70,11 +74,12 @@ def protect_files(
         If the promise does not hold in what was written; there is no target then.
     """
     hears = observer or Observer()
-    check_spark_job(source, target, plan)
-    reports = []
+    gate = gate or Gate()
+    gate.check(target, True)
+    check_spark_job(source, plan)
     if report is not None:
         check_report_target(report, source, target)
-        reports = [report, report.with_suffix(".json")]
+    reports = [] if report is None else [(report, False)]
     hears.stage("reading")
     with warnings.catch_warnings(), on_spark(), session_on(master) as session:
         warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
@@ -82,15 +87,17 @@ def protect_files(
             hears.exposed(words)
         frame = session.read.parquet(str(source.absolute()))
         (check_names or plan.roles)(frame.columns)  # before anything is compiled
+        if analyses := measures.get("analyses"):
+            types = Frame(frame.limit(0).toArrow())
+            check_analyses(analyses, types, {*plan.drop, *plan.renumber}, whole=False)
         warm_executors(session, plan)
         hears.stage("grouping", f"{len(frame.columns)} columns")
         release = SparkRelease.of(group_in_spark(frame, plan, leaf))
-        parts = Parts()
         try:
             # Within, lest a Java that answers no more be taken for a disk that cannot be written to.
-            with replacing_all([*reports, target], folder=True) as parts, on_spark():
+            with delivering(gate, target, reports, hears, True) as delivery, on_spark():
                 hears.stage("writing")
-                part = parts[-1]
+                part = delivery.table
                 release.data.write.mode("append").parquet(str(part.absolute()))
                 found = release.verify(session.read.parquet(str(part.absolute())))
                 if found[0].records != release.records:
@@ -104,15 +111,14 @@ def protect_files(
                 hears.stage("measuring")
                 origin = {"path": str(source), "sha256": sha256(source)}
                 evidence, texts = release.gathered(
-                    counted, origin, report=report is not None, **measures
+                    counted, origin, report=report is not None, gate=gate, **measures
                 )
                 for caution in evidence.cautions:
                     hears.caution(caution)
-                for page, text in zip(parts, texts or (), strict=False):
-                    page.write_text(text, encoding="utf-8", errors="backslashreplace")
+                evidence = delivery.judge(evidence)
+                if texts is not None:
+                    delivery.write_report(0, texts)
         finally:
-            if parts.named:  # also if an interrupt comes right after
-                hears.written([target, *reports])
             with suppress(Exception):  # of a Spark that is gone
                 release.unpersist()
     return evidence

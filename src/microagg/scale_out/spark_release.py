@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from microagg.delivery import Gate
 from microagg.evidence import Evidence
 from microagg.findings import Caution, Counted
 from microagg.measure.linkage import Linkage, estimated
@@ -119,12 +120,14 @@ class SparkRelease:
         written: Counted | None = None,
         source: Mapping[str, str] | None = None,
         report: bool = False,
+        gate: Gate | None = None,
         **measures: Any,
     ) -> Gathered:
         """Gather the evidence, and the board's report if that is asked for.
 
         ``written`` is what was counted in what was written, ``source`` are path and hash of the original;
-        ``measures`` are as for :meth:`microagg.release.Release.measure`.
+        ``measures`` are as for :meth:`microagg.release.Release.measure`. ``gate`` decides about what was
+        written.
         """
         known = bool(self.roles.known)
         alone, with_known = self._classes
@@ -139,7 +142,9 @@ class SparkRelease:
             if self.roles.confidential:
                 counts = counts._replace(agreeing=self._agreeing(), stakes=self._stakes())
             linkage = self._link(False), self._link(True) if known else None
-            return gather(self._grouped, Asked(counts, linkage, written, source, report, measures))
+            return gather(
+                self._grouped, Asked(counts, linkage, written, source, report, measures, gate)
+            )
 
     def _agreeing(self) -> dict[str, Agreeing]:
         """Records whose class, told apart by known columns where k holds with them, agrees."""

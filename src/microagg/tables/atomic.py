@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from microagg.errors import TableError, shown
-from microagg.tables.folders import is_several, parquet_files
+from microagg.tables.folders import foreign_file, is_several, parquet_files
 
 try:
     import fcntl
@@ -34,7 +34,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 class Parts(list[Path]):
     """Temporary files, in the order of the files that they are to become."""
 
-    named = False  # whether they have taken their names, all of them
+    def __init__(self) -> None:
+        super().__init__()
+        self.named = False  # whether they have taken their names, all that shall
+        self.withheld: set[int] = set()  # places of those that shall not
 
 
 @contextmanager
@@ -51,21 +54,25 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_all(targets: Sequence[Path], folder: bool = False) -> Iterator[Parts]:
+def replacing_all(
+    targets: Sequence[Path], folder: bool = False, overwrite: bool = True
+) -> Iterator[Parts]:
     """Yield temporary paths beside several targets, which take their names when the block succeeds.
 
-    With ``folder`` the last target is one, new or empty, and so is its temporary path.
+    With ``folder`` the last target is one, and so is its temporary path. Without ``overwrite`` the last
+    target must not exist; see :func:`check_target`.
 
     They do so in the order given, each at once, after all are safely on the disk. When the block
     raises, or a later one cannot take its name, all targets are as they were before: what an
     earlier one replaced is put back, for which it is copied first. So the largest file goes last.
+    Those in ``parts.withheld`` take no name and are removed.
 
     Whoever catches an interrupt sees from ``parts.named`` whether the files are there.
     """
     targets = [_real(target) for target in targets]  # a link stays a link
     is_folder = [folder and target is targets[-1] for target in targets]
     for target, several in zip(targets, is_folder, strict=True):
-        check_target(target, several)
+        check_target(target, several, overwrite or target is not targets[-1])
     parts = Parts()
     with ExitStack() as held:
         try:
@@ -74,17 +81,18 @@ def replacing_all(targets: Sequence[Path], folder: bool = False) -> Iterator[Par
                 make = _folder_beside if several else _part_beside
                 parts.append(held.enter_context(make(target)))
             yield parts
-            for part, target in zip(parts, targets, strict=True):
+            chosen = [j for j in range(len(parts)) if j not in parts.withheld]
+            for part, target in ((parts[j], targets[j]) for j in chosen):
                 for file in (
                     [f for f in part.rglob("*") if f.is_file()] if part.is_dir() else [part]
                 ):
                     with file.open("rb+") as written:
                         os.fsync(written.fileno())
                 part.chmod(_mode_for(target, part.is_dir()))
-            backups = [_backup(target, held) for target in targets[:-1]]
+            backups = [_backup(targets[j], held) for j in chosen[:-1]]
         except OSError as error:
             raise _cannot_write(targets, error) from error
-        _take_names(parts, targets, backups)
+        _take_names(parts, chosen, targets, backups)
 
 
 def _real(target: Path) -> Path:
@@ -94,16 +102,19 @@ def _real(target: Path) -> Path:
         return target
 
 
-def _take_names(parts: Parts, targets: list[Path], backups: list[Path | None]) -> None:
-    """Rename all, or none."""
+def _take_names(
+    parts: Parts, chosen: Sequence[int], all_targets: list[Path], backups: list[Path | None]
+) -> None:
+    """Rename all that were chosen, or none."""
+    files, targets = [parts[j] for j in chosen], [all_targets[j] for j in chosen]
     try:
-        for part, target in zip(parts, targets, strict=True):
-            part.replace(target)
+        for part, target in zip(files, targets, strict=True):
+            _take_name(part, target)
         parts.named = True
     except BaseException as error:  # Ctrl-C too
         # What was renamed is told by what is no longer there, even between two steps.
-        renamed = [j for j, part in enumerate(parts) if not part.exists()]
-        if len(renamed) == len(parts):
+        renamed = [j for j, part in enumerate(files) if not part.exists()]
+        if len(renamed) == len(files):
             parts.named = True
             raise
         left = []
@@ -119,6 +130,25 @@ def _take_names(parts: Parts, targets: list[Path], backups: list[Path | None]) -
         if isinstance(error, OSError) or left:
             raise _cannot_write(targets, error, left) from error
         raise
+
+
+def _take_name(part: Path, target: Path) -> None:
+    """Rename a file or a folder, replacing what has the name.
+
+    A folder that is not empty cannot be replaced at once: it is renamed first, and put back if the new one
+    cannot take its place. Only a run that is killed just then leaves no folder under the name.
+    """
+    if not (target.is_dir() and any(target.iterdir())):
+        part.replace(target)
+        return
+    aside = _name_beside(target)
+    try:
+        target.rename(aside)
+        part.replace(target)
+    finally:
+        if not target.exists():
+            aside.rename(target)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _remove(path: Path) -> None:
@@ -141,8 +171,7 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
 @contextmanager
 def _part_beside(target: Path) -> Iterator[Path]:
     """Make a temporary file that is locked as long as its maker lives, and removed at the end."""
-    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-    part = target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
+    part = _name_beside(target)
     # Within the block from before it exists, so that no interrupt leaves it behind.
     try:
         with _made_and_locked(part):
@@ -158,8 +187,7 @@ def _part_beside(target: Path) -> Iterator[Path]:
 @contextmanager
 def _folder_beside(target: Path) -> Iterator[Path]:
     """Make a temporary folder, which is removed at the end unless it took its name."""
-    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-    part = target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
+    part = _name_beside(target)
     handle = None
     try:
         part.mkdir(0o700)
@@ -190,6 +218,11 @@ def _made_and_locked(part: Path) -> Iterator[None]:
         finally:
             os.close(handle)
         # Another run took it for an orphan before it was locked, and removed it: once more.
+
+
+def _name_beside(target: Path) -> Path:
+    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
+    return target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
 
 
 def _start_of_part(target: Path) -> str:
@@ -233,15 +266,26 @@ def _remove_orphans(target: Path, folder: bool = False) -> None:
                     os.close(handle)
 
 
-def check_target(target: Path, folder: bool = False) -> None:
-    """Refuse a place where no file (or folder) can be made, before any work is done for it."""
+def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> None:
+    """Refuse a place where no file (or folder) can be made, before any work is done for it.
+
+    A file, or a folder of Parquet files, that is there already is replaced, unless ``overwrite`` is false. A
+    folder that holds anything else is never replaced.
+    """
     try:
         if "\0" in str(target):
             raise OSError(0, "the name holds a zero byte")
-        if folder and target.is_dir() and any(target.iterdir()):
+        filled = target.is_dir() and any(target.iterdir())
+        if not overwrite and (filled or target.is_file()):
             raise TableError(
-                f"A folder to write into must be empty or new; {shown(str(target), 300)} is not empty. "
-                "Choose another name."
+                f"--no-overwrite: nothing is replaced, and {shown(str(target), 300)} exists. Choose "
+                "another name, remove it, or say --overwrite."
+            )
+        foreign = foreign_file(target) if folder and filled else None
+        if foreign is not None:
+            raise TableError(
+                "A folder is replaced only if it holds nothing but Parquet files; "
+                f"{shown(str(foreign), 300)} is none. Choose another name."
             )
         if target.exists() and not (target.is_dir() if folder else target.is_file()):
             raise TableError(

@@ -198,13 +198,8 @@ def stands_for_several(path: Path) -> bool:
 
 
 def is_folder_target(target: Path, source: Path | None = None) -> bool:
-    """Whether a target is a folder of Parquet files: an empty one, or one to be made beside such a source."""
+    """Whether a target is a folder of Parquet files: there is one, or one is made for such a source."""
     if target.is_dir() and stands_for_several(target):
-        if any(target.iterdir()):
-            raise TableError(
-                f"A folder to write into must be empty or new; {shown(str(target), 300)} is not empty. "
-                "Choose another name."
-            )
         return True
     several = source is not None and stands_for_several(source)
     return several and not target.suffix and not target.exists()

@@ -22,6 +22,7 @@ __all__ = [
     "FolderLayout",
     "FolderPieces",
     "Piece",
+    "foreign_file",
     "is_several",
     "key_types",
     "look_into",
@@ -193,6 +194,17 @@ def parquet_files(path: Path) -> list[Path]:
             f"A folder or a pattern stands for files whose names end in .parquet; {where}. Name another."
         )
     return sorted(found)
+
+
+def foreign_file(folder: Path) -> Path | None:
+    """Return a file that belongs to no table of Parquet files; None: there is none.
+
+    Names that begin with a dot or an underscore, such as _SUCCESS, are notes of programs that write tables.
+    """
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return next(
+        (f for f in files if f.suffix.lower() not in _ENDINGS and f.name[0] not in "._"), None
+    )
 
 
 def read_folder(path: Path, read: Any) -> tuple[pa.Table, FolderLayout]:

@@ -112,6 +112,9 @@ def variable_of(
     if not frame.is_numeric(name):
         _check_type(frame, name)
     kind = setting.kind or _kind(frame, name, codes)
+    rounded = setting.round in ("nearest", "totals")
+    if kind == "number" and rounded and frame.is_integer(name):
+        kind = "integer"  # the same coordinates, and whole numbers keep their type
     if kind in CATEGORIES:
         return _categories(frame, name, kind, setting, codes, missing_words)
     if kind == "date":
