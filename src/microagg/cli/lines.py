@@ -169,7 +169,7 @@ def required_line(required: Sequence[Required]) -> list[Line]:
     return [Line("required", words, optional=all(one.passed for one in extra))]
 
 
-def verified_line(target: Path, counted: str) -> Line:
+def verified_line(target: str, counted: str) -> Line:
     """Say what was counted in the written file."""
     return Line("verified", f"{target}, read back: {counted}")
 

@@ -144,7 +144,9 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
         *required_line(counted.required if counted else ()),
     ]
     end = [
-        verified_line(job.target, evidence.counted_words),
+        verified_line(
+            "the rejected file" if evidence.rejected else str(job.target), evidence.counted_words
+        ),
         *report_lines(job.report if job.report in outcome.files else None),
         *rejected_line(evidence.rejected),
         Line(evidence.verdict, evidence.verdict_words, STYLES[evidence.verdict]),
