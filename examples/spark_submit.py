@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 from microagg import MicroaggError, Plan
-from microagg.observer import Observer
-from microagg.scale_out.spark_job import protect_files
+from microagg.job import Job, Observer, run
 
 
 class Speaker(Observer):
@@ -42,7 +41,8 @@ def main() -> int:
         return 2
     source, target, plan, told = map(Path, sys.argv[1:])
     try:
-        evidence = protect_files(source, target, Plan.from_toml(plan), observer=Speaker())
+        job = Job(source, target, Plan.from_toml(plan), engine="spark")
+        evidence = run(job, Speaker()).evidence
     except MicroaggError as error:
         print(error, file=sys.stderr)
         return 2

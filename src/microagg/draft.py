@@ -120,7 +120,7 @@ def complete(
 
 
 def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
-    """Give named columns of numbers that are codes the kind nominal, unless they have a kind."""
+    """Give named columns of numbers or digits that are codes the kind nominal, unless they have a kind."""
     open_ones = [
         name
         for block in plan.blocks
@@ -142,10 +142,10 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
 
 
 def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
-    """Whether a column has numbers of which nobody said what they are."""
+    """Whether a column has numbers, or text that may be digits, of which nobody said what they are."""
     said = plan.columns.get(name, Column())
     settled = said.kind is not None or said.transform is not None or name in plan.related
-    return not settled and table.is_numeric(name)
+    return not settled and (table.is_numeric(name) or table.kind_in_words(name) == "text")
 
 
 def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:

@@ -49,7 +49,7 @@ from microagg.tables.files import (
 from microagg.tables.formulas import formula_cells, no_formulas
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.misfits import what_is_left
-from microagg.tables.variable import CATEGORIES
+from microagg.tables.variable import CATEGORIES, QUANTITIES
 
 __all__ = [
     "Job",
@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 
+_NO_NUMBERS = (*CATEGORIES, "date")
 _NOTICED = 2.0  # seconds after which somebody asks what takes so long
 
 
@@ -364,7 +365,8 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             "neither. Choose another ending, or say engine = memory."
         )
     with clock.time("draft"):
-        plan, guesses = disk_job.completed_from_head(source, job.plan)
+        drafted = disk_job.completed_on_disk(source, job.plan)
+        plan = drafted.plan
         job.check_analyses(source.schema, plan)
     same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind
     form = source if same or folder else source.format.for_another(job.csv)
@@ -399,7 +401,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                 hears.caution(caution)
             left_out = _tell_metadata(release, kind, hears)
             evidence = _judged(job, release, evidence, delivery, clock, hears)
-    return Outcome(evidence, guesses, delivery.files, left_out, clock.seconds)
+    return Outcome(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
 
 
 def _tell_metadata(release: Release, kind: str, hears: Observer) -> list[str]:
@@ -416,7 +418,7 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
 
     clock = Clock()
     with clock.time("run"):
-        evidence = protect_files(
+        evidence, guesses = protect_files(
             job.source,
             job.target,
             job.plan,
@@ -431,7 +433,7 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
         )
     reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
     released = [] if evidence.rejected else [job.target]
-    return Outcome(evidence, None, [*released, *reports], [], clock.seconds)
+    return Outcome(evidence, guesses, [*released, *reports], [], clock.seconds)
 
 
 def _words_of_proof(seconds: float | None) -> str:
@@ -477,13 +479,18 @@ def completed_source(source: Source, plan: Plan) -> Plan:
 def numbers_of(
     plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()
 ) -> list[Any]:
-    """Columns that are numbers even if they look like codes, since they are named as such."""
-    named = [name for block in plan.blocks for name in block.columns or ()]
-    named += [*plan.columns, *(() if plan.weight is None else (plan.weight.column,))]
-    others = [name for name in named if plan.column(name).kind in (*CATEGORIES, "date")]
-    numeric = [name for analysis in analyses for name in columns_of(analysis)]
-    wanted = [*named, *dominance, *(n for n in numeric if n not in named)]
-    return [name for name in wanted if name not in others]
+    """Columns that are numbers even if they look like codes, since the plan says so or computes with them.
+
+    A column that is only named is read as what it looks like: 01067 stays a code, with its zero.
+    """
+    said = [
+        name
+        for name, own in plan.columns.items()
+        if own.kind in QUANTITIES or (own.kind is None and own.transform is not None)
+    ]
+    said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
+    said += [name for analysis in analyses for name in columns_of(analysis)]
+    return [name for name in dict.fromkeys(said) if plan.column(name).kind not in _NO_NUMBERS]
 
 
 def _write(

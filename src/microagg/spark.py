@@ -58,7 +58,7 @@ def protect(
         Records that one task works on, about. Fewer keep more processors busy and need less memory each, at a
         little more loss.
     **settings
-        As for :func:`microagg.protect`. The columns to protect have to be named.
+        As for :func:`microagg.protect`. What they leave open is filled in by the first records.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def protect(
     """
     check_spark()
     from microagg.scale_out.blocks import LEAF
-    from microagg.scale_out.spark import group_in_spark
+    from microagg.scale_out.spark import completed_on_spark, group_in_spark
     from microagg.scale_out.spark_release import SparkRelease
     from microagg.scale_out.spark_session import exposure_words
 
@@ -82,7 +82,8 @@ def protect(
     leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
     if words := exposure_words(df.sparkSession):
         warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
-    release = SparkRelease.of(group_in_spark(df, whole, leaf))
+    plan = completed_on_spark(df, whole).plan
+    release = SparkRelease.of(group_in_spark(df, plan, leaf))
     for caution in release.cautions:
         if caution.severity != "note" and caution.disclosure:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)

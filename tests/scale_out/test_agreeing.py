@@ -28,7 +28,7 @@ def test_spark_counts_the_same(spark, tmp_path):
         drop=["home", "row"],
         effort="fast",
     )
-    found = protect_files(tmp_path / "in.parquet", tmp_path / "out", plan)
+    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "out", plan)
     after = pd.read_parquet(tmp_path / "out")
     assert naive(after, "ill")[0] > 0
     assert found.verdict == "amber"
@@ -39,7 +39,7 @@ def test_spark_counts_the_same(spark, tmp_path):
     assert view["claims"][0]["name"] == "pay"
     assert {c["name"]: c["reason"] for c in view["claims"]}["ill"] == "medical file"
     cured = plan.override(require={"distinct": {"ill": 2, "party": 2}})
-    found = protect_files(tmp_path / "in.parquet", tmp_path / "cured", cured)
+    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "cured", cured)
     assert naive(pd.read_parquet(tmp_path / "cured"), "ill") == (0, 0)
     assert not [c for c in found.cautions if "confidential value" in c.words]
 

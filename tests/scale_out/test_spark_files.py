@@ -45,7 +45,7 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
     for part in range(3):
         pq.write_table(table.slice(part * 450, 450), tmp_path / "in" / f"{part}.parquet")
     heard = Heard()
-    found = protect_files(tmp_path / "in", tmp_path / "out", plan, None, heard, LEAF)
+    found, _ = protect_files(tmp_path / "in", tmp_path / "out", plan, None, heard, LEAF)
     alone = protect_alone(table, plan, LEAF)
     written = pq.read_table(tmp_path / "out")
     assert in_order(written).equals(in_order(alone.data))

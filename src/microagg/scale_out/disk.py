@@ -41,6 +41,7 @@ from microagg.scale_out.blocks import (
     sample_share,
     work_on_block,
 )
+from microagg.scale_out.completing import no_records
 from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import STRETCH, Splits, is_one_column, sorted_words, split_column
 from microagg.scale_out.passes import Passes
@@ -311,9 +312,7 @@ def _fit(
         sample.add(batch, keys)
         told("reading", summary.records, total)
     if summary is None:
-        raise InputError(
-            "A table to protect has at least one record; this one has none. Check that it was read whole."
-        )
+        raise no_records()
     recipe = recipe_of(plan, summary, source.is_text)
     recipe = with_rare_joined(recipe, _all_words(passes, recipe))
     recipe.check_cells()

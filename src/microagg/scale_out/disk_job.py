@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.cautions import about_formulas
-from microagg.draft import Guess, complete
-from microagg.errors import InputError, VerificationError, shown
+from microagg.draft import Completed
+from microagg.errors import VerificationError, shown
 from microagg.evidence import Evidence
 from microagg.findings import Counted
 from microagg.intake import broken_relation
@@ -26,6 +26,13 @@ from microagg.release import Release
 from microagg.scale_out.aggregates import Shared
 from microagg.scale_out.agreeing import count_agreeing
 from microagg.scale_out.blocks import requirements
+from microagg.scale_out.completing import (
+    DRAFTED,
+    check_constant,
+    complete_from_head,
+    no_records,
+    some_keys,
+)
 from microagg.scale_out.counting import Counter, row_keys, verify_batches
 from microagg.scale_out.disk import AT_ONCE, DiskRun, group_from_disk
 from microagg.scale_out.recipe import Recipe
@@ -49,9 +56,8 @@ from microagg.tables.frames import Frame
 from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
 
-__all__ = ["DiskTable", "completed_from_head", "owner_of", "refuse_broken", "write_release"]
+__all__ = ["DiskTable", "completed_on_disk", "owner_of", "refuse_broken", "write_release"]
 
-_DRAFTED = 1 << 16  # records by which columns are told apart where nobody named them
 _WORD = 8
 
 
@@ -76,15 +82,16 @@ def owner_of(
     }
 
 
-def completed_from_head(source: BatchSource, plan: Plan) -> tuple[Plan, Mapping[Any, Guess] | None]:
+def completed_on_disk(source: BatchSource, plan: Plan) -> Completed:
     """Fill in what a plan leaves open by what the first records look like."""
-    head = next(iter(source.batches(at_once=_DRAFTED)), None)
+    head = next(iter(source.batches(at_once=DRAFTED)), None)
     if head is None:
-        raise InputError(
-            "A table to protect has at least one record; this one has none. Check that it was read whole."
-        )
-    found = complete(Frame(head.table), plan)
-    return found.plan, found.guesses
+        raise no_records()
+    found, constant = complete_from_head(head.table, plan, source.is_text)
+    if constant and head.table.num_rows < source.rows:
+        batches = source.batches(constant)
+        check_constant(constant, (some_keys(batch.as_written, constant) for batch in batches))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.measure.coordinates import state_encoder
 from microagg.plan import Block, Column, Plan
+from microagg.scale_out.completing import no_records
 from microagg.scale_out.recipe import Coder, Recipe
 from microagg.scale_out.summaries import TableSummary, check_supported
 from microagg.settings import check_k
@@ -33,9 +34,7 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
     check_supported(plan)
     block = plan.blocks[0]
     if not summary.records:
-        raise InputError(
-            "A table to protect has at least one record; this one has none. Check that it was read whole."
-        )
+        raise no_records()
     check_k(block.k or 1, summary.records)
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
     mean_weight = summary.weights.mean if summary.weights.count else 1.0

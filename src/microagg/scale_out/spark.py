@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -23,11 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from microagg import errors
+from microagg.draft import Completed
 from microagg.errors import InputError, MicroaggError, listed
 from microagg.plan import Plan, Roles
 from microagg.require.requirement import Requirement
 from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.blocks import LEAF, BlockPlan, requirements, sample_share
+from microagg.scale_out.completing import DRAFTED, check_constant, no_records
 from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import is_one_column
 from microagg.scale_out.rare import Rare
@@ -37,6 +39,7 @@ from microagg.scale_out.summaries import TableSummary, check_supported
 from microagg.scale_out.worker_tables import TOLD, Layout, unpack
 from microagg.scale_out.workers import (
     Assign,
+    Complete,
     Encode,
     Feasible,
     Finish,
@@ -45,6 +48,7 @@ from microagg.scale_out.workers import (
     RareRecords,
     Sampled,
     Seen,
+    SomeKeys,
     Summaries,
     Told,
     Work,
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Grouped",
-    "check_named",
+    "completed_on_spark",
     "group_in_spark",
     "on_spark",
     "positional",
@@ -74,16 +78,6 @@ _GONE = re.compile(
     "Answer from Java side is empty|error occurred while trying to connect|worker exited un"
 )
 NO_BLOCKS = BlockPlan((), ({},), ())
-
-
-def check_named(plan: Plan) -> None:
-    """Refuse a plan that names no columns to protect."""
-    if plan.blocks[0].columns is None:
-        raise InputError(
-            "A table on Spark is protected in columns that are named; the plan names none. Name them, or "
-            "draft a plan from some rows: microagg plan SOME.parquet > plan.toml, or "
-            "microagg.draft(df.limit(10000).toPandas())."
-        )
 
 
 def _ended() -> MicroaggError:
@@ -229,6 +223,32 @@ class Grouped:
         return names, found, arrow, unit
 
 
+def completed_on_spark(
+    frame: DataFrame, plan: Plan, fields: Mapping[str, Any] | None = None
+) -> Completed:
+    """Fill in what a plan leaves open by what the first records look like; a worker looks at them.
+
+    ``fields`` are the metadata of columns, such as value labels, as far as a file has some.
+    """
+    plan.check_complete()
+    check_supported(plan)
+    layout, rows = positional(frame)
+    plan.roles(layout.names)
+    with on_spark():
+        # One task that reads partition after partition in their order, and no more of them than it needs.
+        head = rows.coalesce(1).limit(DRAFTED)
+        done = head.mapInArrow(Complete(plan, layout, fields or {}), "packed binary").collect()
+        if not done:
+            raise no_records()
+        found, constant, looked_at = unpack(bytes(done[0].packed))
+        if constant and looked_at == DRAFTED:
+            places = tuple(f"c{layout.names.index(name)}" for name in constant)
+            told = rows.select(*places).mapInArrow(SomeKeys(places), "packed binary").collect()
+            check_constant(constant, (unpack(bytes(row.packed)) for row in told))
+    completed: Completed = found
+    return completed
+
+
 def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     """Group the records of a Spark DataFrame; what they release is worked out and persisted.
 
@@ -240,9 +260,6 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     """
     from pyspark import StorageLevel
 
-    plan.check_complete()
-    check_named(plan)
-    check_supported(plan)
     layout, rows = positional(frame)
     roles = plan.roles(layout.names)
     with on_spark():
@@ -306,9 +323,7 @@ def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> Table
     names = Layout(tuple(layout.names[j] for j in places))
     found = narrow.mapInArrow(Summaries(plan, names), "packed binary").collect()
     if not found:
-        raise InputError(
-            "A table to protect has at least one record; this one has none. Check that it was read whole."
-        )
+        raise no_records()
     parts: list[TableSummary] = [unpack(bytes(row.packed)) for row in found]
     return reduce(TableSummary.merge, parts)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from microagg.delivery import Gate, delivering
+from microagg.draft import Guess
 from microagg.errors import TableError, VerificationError, shown
 from microagg.evidence import Evidence
 from microagg.measure.analyses import check_analyses
@@ -17,13 +18,14 @@ from microagg.plan import Plan
 from microagg.report.html import check_report_target
 from microagg.scale_out.blocks import LEAF
 from microagg.scale_out.disk_job import refuse_broken
-from microagg.scale_out.spark import check_named, group_in_spark, on_spark
+from microagg.scale_out.spark import completed_on_spark, group_in_spark, on_spark
 from microagg.scale_out.spark_release import SparkRelease
 from microagg.scale_out.spark_session import exposure_words, session_on
 from microagg.scale_out.spark_warm import warm_executors
 from microagg.scale_out.summaries import check_supported
 from microagg.spark import check_spark
 from microagg.tables.atomic import sha256
+from microagg.tables.batches import open_batches
 from microagg.tables.folders import parquet_files
 from microagg.tables.frames import Frame
 
@@ -34,7 +36,6 @@ def check_spark_job(source: Path, plan: Plan) -> None:
     """Refuse what cannot work on Spark before it is started."""
     check_spark()
     plan.check_complete()
-    check_named(plan)
     check_supported(plan)
     _check_source(source)
 
@@ -50,7 +51,7 @@ def protect_files(
     check_names: Callable[[Sequence[str]], object] | None = None,
     gate: Gate | None = None,
     **measures: Any,
-) -> Evidence:
+) -> tuple[Evidence, Mapping[Any, Guess] | None]:
     """Protect a Parquet file, or a folder of these, on Spark.
 
     Parameters
@@ -58,7 +59,7 @@ def protect_files(
     source : file or folder that all workers can read
     target : folder on a disk that all workers can write to. It takes its name when what was
         written has been read back and keeps the promise.
-    plan : with the columns to protect named
+    plan : what it leaves open is filled in by the first records
     master : of the cluster, such as ``local[2]``; None: the session there is, or what is configured
     observer : hears of stages and cautions
     leaf : records in a block, about
@@ -67,6 +68,10 @@ def protect_files(
     gate : decides whether what was written takes the name of the target
     **measures
         As for :meth:`microagg.release.Release.measure`: ``analyses``, ``dominance``.
+
+    Returns
+    -------
+    The evidence, and what the draft made of the columns, or None where they were named.
 
     Raises
     ------
@@ -87,6 +92,8 @@ def protect_files(
             hears.exposed(words)
         frame = session.read.parquet(str(source.absolute()))
         (check_names or plan.roles)(frame.columns)  # before anything is compiled
+        drafted = completed_on_spark(frame, plan, _fields(source))
+        plan = drafted.plan
         if analyses := measures.get("analyses"):
             types = Frame(frame.limit(0).toArrow())
             check_analyses(analyses, types, {*plan.drop, *plan.renumber}, whole=False)
@@ -121,7 +128,7 @@ def protect_files(
         finally:
             with suppress(Exception):  # of a Spark that is gone
                 release.unpersist()
-    return evidence
+    return evidence, drafted.guesses
 
 
 def _check_source(path: Path) -> None:
@@ -132,6 +139,11 @@ def _check_source(path: Path) -> None:
             f"On Spark tables are Parquet files, or folders of these; {shown(str(path), 300)} is none. "
             "Convert it, or protect it in memory or from disk."
         )
+
+
+def _fields(source: Path) -> dict[str, Any]:
+    """Metadata of the columns, such as value labels, which Spark does not hand on."""
+    return {field.name: field.metadata for field in open_batches(source).schema if field.metadata}
 
 
 def _tidy(folder: Path) -> None:

@@ -9,7 +9,7 @@ Errors that leave a worker hold no value of the table, for they end up in logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from microagg.scale_out.aggregates import (
     whole_groups,
 )
 from microagg.scale_out.blocks import BlockPlan, in_sample, plan_blocks, requirements, work_on_block
+from microagg.scale_out.completing import complete_from_head, some_keys
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.rare import Rare, with_rare_joined
 from microagg.scale_out.recipe import Recipe, Records, Words
@@ -44,6 +45,7 @@ from microagg.scale_out.worker_tables import (
 
 __all__ = [
     "Assign",
+    "Complete",
     "Encode",
     "Feasible",
     "Finish",
@@ -52,10 +54,44 @@ __all__ = [
     "RareRecords",
     "Sampled",
     "Seen",
+    "SomeKeys",
     "Summaries",
     "Told",
     "Work",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Complete:
+    """The first rows → the completed plan, the columns kept as constant ones, and the number of rows."""
+
+    plan: Plan
+    layout: Layout
+    fields: Mapping[str, Any]
+    """Metadata of columns, as far as a file has some."""
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Do so in one task."""
+        held = list(batches)
+        if held:
+            head = self.layout.table(pa.Table.from_batches(held))
+            told = [field.with_metadata(self.fields.get(field.name)) for field in head.schema]
+            found = complete_from_head(head.cast(pa.schema(told)), self.plan)
+            yield pa.table({"packed": [pack((*found, head.num_rows))]})
+
+
+@dataclass(frozen=True, eq=False)
+class SomeKeys:
+    """Rows of some columns → keys of the values of each, of all or of several."""
+
+    columns: tuple[str, ...]
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
+        for rows in gathered(batches):
+            yield pa.table({"packed": [pack(some_keys(rows, self.columns))]})
 
 
 @dataclass(frozen=True, eq=False)
