@@ -92,3 +92,22 @@ def test_codes_of_a_plan_in_a_csv_file(tmp_path):
     assert set(np.flatnonzero(numbers == -8)) == set(not_asked)
     rest = ~found.index.isin([*refused, *not_asked])
     assert numbers[rest].mean() == pytest.approx(frame.income[rest].astype(float).mean())
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_named_code_keeps_its_zeros(tmp_path, engine):
+    """Digits of one length and of several; as quantities only where the plan says so."""
+    codes = {"plz": ["01067", "80331", "01069"] * 20, "site": ["007", "12", "0450"] * 20}
+    frame = pd.DataFrame({**codes, "x": np.arange(60) / 8})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    asked = ["protect", tmp_path / "in.csv", "--k", 3, "-c", "plz,site,x", "--engine", engine]
+    done = here(*asked[:2], tmp_path / "out.csv", *asked[2:])
+    assert done.returncode == 0, said(done)
+    after = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    for name, values in codes.items():
+        assert set(after[name]) <= set(values)
+    flags = ["--kind", "plz=number", "--kind", "site=integer"]
+    done = here(*asked[:2], tmp_path / "averaged.csv", *asked[2:], *flags)
+    assert done.returncode == 0, said(done)
+    after = pd.read_csv(tmp_path / "averaged.csv")
+    assert after["plz"].mean() == pytest.approx(np.mean([int(code) for code in codes["plz"]]))

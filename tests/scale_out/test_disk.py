@@ -21,11 +21,11 @@ from command import here, said
 from microagg import InputError, TableError
 from microagg.job import Job, Observer, run
 from microagg.plan import Plan
-from microagg.scale_out import disk
-from microagg.scale_out.disk_job import owner_of
+from microagg.scale_out import disk, disk_job
+from microagg.scale_out.disk_job import completed_on_disk, owner_of
 from microagg.scale_out.scratch import opened_scratch
 from microagg.tables.batches import open_batches
-from microagg.tables.files import CsvFormat
+from microagg.tables.files import CsvFormat, FileFormat, write_file
 
 LEAF = 600
 PROTECTED = ["number", "whole", "kind", "spiked"]
@@ -643,3 +643,17 @@ def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
     found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
     assert pd.read_parquet(tmp_path / "out.parquet")["x"].isna().all()
     json.dumps(found.evidence.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_column_that_is_constant_at_first_only_needs_a_role(tmp_path, monkeypatch, ending):
+    """The draft judges columns by the first records; what it says about all is looked up in all."""
+    monkeypatch.setattr(disk_job, "DRAFTED", 50)
+    chance = np.random.default_rng(2)
+    whole = {"x": chance.normal(size=200), "year": [2019] * 199 + [2020], "wave": ["a"] * 200}
+    source = tmp_path / f"in{ending}"
+    write_file(pa.table(whole), source, FileFormat())
+    with pytest.raises(InputError, match="year has one value there and others later"):
+        completed_on_disk(open_batches(source), Plan.of(k=3))
+    found = completed_on_disk(open_batches(source), Plan.of(k=3, drop=["year"]))
+    assert found.plan.known == ("wave",)

@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from website.execute import Runner, blocks_of
 
 import microagg
 from command import here, said
+from conftest import reference_file
+from microagg.draft import complete
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protect import protect_table
 from microagg.scale_out import spark as engine
@@ -115,12 +118,12 @@ def by_id(frame_or_table) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def persons():
-    """Records of persons, with an id by which rows can be found again."""
+    """Records of persons, with an amount by which rows can be found again."""
     chance = np.random.default_rng(8)
     n = 1500
     return pa.table(
         {
-            "id": np.arange(n),
+            "id": np.arange(n) ** 1.1,
             "height": chance.normal(170, 10, n).round(1),
             "weight": pa.array(chance.normal(70, 12, n).round(1), mask=chance.random(n) < 0.05),
             "sex": chance.choice(["f", "m"], n),
@@ -190,7 +193,7 @@ def test_no_record_comes_to_the_driver(spark, tmp_path, monkeypatch):
         monkeypatch.setattr(DataFrame, name, counted)
     with pytest.warns(DisclosureRiskWarning):
         release = microagg.spark.protect(
-            frame, k=5, columns=["x", "y"], method="pca", block_records=1500
+            frame, k=5, columns=["x", "y"], known=["z"], method="pca", block_records=1500
         )
     assert release.verify()[0].holds
     assert 0 < release.evidence.alone.linkage.records <= most
@@ -242,7 +245,11 @@ def test_types_and_names_stay(spark):
     frame = spark.createDataFrame(table)
     with pytest.warns(DisclosureRiskWarning):
         release = microagg.spark.protect(
-            frame, k=4, columns=["a.b", "day", "at", "back`tick"], confidential=["id"], round=True
+            frame,
+            k=4,
+            columns=["a.b", "day", "at", "back`tick"],
+            known=["id", "bytes", "map"],
+            round=True,
         )
     assert [(f.name, f.dataType) for f in release.data.schema.fields if f.name != "a.b"] == [
         (f.name, f.dataType) for f in frame.schema.fields if f.name != "a.b"
@@ -291,10 +298,54 @@ def test_the_page_of_the_docs(spark, tmp_path):
     assert "True, " in "".join(shown)
 
 
+def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
+    """Roles, unit, weight, kinds of codes, codes of missing values: drafted, or for named columns."""
+    chance = np.random.default_rng(6)
+    n = 400
+    household = np.repeat(np.arange(n), 3)[:n] + 1000
+    table = pa.table(
+        {
+            "person_id": np.arange(n),
+            "household": household,
+            "name": [f"person {i}" for i in chance.permutation(n)],
+            "sex": chance.integers(1, 3, n),
+            "income": np.where(chance.random(n) < 0.1, -9, chance.lognormal(8, 1, n).round(2)),
+            "weight": chance.choice([1.2345678, 2.3456789, 3.4567891], n),
+            "wave": np.full(n, 3),
+        }
+    )
+    frame = spark.createDataFrame(table)
+    for plan in (
+        microagg.Plan.of(k=3),
+        microagg.Plan.of(k=3, columns=["sex", "income"], drop=["person_id", "name"]),
+    ):
+        found = engine.completed_on_spark(frame, plan)
+        assert found.plan == complete(Frame(table), plan).plan
+        assert found.plan.columns["sex"].kind == "nominal"
+        assert (found.guesses is None) == (plan.blocks[0].columns is not None)
+    drafted = engine.completed_on_spark(frame, microagg.Plan.of(k=3)).plan
+    assert (drafted.unit, drafted.known) == ("household", ("wave",))
+    monkeypatch.setattr(engine, "DRAFTED", 300)
+    engine.completed_on_spark(frame, microagg.Plan.of(k=3))
+    late = table.set_column(6, "wave", pa.array([3] * 399 + [4]))
+    with pytest.raises(InputError, match="wave has one value there and others later"):
+        engine.completed_on_spark(spark.createDataFrame(late), microagg.Plan.of(k=3))
+
+
+def test_eusilc_is_drafted_as_in_memory(spark):
+    table = pacsv.read_csv(reference_file("eusilc"))
+    plan = microagg.Plan.of(k=5)
+    found = engine.completed_on_spark(spark.createDataFrame(table).coalesce(1), plan)
+    assert found.plan == complete(Frame(table), plan).plan
+
+
 def test_what_is_refused(spark, persons):
     frame = spark.createDataFrame(persons)
-    with pytest.raises(InputError, match="columns that are named"):
-        microagg.spark.protect(frame, k=3)
+    numbered = spark.createDataFrame(persons.append_column("nr", pa.array(range(1500))))
+    with pytest.raises(InputError, match="must have a role; nr has none"):
+        microagg.spark.protect(numbered, k=3, columns=["height"])
+    with pytest.raises(InputError, match="at least one record; this one has none"):
+        microagg.spark.protect(frame.limit(0), k=3)
     with pytest.raises(InputError, match="'heihgt'"):
         microagg.spark.protect(frame, k=3, columns=["heihgt"])
     with pytest.raises(InputError, match="stands for several"):

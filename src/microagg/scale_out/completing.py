@@ -54,7 +54,7 @@ def check_constant(columns: Sequence[Any], found: Iterable[Sequence[set[int]]]) 
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(
-            f"Without named columns, columns are judged by the first {DRAFTED:,} records; {names(varying)} {has} "
-            f"one value there and others later. Say what to do with {it}: name a kind to protect {it} "
+            f"Without named columns, columns are judged by the first {DRAFTED:,} records; {names(varying)} "
+            f"{has} one value there and others later. Say what to do: name a kind to protect {it} "
             f"(--kind), leave {it} out (--drop), or keep {it} although an attacker may know {it} (--known)."
         )
