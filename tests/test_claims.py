@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 
 import microagg
 from microagg import InputError, Plan
-from microagg.findings import Counted
+from microagg.evidence.measured import Counted
 from microagg.plan import Block
 from microagg.words import percent
 
@@ -165,7 +164,7 @@ def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, severa
     plan = Plan(blocks=tuple(blocks if several else whole), renumber=(c,))
     release = microagg.protect(frame, plan=plan)
     release.write(tmp_path / "out.parquet")
-    evidence = replace(release.evidence, source={"path": "in.csv", "sha256": ""})
+    evidence = release.evidence.with_figures(source={"path": "in.csv", "sha256": ""})
     for public in (True, False):
         model = release.report_model(evidence, public)
         assert len(json.loads(json.dumps(model))["columns"]["protected"]) == 2

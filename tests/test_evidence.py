@@ -13,7 +13,8 @@ import pytest
 import microagg
 from conftest import reference_table
 from microagg import InputError, Plan
-from microagg.findings import Caution, Counted
+from microagg.evidence.measured import Counted
+from microagg.evidence.sentences import Caution
 from microagg.plan import Accept, Promise
 from microagg.verify import verify_all
 

@@ -26,7 +26,7 @@ SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
 # told to whoever started the run.
 SLOW_WRITER = """
 import sys, time
-from microagg import release
+from microagg import writing
 
 def write_half(table, path, form=None):
     whole(table, path, form)
@@ -35,7 +35,7 @@ def write_half(table, path, form=None):
     print("writing", path.name, flush=True)
     time.sleep(60)
 
-whole, release.write_file = release.write_file, write_half
+whole, writing.write_file = writing.write_file, write_half
 from microagg.cli.main import main
 main()
 """
@@ -196,7 +196,7 @@ def broken(request, monkeypatch):
             table = table.set_column(0, "age", pa.array([ages[0] + 1.0, *ages[1:]]))
         whole(table, path, form)
 
-    monkeypatch.setattr("microagg.release.write_file", spoil)
+    monkeypatch.setattr("microagg.writing.write_file", spoil)
 
 
 @pytest.mark.usefixtures("broken")

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import microagg
+from microagg.evidence.usable import MOST_CHANGED, MOST_LOST, about_use, moved_figures
 from microagg.measure.summaries import Summary
-from microagg.usable import MOST_CHANGED, MOST_LOST, about_use, moved_figures
 
 
 def noisy(n: int = 400) -> pd.DataFrame:

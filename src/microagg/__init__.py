@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from microagg.draft import draft
     from microagg.estimator import Microaggregator
     from microagg.evidence import Evidence
-    from microagg.findings import Caution
+    from microagg.evidence.sentences import Caution
     from microagg.improve import lower_bound, refine
     from microagg.job import protect_file
     from microagg.measure.risk import risk
@@ -89,7 +89,7 @@ __all__ = [
 # Where each name is; looked up when first used, so that importing stays fast.
 _HOMES = {
     "Block": "plan",
-    "Caution": "findings",
+    "Caution": "evidence.sentences",
     "Column": "plan",
     "CsvFormat": "tables.files",
     "Evidence": "evidence",

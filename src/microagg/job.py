@@ -12,9 +12,8 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from microagg.cautions import about_formulas
 from microagg.delivery import Delivery, Gate, delivering
 from microagg.draft import Guess, complete
 from microagg.engines import check_engine
@@ -25,7 +24,7 @@ from microagg.errors import (
     StopSearch,
     shown,
 )
-from microagg.evidence import Evidence
+from microagg.evidence.evidence import Evidence
 from microagg.measure.analyses import check_analyses, check_named, columns_of
 from microagg.observer import Observer
 from microagg.partition import seconds_of_proof
@@ -35,6 +34,7 @@ from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
 from microagg.report.html import check_report_target, draw, report_texts
+from microagg.report.model import release_model
 from microagg.tables.atomic import sha256
 from microagg.tables.batches import open_batches
 from microagg.tables.files import (
@@ -48,8 +48,12 @@ from microagg.tables.files import (
 )
 from microagg.tables.formulas import formula_cells, no_formulas
 from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.metadata import left_out_words
 from microagg.tables.misfits import what_is_left
 from microagg.tables.variable import CATEGORIES, QUANTITIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "Job",
@@ -122,15 +126,13 @@ class Job:
             self._check_header()
             return
         kind_of(self.source)
-        folder = is_folder_target(self.target, self.source)
-        if not folder:
-            kind_of(self.target, writing=True)
-        self.gate.check(self.target, folder, *taken)
+        kind = self.kind_of_target
+        self.gate.check(self.target, self.to_folder, *taken)
         if self.sheet is not None and kind_of(self.source) != "excel":
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
             )
-        if self.escape_formulas and (folder or kind_of(self.target, writing=True) != "csv"):
+        if self.escape_formulas and kind != "csv":
             raise no_formulas(self.target)
         self._check_header()
 
@@ -149,6 +151,16 @@ class Job:
             return
         gone = {*plan.drop, *plan.renumber}
         check_analyses(self.analyses, Frame(schema.empty_table()), gone, whole=False)
+
+    @property
+    def to_folder(self) -> bool:
+        """Whether the target is a folder of Parquet files."""
+        return is_folder_target(self.target, self.source)
+
+    @property
+    def kind_of_target(self) -> str:
+        """The format of the target."""
+        return "parquet" if self.to_folder else kind_of(self.target, writing=True)
 
     @property
     def _given(self) -> dict[str, bool]:
@@ -230,22 +242,23 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
             hears.stage("bounding", _words_of_proof(release.seconds_of_bound()))
             release = _with_bound(release, hears)
         hears.stage("measuring")
-        evidence = replace(
-            release.evidence_with(
-                analyses=job.analyses,
-                dominance=job.dominance,
-                dominance_percent=job.dominance_percent,
-            ),
-            source=origin,
-        )
-    kind = kind_of(job.target, writing=True) if job.target.suffix else "parquet"
+        evidence = release.evidence_with(
+            analyses=job.analyses,
+            dominance=job.dominance,
+            dominance_percent=job.dominance_percent,
+        ).with_figures(source=origin)
+    kind = job.kind_of_target
+    kept = source.kept_for(kind)
+    released = release.outgoing.table(kind, kept)
     if kind == "csv" and not job.escape_formulas:
-        cells = formula_cells(release.table_to_write(kind, source.kept_for(kind)))
-        evidence = replace(evidence, cautions=[*evidence.cautions, *about_formulas(cells)])
+        evidence = evidence.with_figures(formulas=formula_cells(released))
     for caution in evidence.cautions:
         hears.caution(caution)
-    evidence, files = _write(job, source, release, evidence, clock, hears)
-    left_out += _tell_metadata(release, kind, hears)
+    evidence, files = _write(job, source, release, released, evidence, clock, hears)
+    metadata = release.left_out
+    if kept is not None:
+        metadata = left_out_words(source.table.schema, released.schema)
+    left_out += _tell_metadata(metadata, kind, hears)
     return Outcome(evidence, release.drafted, files, left_out, {**clock.seconds, **release.seconds})
 
 
@@ -357,8 +370,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     numbers = numbers_of(job.plan, job.analyses, job.dominance)
     source = open_batches(job.source, job.csv, numbers)
     job.check_names(source.names)
-    folder = is_folder_target(job.target, job.source)
-    kind = "parquet" if folder else kind_of(job.target, writing=True)
+    folder, kind = job.to_folder, job.kind_of_target
     if kind not in ("parquet", "csv"):
         raise InputError(
             f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
@@ -383,30 +395,32 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         with delivering(job.gate, job.target, job.reports, hears, folder) as delivery:
             hears.stage("writing")
             with clock.time("write"):
-                evidence, release = disk_job.write_release(
+                measured, metadata = disk_job.write_release(
                     table,
                     delivery.table,
                     job.target,
                     form,
                     hears,
                     escape=job.escape_formulas,
+                    pictures=job.report is not None,
                     analyses=job.analyses,
                     dominance=job.dominance,
                     dominance_percent=job.dominance_percent,
                 )
             if sha256(job.source) != digest:  # of which the report says that it was read
                 raise source_changed(job.source)
-            evidence = replace(evidence, source={"path": str(job.source), "sha256": digest})
+            origin = {"path": str(job.source), "sha256": digest}
+            evidence = Evidence(plan, replace(measured, source=origin))
             for caution in evidence.cautions:
                 hears.caution(caution)
-            left_out = _tell_metadata(release, kind, hears)
-            evidence = _judged(job, release, evidence, delivery, clock, hears)
+            left_out = _tell_metadata(metadata, kind, hears)
+            evidence = _judged(job, None, evidence, delivery, clock, hears)
     return Outcome(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
 
 
-def _tell_metadata(release: Release, kind: str, hears: Observer) -> list[str]:
+def _tell_metadata(metadata: list[str], kind: str, hears: Observer) -> list[str]:
     """Say which metadata are not in the file; those without a place there were said before."""
-    left_out = [] if kind in ("csv", "excel", "fixed") else release.left_out
+    left_out = [] if kind in ("csv", "excel", "fixed") else metadata
     for words in left_out:
         hears.left_out(words)
     return left_out
@@ -497,43 +511,45 @@ def _write(
     job: Job,
     source: Source,
     release: Release,
+    table: pa.Table,
     evidence: Evidence,
     clock: Clock,
     hears: Observer,
 ) -> tuple[Evidence, list[Path]]:
     """Write table and report beside their targets, count, and let them take their names together."""
-    folder = is_folder_target(job.target, job.source)
-    kind = "parquet" if folder else kind_of(job.target, writing=True)
-    form = _format(job, source, kind, release)
+    form = _format(job, source, job.kind_of_target, release)
     extra = [] if form.fixed is None else [job.target.with_suffix(".rda")]
-    with delivering(job.gate, job.target, job.reports, hears, folder, extra) as delivery:
+    with delivering(job.gate, job.target, job.reports, hears, job.to_folder, extra) as delivery:
         hears.stage("writing")
         with clock.time("write"):
-            counted = release.write_part(
-                delivery.table, job.target, form, source.kept_for(kind), job.escape_formulas
+            counted = release.outgoing.write(
+                table, delivery.table, job.target, form, job.escape_formulas
             )
         if form.fixed is not None:
             delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-        evidence = replace(evidence, counted=counted)
+        evidence = evidence.with_figures(counted=counted)
         evidence = _judged(job, release, evidence, delivery, clock, hears)
     return evidence, delivery.files
 
 
 def _judged(
     job: Job,
-    release: Release,
+    release: Release | None,
     evidence: Evidence,
     delivery: Delivery,
     clock: Clock,
     hears: Observer,
 ) -> Evidence:
-    """Let the gate decide about a table that was written and counted, and write the reports."""
+    """Let the gate decide about a table that was written and counted, and write the reports.
+
+    ``release`` is None where records are not in memory; then the evidence has all that is shown.
+    """
     evidence = delivery.judge(evidence)
     if job.reports:
         hears.stage("reporting")
     for number, (_, public) in enumerate(job.reports):
         with clock.time("report"):
-            model = release.report_model(evidence, public)
+            model = release.report_model(evidence, public) if release else release_model(evidence)
             pictures = draw(model)
             delivery.write_report(number, report_texts(model, pictures))
         if not public:

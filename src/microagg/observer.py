@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from microagg.findings import Caution
+from microagg.evidence.sentences import Caution
 
 __all__ = ["Observer"]
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from microagg.draft import Guess, complete
 from microagg.errors import DisclosureRiskWarning
-from microagg.findings import Caution, Part
+from microagg.evidence.measured import Part
+from microagg.evidence.measuring import Measuring
+from microagg.evidence.sentences import Caution
 from microagg.grouping import group
 from microagg.households import group_households
 from microagg.intake import part_input, take_in
@@ -29,6 +31,7 @@ from microagg.tables.labelled import Coded
 from microagg.tables.metadata import left_out_words
 from microagg.tables.outgoing import outgoing
 from microagg.words import names as listed_names
+from microagg.writing import Outgoing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,25 +243,30 @@ def protect_table(
             shuffle=plan.shuffle,
             text=None if intake.text is None else Frame(intake.text),
         )
+    measuring = Measuring(
+        plan,
+        intake,
+        parts,
+        Frame(intake.frame.with_columns({**columns, **beside})),
+        np.hstack([one.values for one in released]),
+        np.hstack([one.states for one in released]),
+        np.hstack([one.groups for one in released]),
+        {name: cells for one in released for name, cells in one.cells.items()},
+        recoded,
+        _about_unreadable(table, settled.guesses or {}, plan),
+        lambda other: protect_table(table, other, None, text, coded)._measuring,
+    )
+    inputs = [given for _, given in wanted]
     return Release(
         data=data,
         plan=plan,
         roles=intake.roles,
         parts=parts,
         seconds=clock.seconds,
-        _intake=intake,
-        _inputs=[given for _, given in wanted],
-        _after=Frame(intake.frame.with_columns({**columns, **beside})),
-        _protected=np.hstack([one.values for one in released]),
-        _states=np.hstack([one.states for one in released]),
-        _groups=np.hstack([one.groups for one in released]),
-        _cells={name: cells for one in released for name, cells in one.cells.items()},
-        _recoded=recoded,
-        _order=order,
+        _measuring=measuring,
+        outgoing=Outgoing(data, plan, intake, inputs, measuring.recoded_columns, order),
         drafted=settled.guesses,
-        _odd=_about_unreadable(table, settled.guesses or {}, plan),
         left_out=_left_out(table.native, data),
-        _again=lambda other: protect_table(table, other, None, text, coded),
     )
 
 

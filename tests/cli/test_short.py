@@ -14,7 +14,7 @@ from command import here
 from conftest import reference_file
 from microagg.cli.lines import MOST_LINES, say_decisions
 from microagg.cli.show import Speaker
-from microagg.findings import Caution
+from microagg.evidence.sentences import Caution
 
 FAST = ["--effort", "fast"]
 WAGE = ["--drop", "rownames"]

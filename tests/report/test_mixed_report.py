@@ -13,7 +13,9 @@ import pytest
 import microagg
 from browser import Browser, find_browser
 from microagg.encode.space import names_of_levels, released_values, space_of
-from microagg.evidence import Evidence, Part
+from microagg.evidence import Evidence, Measured, Part
+from microagg.evidence.measured import Signs
+from microagg.evidence.measuring import pictures_of
 from microagg.measure.known import known_risk
 from microagg.measure.pairs import Pair
 from microagg.measure.pictured import bars, column
@@ -97,8 +99,7 @@ def evidence_of(frame, **settings):
     both, after, found = protected(frame, **settings)
     plan = Plan.of(k=K, columns=NAMES, confidential=["w"])
     ask = Ask(k=K, units=np.arange(len(frame)) // 2)
-    made = Evidence(
-        plan=plan,
+    measured = Measured(
         roles=plan.roles(list(frame.columns)),
         parts=[Part(np.arange(len(frame)), NAMES, found, len(NAMES))],
         utility=utility_of(both, ["income by job", "income ~ benefit"]),
@@ -107,10 +108,12 @@ def evidence_of(frame, **settings):
         if_confidential_known=known_risk(both, {}, K),
         harms=[],
         stakes=[],
-        cautions=[],
-        _pair=both,
+        summaries=summaries(both, K),
+        signs=Signs(records=len(frame), looked_at=len(frame)),
+        weighted=both.weights is not None,
+        pictures=pictures_of(both, K, utility_of(both)),
     )
-    return made, after
+    return Evidence(plan, measured), after
 
 
 def public_of(evidence, after):
@@ -155,7 +158,7 @@ def test_the_board_sees_every_kind(made):
 def test_no_level_of_few_records_is_shown(made):
     """Not in the board's report, and not in the public one."""
     evidence, after = made
-    both = evidence._pair
+    both, _, _ = protected(survey(), weighted=True)
     frame = survey()
     assert 0 < (frame["job"] == "rare one").sum() < K
     public = public_of(evidence, after)

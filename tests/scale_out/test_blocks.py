@@ -197,8 +197,8 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     records = recipe.records_of(recipe.words(table))
     labels = release.partition.labels
     shared = shared_values(recipe, records, labels)
-    expected = release._protected.copy()
-    origin = release._intake.variables["date"].origin
+    expected = release._measuring.values.copy()
+    origin = release._measuring.intake.variables["date"].origin
     expected[:, PROTECTED.index("date")] += origin
     assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
     sums = sums_of(recipe, records, labels, shared)

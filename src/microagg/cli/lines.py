@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from microagg.cli.show import Speaker
 from microagg.evidence import Evidence
-from microagg.findings import Caution, Required, Threshold
+from microagg.evidence.measured import Required
+from microagg.evidence.sentences import Caution, Threshold
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan import Plan, Roles

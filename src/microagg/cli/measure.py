@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.cautions import about_agreement, about_dominance, about_known
 from microagg.cli.lines import analysis_lines, dominance_lines, say_caution, say_lines
 from microagg.cli.protect import say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
-from microagg.findings import attacker_words, linked_words, loss_words
+from microagg.evidence.cautions import about_agreement, about_dominance, about_known
+from microagg.evidence.sentences import attacker_words, linked_words, loss_words
 from microagg.measure.analyses import columns_of
-from microagg.measure.harm import rank
+from microagg.measure.harm import enough, rank
 from microagg.measure.known import known_columns, known_risk
 from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.pairs import Pair, align, pair
@@ -125,7 +125,8 @@ def measure_files(
     say_lines(speaker, dominance_lines(alone))
     if with_known.below_k and ask.k is not None:
         harms = rank(both, known, ask.k)
-        for caution in about_known(ask.k, both, known, with_known.below_k, harms):
+        drop = enough(both, known, ask.k)
+        for caution in about_known(ask.k, len(known), with_known.below_k, harms, drop):
             say_caution(speaker, caution)
     for caution in [
         *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),

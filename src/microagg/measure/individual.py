@@ -15,7 +15,7 @@ risks is the number of records that are expected to be re-identified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,11 @@ class IndividualRisk:
     household: IndividualRisk | None = None
     """The same where finding one member of a household finds all; None without households."""
     by_record: Floats = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
+
+    def without_records(self) -> IndividualRisk:
+        """Return the figures without the risks of single records."""
+        household = None if self.household is None else self.household.without_records()
+        return replace(self, household=household, by_record=np.zeros(0))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON; without the risks of single records."""

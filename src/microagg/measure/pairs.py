@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
 from microagg.tables.variable import Variable, variable_of
 
-__all__ = ["Pair", "align", "pair", "positions"]
+__all__ = ["Pair", "align", "keeping_computed", "pair", "positions"]
+
+T = TypeVar("T")
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
@@ -71,10 +73,23 @@ class Pair:
                 None,
                 self.variables,
                 self.weights,
+                self.labels,
             )
         raise TypeError(
             "Measures hold the original values and are not pickled, lest they travel. Pickle what "
             "their as_dict() returns."
+        )
+
+    def without_records(self) -> Pair:
+        """Return a pair of the same columns and no records, which may be pickled."""
+        none = np.zeros((0, len(self.names)))
+        return Pair(
+            self.names,
+            none,
+            none,
+            variables=None if self.variables is None else [],
+            weights=None if self.weights is None else np.zeros(0),
+            labels=None if self.labels is None else np.zeros(0, dtype=np.int64),
         )
 
     @cached_property
@@ -246,6 +261,14 @@ class Pair:
                 f"{purpose} names columns, which arrays do not have. Pass two data frames."
             )
         return self.before, self.after
+
+
+def keeping_computed(measures: T, **changes: Any) -> T:
+    """Replace fields of measures and keep what they have computed."""
+    found: T = replace(measures, **changes)  # type: ignore[type-var]
+    names = {one.name for one in fields(measures)}  # type: ignore[arg-type]
+    found.__dict__.update({k: v for k, v in vars(measures).items() if k not in names})
+    return found
 
 
 def positions(values: Floats, order: Labels, among: Floats) -> tuple[Labels, Labels]:

@@ -17,7 +17,7 @@ from microagg.measure.diversity import Diversity, Dominance, diversity, dominanc
 from microagg.measure.individual import IndividualRisk, individual_risk
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
-from microagg.measure.pairs import Pair, pair
+from microagg.measure.pairs import Pair, keeping_computed, pair
 from microagg.settings import check_k
 from microagg.tables.frames import check_finite
 from microagg.words import names, plural
@@ -87,6 +87,21 @@ class Risk:
             progress=progress,
         )
         self.__dict__["linkage"] = found
+        return found
+
+    def of_all(self, linkage: Linkage, **figures: Any) -> Risk:
+        """Return the risk with the linkage and other figures of all records, where this is of a sample."""
+        found = keeping_computed(self, **figures)
+        found.__dict__["linkage"] = linkage
+        return found
+
+    def without_records(self) -> Risk:
+        """Return the same measures without the records, which may be pickled."""
+        self.as_dict()  # computes all that is computed when first asked for
+        found = keeping_computed(self, _pair=self._pair.without_records(), _ask=Ask(self._ask.k))
+        found.__dict__.pop("class_sizes", None)
+        if found.individual is not None:
+            found.__dict__["individual"] = found.individual.without_records()
         return found
 
     @property

@@ -7,7 +7,7 @@ from which a protected one can be computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,9 @@ __all__ = [
     "UnitsInGroups",
     "determines",
     "identifier",
+    "identifiers",
     "units_in_groups",
+    "unmixed_units",
 ]
 
 # Random groups to compare with, and the most records to draw for them.
@@ -168,6 +170,35 @@ def identifier(column: Known) -> Identifier:
     elif _repeats(column, sizes):
         how = "repeats"
     return Identifier(present, distinct, int(np.sum(sizes == 1)), how)
+
+
+def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
+    """Find the columns that point to single records; measurements may differ nearly everywhere."""
+    found = {name: identifier(column) for name, column in columns.items()}
+    return {
+        name: sign
+        for name, sign in found.items()
+        if sign.how is not None
+        and not (sign.how == "nearly distinct" and columns[name].kind == "real")
+    }
+
+
+def unmixed_units(
+    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
+) -> dict[Any, tuple[UnitsInGroups, int]]:
+    """Find columns that look like a unit of which classes hold fewer than k values, and the k.
+
+    ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
+    and k. Groups that release the same values are one class, to whoever has the file.
+    """
+    found = {}
+    for name, column in columns.items():
+        for labels, k in classes:
+            sign = units_in_groups(labels, column, k)
+            if sign.looks_like_unit:
+                found[name] = sign, k
+                break
+    return found
 
 
 def _repeats(column: Known, sizes: Labels) -> bool:

@@ -14,7 +14,7 @@ from microagg.measure import associations, deviations
 from microagg.measure.analyses import Analysis, Wanted, analyse
 from microagg.measure.associations import Contingency
 from microagg.measure.losses import losses
-from microagg.measure.pairs import Pair, pair
+from microagg.measure.pairs import Pair, keeping_computed, pair
 from microagg.measure.propensity import Propensity, propensity
 
 __all__ = ["Utility", "utility"]
@@ -188,6 +188,11 @@ class Utility:
     def contingency_deviation(self) -> Contingency:
         """½·Σ|p'−p| over the cells of the tables of two categories: mean and worst of all pairs."""
         return associations.contingency_deviation(self._pair)
+
+    def without_records(self) -> Utility:
+        """Return the same measures without the records, which may be pickled."""
+        self.as_dict()  # computes all that is computed when first asked for
+        return keeping_computed(self, _pair=self._pair.without_records())
 
     def as_dict(self, full: bool = True) -> dict[str, object]:
         """Plain data for JSON; without ``full``, what costs no time alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microagg.evidence import Evidence
-from microagg.findings import most_lost_words
+from microagg.evidence.sentences import most_lost_words
 from microagg.report.provenance import now, repetition
 from microagg.words import TRADE_OFF, fewer_than
 
@@ -46,7 +46,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         "next": [c.advice for c in evidence.cautions if c.severity == "amber" and c.advice],
         "trade_off": TRADE_OFF,
         "plan_text": plan.to_toml() if in_words else None,
-        "pictures": evidence.pictures(),
+        "pictures": evidence.measured.pictures,
         "repeat": repetition(command, call),
     }
 

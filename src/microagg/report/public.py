@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.cautions import (
+from microagg.evidence import Evidence
+from microagg.evidence.cautions import (
     about_agreement,
     about_groups,
     about_identifiers,
@@ -23,14 +24,14 @@ from microagg.cautions import (
     about_plan,
     about_row_labels,
 )
-from microagg.evidence import Evidence
-from microagg.findings import Caution, promise_words, required_words
+from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.groups import Labels, group_sizes
 from microagg.measure.classes import combine, share_below
 from microagg.measure.diversity import agreement_of
 from microagg.measure.known import Known, known_columns, told_apart
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
 from microagg.measure.pictured import class_sizes
+from microagg.measure.signs import identifiers, unmixed_units
 from microagg.plan import Accept, Block, Plan, Roles
 from microagg.registry import find
 from microagg.report.bands import band
@@ -182,11 +183,9 @@ def _cautions_of_the_file(
     known = _told_apart(released, roles.known, text)
     others = _told_apart(released, [*roles.renumbered, *roles.confidential], text)
     found = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
-    row_labels = released.distinct_row_labels()
-    if row_labels > 1:
-        found.append(about_row_labels(row_labels))
+    found += about_row_labels(released.distinct_row_labels())
     beside = {name: column for name, column in known.items() if name not in strata}
-    found += about_identifiers(beside, len(released), plan.units)
+    found += about_identifiers(identifiers(beside), len(released), plan.units)
     links = linking_columns({**others, **beside}, [*roles.renumbered, *plan.units])
     linked = [
         count_row_sets(name, sets, plan.k, units)
@@ -194,7 +193,8 @@ def _cautions_of_the_file(
     ]
     found += about_linked_rows(linked, roles.renumbered, plan.moved_together)
     renumbered = {name: others[name] for name in roles.renumbered}
-    return [*found, *about_groups(_classes_of_records(released, plan), {**known, **renumbered}, ())]
+    unmixed = unmixed_units(_classes_of_records(released, plan), {**known, **renumbered})
+    return [*found, *about_groups(unmixed, ())]
 
 
 def _about_agreement(released: Frame, plan: Plan, seen: Labels) -> list[Caution]:

@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.cautions import about_formulas
 from microagg.draft import Completed
-from microagg.errors import VerificationError, shown
-from microagg.evidence import Evidence
-from microagg.findings import Counted
+from microagg.errors import VerificationError
+from microagg.evidence.measured import Counted, Measured
 from microagg.intake import broken_relation
 from microagg.measure.linkage import Linkage
 from microagg.plan import Plan, Promise, Roles
-from microagg.release import Release
 from microagg.scale_out.aggregates import Shared
 from microagg.scale_out.agreeing import count_agreeing
 from microagg.scale_out.blocks import requirements
@@ -39,9 +36,9 @@ from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.sampled import (
     Counts,
     Sample,
-    evidence_at_scale,
     link_known,
     link_records,
+    measured_at_scale,
     required,
 )
 from microagg.scale_out.scratch import Scratch, check_room
@@ -55,8 +52,9 @@ from microagg.tables.formulas import formula_cells, with_escaped_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
+from microagg.writing import refuse_broken
 
-__all__ = ["DiskTable", "completed_on_disk", "owner_of", "refuse_broken", "write_release"]
+__all__ = ["DiskTable", "completed_on_disk", "owner_of", "write_release"]
 
 _WORD = 8
 
@@ -264,8 +262,11 @@ def write_release(
     hears: Any,
     escape: bool = False,
     **measures: Any,
-) -> tuple[Evidence, Release]:
-    """Write the released table to a temporary file beside its target, count in it, and gather the evidence.
+) -> tuple[Measured, list[str]]:
+    """Write the released table to a temporary file beside its target, count in it, and measure.
+
+    Returned are also the metadata that the file does not have, in words; ``measures`` are as for
+    :func:`microagg.scale_out.sampled.measured_at_scale`.
 
     Raises
     ------
@@ -301,14 +302,14 @@ def write_release(
             hears.progress("writing", done, table.records)
     hears.stage("measuring")
     sample = gathered.sample()
-    found, counts = _count(table, part, target, gathered)
+    found, counts = _count(table, part, gathered)
     rules = requirements(table.run.recipe, _none(table))
     counted = Counted(str(target), tuple(found), sha256(part), required(rules, table.run.sums))
-    refuse_broken(counted, target)
+    refuse_broken(counted, target, table.records)
     run = table.run
     alone = link_records(run.recipe, sample, run.released_groups())
     known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
-    evidence, release = evidence_at_scale(
+    measured = measured_at_scale(
         table.plan,
         run.recipe,
         run.summary,
@@ -320,9 +321,8 @@ def write_release(
         claimed,
         **measures,
     )
-    release.left_out[:] = left_out_words(table.source.schema, schema)
-    cautions = [*evidence.cautions, *about_formulas(formulas)]
-    return replace(evidence, counted=counted, cautions=cautions), release
+    left_out = left_out_words(table.source.schema, schema)
+    return replace(measured, counted=counted, formulas=formulas), left_out
 
 
 def _none(table: DiskTable) -> Any:
@@ -330,9 +330,7 @@ def _none(table: DiskTable) -> Any:
     return recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
 
 
-def _count(
-    table: DiskTable, part: Path, target: Path, gathered: _Gathered
-) -> tuple[list[Verification], Counts]:
+def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Verification], Counts]:
     """Count the promises, and the classes alone and with known columns, in the file that was written."""
     csv = table.source.format.csv if table.source.is_text else None
     back = open_batches(part, csv)
@@ -361,11 +359,6 @@ def _count(
             stakes={name: found["stake", name].records_below_k for name in secret},
             agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
         )
-    if own[0].records != table.records:
-        raise VerificationError(
-            f"{shown(str(target), 300)} was read back and has {own[0].records:,} of {table.records:,} "
-            "records. The file was removed."
-        )
     return own, counts
 
 
@@ -387,19 +380,3 @@ def _classes_to_count(
         asked["claimed below k"] = below(*secret)
         asked |= {("stake", name): below(name) for name in secret}
     return asked
-
-
-def refuse_broken(counted: Counted, target: Path) -> None:
-    """Refuse a file that was read back and does not keep what was promised."""
-    failed = next((one for one in counted.required if not one.passed), None)
-    if failed is not None:
-        raise VerificationError(
-            f"{shown(str(target), 300)} was read back and does not have {failed.words}: in the worst "
-            f"group it is {failed.found}. The file was removed."
-        )
-    least = counted.least
-    if not counted.holds:
-        raise VerificationError(
-            f"{shown(str(target), 300)} was read back and does not hold: {least.records_below_k:,} records "
-            f"share their values with too few others for k = {least.k}. The file was removed."
-        )

@@ -1,4 +1,4 @@
-"""Evidence of a table that is never in memory as a whole.
+"""Measures of a table that is never in memory as a whole.
 
 What is promised, lost and shared is counted over all records: sums of squares, moments, missing values and
 requirements come from the blocks, classes from the written file. What needs records side by side
@@ -17,24 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.cautions import about_uncounted_rows
-from microagg.evidence import Evidence
-from microagg.findings import Caution, Part, Required
+from microagg.evidence.measured import Measured, Part, Required
+from microagg.evidence.measuring import Measuring
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.intake import take_in
 from microagg.measure.agreement import Agreement
 from microagg.measure.harm import Stake
 from microagg.measure.known import KnownRisk
 from microagg.measure.linkage import Linkage, sample_for
-from microagg.measure.risk import Risk
+from microagg.measure.pairs import keeping_computed
 from microagg.measure.summaries import Summary
 from microagg.plan import Plan
 from microagg.registry import find
-from microagg.release import Release
 from microagg.released import Cells
 from microagg.require.figures import figure_words
 from microagg.require.requirement import Requirement
-from microagg.require.units import Units
 from microagg.results import Partition
 from microagg.scale_out.aggregates import Shared, Sums
 from microagg.scale_out.agreeing import Agreeing
@@ -45,15 +42,15 @@ from microagg.scale_out.summaries import TableSummary
 from microagg.settings import settings_of
 from microagg.tables.frames import Frame
 from microagg.verify import Verification
-from microagg.words import number
+from microagg.writing import as_required
 
 __all__ = [
     "Counts",
     "PartitionInBlocks",
     "Sample",
-    "evidence_at_scale",
     "link_known",
     "link_records",
+    "measured_at_scale",
     "required",
 ]
 
@@ -107,11 +104,13 @@ class Counts(NamedTuple):
     claimed: Verification | None = None  # with the confidential columns too, records, k = 2
     claimed_below_k: int = 0
     stakes: Mapping[Any, int] = {}  # records below k, if one confidential column were known
-    agreeing: Mapping[Any, Agreeing] | None = None  # None: known of the sample alone
+    agreeing: Mapping[Any, Agreeing] = {}  # of each confidential column
 
 
-def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float) -> Release:
-    """Make a release of the sampled records, as if they were all."""
+def _measuring(
+    plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float, counts: Counts
+) -> Measuring:
+    """Return the sampled records, ready to be measured."""
     intake = take_in(Frame(sample.before), plan, sample.text)
     found = find(recipe.block.method)
     partition = PartitionInBlocks(
@@ -134,19 +133,17 @@ def release_of(plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: floa
     columns = len(names)
     cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
     whole = _with_all_columns(sample.before, sample.after)
-    return Release(
-        data=sample.after,
-        plan=plan,
-        roles=intake.roles,
-        parts=[Part(rows, names, partition, recipe.n_coordinates)],
-        seconds={},
-        _intake=intake,
-        _inputs=[],
-        _after=Frame(whole),
-        _protected=_in_levels(intake, recipe, sample.shared.values),
-        _states=sample.shared.states,
-        _groups=np.repeat(canonical_labels(sample.labels)[:, None], columns, axis=1),
-        _cells=cells,
+    return Measuring(
+        plan,
+        intake,
+        [Part(rows, names, partition, recipe.n_coordinates)],
+        Frame(whole),
+        _in_levels(intake, recipe, sample.shared.values),
+        sample.shared.states,
+        np.repeat(partition.labels[:, None], columns, axis=1),
+        cells,
+        records=recipe.records,
+        counted_below_k=None if counts.known is None else counts.known_below_k / recipe.records,
     )
 
 
@@ -241,14 +238,12 @@ def _both(recipe: Recipe, sample: Sample, chosen: Labels) -> tuple[Floats, Float
 def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
     """Requirements, with the figure of the worst group of all."""
     return tuple(
-        Required(
-            rule.describe(), rule.public(), figure_words(rule, worst), kept, isinstance(rule, Units)
-        )
+        as_required(rule, figure_words(rule, worst), kept)
         for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
     )
 
 
-def evidence_at_scale(
+def measured_at_scale(
     plan: Plan,
     recipe: Recipe,
     summary: TableSummary,
@@ -258,52 +253,67 @@ def evidence_at_scale(
     alone: Linkage,
     with_known: Linkage | None,
     if_claimed: Linkage | None = None,
+    pictures: bool = False,
     **measures: Any,
-) -> tuple[Evidence, Release]:
-    """Gather what is claimed about a release."""
+) -> Measured:
+    """Measure a release: what was counted in all records as such, all else in the sample.
+
+    ``pictures`` tells whether a report is to be drawn; ``measures`` are as for
+    :meth:`microagg.release.Release.measure`.
+    """
+    n = recipe.records
     importance = np.array([coder.setting.importance for coder in recipe.coders])
     sst = float(total_squares(recipe, summary) @ importance)
-    release = release_of(plan, recipe, sample, sums, sst)
-    n = recipe.records
-    if counts.known is not None:  # what is said of the known columns has the figure of all records
-        release.__dict__["_below_k_with_known"] = counts.known_below_k / n
-    if counts.agreeing is not None:
-        release.__dict__["_agreements"] = {
-            name: _agreement(one, counts.agreeing[name], n)
-            for name, one in release._agreements.items()
-        }
-    uncounted: list[Caution] = []
-    if len(sample.labels) < n:  # members of a household may be outside the sample
-        release.__dict__["_linked_rows"] = []
-        uncounted = about_uncounted_rows([u for u in plan.units if u in release.roles.released])
-    found = release.evidence_with(**measures)
+    measuring = _measuring(plan, recipe, sample, sums, sst, counts)
+    known = _known_risk(
+        counts.known or counts.alone,
+        counts.below_k if counts.known is None else counts.known_below_k,
+        n,
+        with_known or alone,
+    )
+    claimed = known
+    if counts.claimed is not None:
+        linkage = if_claimed or measuring.if_confidential_known.linkage
+        claimed = _known_risk(counts.claimed, counts.claimed_below_k, n, linkage)
+    found = measuring.measured(known, claimed, **measures)
+    agreements = {
+        name: _agreement(one, counts.agreeing[name], n)
+        for name, one in found.signs.agreements.items()
+    }
     released, within = (
         loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)
     )
-    utility = replace(
-        found.utility,
-        information_loss=released.overall,
-        by_column=released.by_column,
-        group_loss=within.overall,
-        group_loss_by_column=within.by_column,
-    )
-    found = replace(
+    stakes = [Stake(name, below / n) for name, below in counts.stakes.items()]
+    return replace(
         found,
-        utility=utility,
-        alone=_risk(found.alone, counts, n, alone),
-        with_known=_known_risk(found.with_known, counts, n, with_known or alone),
-        if_confidential_known=_if_claimed(found, counts, n, if_claimed),
-        stakes=_stakes(found.stakes, counts, n),
-        cautions=[
-            *release.cautions_with(utility, found.alone),
-            *uncounted,
-            _note(len(sample.labels), n),
-        ],
+        signs=replace(found.signs, agreements=agreements),
+        utility=keeping_computed(
+            found.utility,
+            information_loss=released.overall,
+            by_column=released.by_column,
+            group_loss=within.overall,
+            group_loss_by_column=within.by_column,
+        ),
+        alone=found.alone.of_all(
+            alone,
+            smallest_class=counts.alone.smallest,
+            mean_class=n / counts.alone.combinations,
+            below_k=counts.below_k / n,
+            unique_before=counts.unique_before / n,
+            unique_after=counts.alone.records_below_k / n,
+            prosecutor=1 / counts.alone.smallest,
+            marketer=counts.alone.combinations / n,
+            blind_guess=1 / n,
+            diversity={
+                name: replace(one, agreement=agreements[name])
+                for name, one in found.alone.diversity.items()
+            },
+        ),
+        stakes=sorted(stakes, key=lambda stake: -stake.below_k),
         dropped=summary.records - n,
-        sampled_from=n,
+        summaries=_summaries(found.summaries, recipe, summary, sums),
+        pictures=measuring.pictures() if pictures else None,
     )
-    totals = _summaries(found.summaries, recipe, summary, sums)
-    return replace(found, totals=totals), release
 
 
 def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
@@ -312,63 +322,9 @@ def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
     return Agreement(counted.exact, close, counted.harmless, n)
 
 
-def _if_claimed(found: Evidence, counts: Counts, n: int, linkage: Linkage | None) -> KnownRisk:
-    """Risk if confidential columns were known, of all records where these were counted."""
-    if counts.claimed is None or linkage is None:
-        return found.if_confidential_known
-    claimed, below = counts.claimed, counts.claimed_below_k
-    return _of_classes(found.if_confidential_known, claimed, below, n, linkage)
-
-
-def _stakes(sampled: Sequence[Stake], counts: Counts, n: int) -> list[Stake]:
-    """Stakes of all records, where these were counted."""
-    if not counts.stakes:
-        return list(sampled)
-    found = [Stake(one.name, counts.stakes[one.name] / n) for one in sampled]
-    return sorted(found, key=lambda stake: -stake.below_k)
-
-
-def _note(sampled: int, n: int) -> Caution:
-    """Say which figures are of a sample, where one was drawn."""
-    words = "The table was protected in parts."
-    if sampled < n:
-        words += (
-            f" Promise, loss, classes and totals are of all {number(n)} records; distributions, "
-            "correlations, medians, analyses, what is said of single columns, and numbers that groups give "
-            f"to within 5 %, of {number(sampled)} in whole groups."
-        )
-    return Caution("note", (), words)
-
-
-def _risk(sampled: Risk, counts: Counts, n: int, linkage: Linkage) -> Risk:
-    alone = counts.alone
-    found = replace(
-        sampled,
-        smallest_class=alone.smallest,
-        mean_class=n / alone.combinations,
-        below_k=counts.below_k / n,
-        unique_before=counts.unique_before / n,
-        unique_after=alone.records_below_k / n,
-        prosecutor=1 / alone.smallest,
-        marketer=alone.combinations / n,
-        blind_guess=1 / n,
-    )
-    found.__dict__["linkage"] = linkage
-    return found
-
-
-def _known_risk(sampled: KnownRisk, counts: Counts, n: int, linkage: Linkage) -> KnownRisk:
-    known = counts.known or counts.alone
-    below = counts.below_k if counts.known is None else counts.known_below_k
-    return _of_classes(sampled, known, below, n, linkage)
-
-
-def _of_classes(
-    sampled: KnownRisk, counted: Verification, below: int, n: int, linkage: Linkage
-) -> KnownRisk:
-    """Figures of all records in place of those of the sample; ``counted`` is for k = 2."""
-    return replace(
-        sampled,
+def _known_risk(counted: Verification, below: int, n: int, linkage: Linkage) -> KnownRisk:
+    """Risk by the classes of all records; ``counted`` is for k = 2."""
+    return KnownRisk(
         smallest_class=counted.smallest,
         mean_class=n / counted.combinations,
         below_k=below / n,

@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from microagg.delivery import Gate, delivering
 from microagg.draft import Guess
-from microagg.errors import TableError, VerificationError, shown
-from microagg.evidence import Evidence
+from microagg.errors import TableError, shown
+from microagg.evidence.evidence import Evidence
 from microagg.measure.analyses import check_analyses
 from microagg.observer import Observer
 from microagg.plan import Plan
-from microagg.report.html import check_report_target
+from microagg.report.html import check_report_target, report_texts
+from microagg.report.model import release_model
 from microagg.scale_out.blocks import LEAF
-from microagg.scale_out.disk_job import refuse_broken
 from microagg.scale_out.spark import completed_on_spark, group_in_spark, on_spark
 from microagg.scale_out.spark_release import SparkRelease
 from microagg.scale_out.spark_session import exposure_words, session_on
@@ -28,6 +29,7 @@ from microagg.tables.atomic import sha256
 from microagg.tables.batches import open_batches
 from microagg.tables.folders import parquet_files
 from microagg.tables.frames import Frame
+from microagg.writing import refuse_broken
 
 __all__ = ["check_spark_job", "protect_files"]
 
@@ -107,24 +109,18 @@ def protect_files(
                 part = delivery.table
                 release.data.write.mode("append").parquet(str(part.absolute()))
                 found = release.verify(session.read.parquet(str(part.absolute())))
-                if found[0].records != release.records:
-                    raise VerificationError(
-                        f"What was written has {found[0].records:,} of {release.records:,} records. "
-                        "Nothing was released; please report this."
-                    )
                 _tidy(part)
                 counted = release.counted(str(target), sha256(part), found)
-                refuse_broken(counted, target)
+                refuse_broken(counted, target, release.records)
                 hears.stage("measuring")
                 origin = {"path": str(source), "sha256": sha256(source)}
-                evidence, texts = release.gathered(
-                    counted, origin, report=report is not None, gate=gate, **measures
-                )
+                measured = release.measured(pictures=report is not None, **measures)
+                evidence = Evidence(release.plan, replace(measured, counted=counted, source=origin))
                 for caution in evidence.cautions:
                     hears.caution(caution)
                 evidence = delivery.judge(evidence)
-                if texts is not None:
-                    delivery.write_report(0, texts)
+                if report is not None:
+                    delivery.write_report(0, report_texts(release_model(evidence)))
         finally:
             with suppress(Exception):  # of a Spark that is gone
                 release.unpersist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.delivery import Gate
-from microagg.evidence import Evidence
-from microagg.findings import Caution, Counted
+from microagg.evidence.evidence import Evidence
+from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.sentences import Caution
 from microagg.measure.linkage import Linkage, estimated
 from microagg.plan import Plan, Roles
-from microagg.report.html import check_report_target
+from microagg.report.html import check_report_target, write_report
+from microagg.report.model import release_model
 from microagg.scale_out.aggregates import Sums
 from microagg.scale_out.agreeing import Agreeing
 from microagg.scale_out.sampled import Counts, required
@@ -27,9 +28,8 @@ from microagg.scale_out.spark_counts import (
     count_classes,
     count_shared,
 )
-from microagg.scale_out.spark_evidence import Asked, Gathered, gather
+from microagg.scale_out.spark_evidence import Asked, gather
 from microagg.scale_out.workers_release import Rivals
-from microagg.tables.atomic import replacing_all
 from microagg.verify import Verification
 
 if TYPE_CHECKING:
@@ -113,22 +113,10 @@ class SparkRelease:
     @cached_property
     def evidence(self) -> Evidence:
         """All that is claimed, counted and measured in the released rows before they are written."""
-        return self.gathered().evidence
+        return Evidence(self.plan, self.measured())
 
-    def gathered(
-        self,
-        written: Counted | None = None,
-        source: Mapping[str, str] | None = None,
-        report: bool = False,
-        gate: Gate | None = None,
-        **measures: Any,
-    ) -> Gathered:
-        """Gather the evidence, and the board's report if that is asked for.
-
-        ``written`` is what was counted in what was written, ``source`` are path and hash of the original;
-        ``measures`` are as for :meth:`microagg.release.Release.measure`. ``gate`` decides about what was
-        written.
-        """
+    def measured(self, **measures: Any) -> Measured:
+        """Measure; the parameters are as for :func:`microagg.scale_out.sampled.measured_at_scale`."""
         known = bool(self.roles.known)
         alone, with_known = self._classes
         counts = Counts(
@@ -140,11 +128,17 @@ class SparkRelease:
         )
         with on_spark():
             if self.roles.confidential:
-                counts = counts._replace(agreeing=self._agreeing(), stakes=self._stakes())
+                claimed = self._count_claimed(*self.roles.confidential)
+                counts = counts._replace(
+                    claimed=self._pairs_of(claimed),
+                    claimed_below_k=claimed.below_k,
+                    stakes={
+                        name: self._count_claimed(name).below_k for name in self.roles.confidential
+                    },
+                    agreeing=self._agreeing(),
+                )
             linkage = self._link(False), self._link(True) if known else None
-            return gather(
-                self._grouped, Asked(counts, linkage, written, source, report, measures, gate)
-            )
+            return gather(self._grouped, Asked(counts, linkage, measures))
 
     def _agreeing(self) -> dict[str, Agreeing]:
         """Records whose class, told apart by known columns where k holds with them, agrees."""
@@ -153,16 +147,13 @@ class SparkRelease:
         by = [*(promise.columns or ()), *([] if with_known.below_k else self.roles.known)]
         return count_agreeing(self.data, list(dict.fromkeys(by)), list(self.roles.confidential))
 
-    def _stakes(self) -> dict[str, int]:
-        """Records below k, if one confidential column were known beside the known ones."""
+    def _count_claimed(self, *confidential: str) -> ClassCounts:
+        """Classes of records, if confidential columns were known beside the known ones."""
         recipe = self._grouped.recipe
         (promise,) = self.plan.promises()
         by = [*(promise.columns or ()), *self.roles.known]
         by = list(dict.fromkeys(name for name in by if name != recipe.unit))
-        return {
-            name: count_by(self._counted, [*by, name], recipe.unit, recipe.k).below_k
-            for name in self.roles.confidential
-        }
+        return count_by(self._counted, [*by, *confidential], recipe.unit, recipe.k)
 
     def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
         """Tell what was counted in what was written, with the figures of all requirements."""
@@ -207,13 +198,9 @@ class SparkRelease:
 
         ``measures`` are as for :meth:`microagg.release.Release.measure`.
         """
-        page = Path(path)
-        check_report_target(page)
-        texts = self.gathered(report=True, **measures).report
-        assert texts is not None
-        with replacing_all([page, page.with_suffix(".json")]) as parts:
-            for part, text in zip(parts, texts, strict=True):
-                part.write_text(text, encoding="utf-8", errors="backslashreplace")
+        check_report_target(Path(path))
+        found = Evidence(self.plan, self.measured(pictures=True, **measures))
+        write_report(release_model(found), Path(path))
 
     def unpersist(self) -> None:
         """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microagg.errors import shown
-from microagg.findings import Caution
+from microagg.evidence.sentences import Caution
 from microagg.measure.summaries import Summary
 from microagg.words import names, percent, share
 

@@ -8,30 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from microagg.findings import Caution, Cure, linked_words, percent_words
-from microagg.groups import Labels
+from microagg.evidence.measured import Cure, Signs
+from microagg.evidence.sentences import Caution, linked_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
-from microagg.measure.harm import Harm, enough
-from microagg.measure.known import Known
+from microagg.measure.harm import Harm
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.pairs import Pair
 from microagg.measure.risk import Risk, agreement_words
-from microagg.measure.signs import (
-    Determined,
-    Identifier,
-    UnitsInGroups,
-    determines,
-    identifier,
-    units_in_groups,
-)
+from microagg.measure.signs import Determined, Identifier, UnitsInGroups
 from microagg.plan import Plan, Roles
 from microagg.released import Cells
-from microagg.words import RECORDS, UnitWords, names, narrowed_down, plural, share
+from microagg.words import RECORDS, UnitWords, names, narrowed_down, number, plural, share
 
 __all__ = [
     "about_agreement",
     "about_changes",
-    "about_determined",
     "about_dominance",
     "about_formulas",
     "about_groups",
@@ -40,11 +30,35 @@ __all__ = [
     "about_linked_rows",
     "about_plan",
     "about_row_labels",
-    "about_uncounted_rows",
-    "found_by_known",
+    "about_sample",
+    "cautions_of",
 ]
 
 _NAMED = 6  # columns that a sentence names
+
+
+def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
+    """Return what is to be weighed before the file leaves the house, but for what needs all figures."""
+    return [
+        *signs.unreadable,
+        *about_plan(plan, roles),
+        *about_changes(signs.cells, signs.recoded, signs.records, roles.strata),
+        *about_row_labels(signs.row_labels),
+        *about_known(
+            plan.k,
+            len(roles.known),
+            signs.below_k,
+            signs.harms,
+            signs.enough,
+            plan.words_of_unit(roles.unit),
+        ),
+        *about_identifiers(signs.identifiers, signs.looked_at, plan.units),
+        *_about_determined(signs.determined),
+        *about_linked_rows(signs.linked_rows, roles.renumbered, plan.moved_together),
+        *_about_uncounted_rows(signs.uncounted_rows),
+        *about_groups(signs.unmixed, roles.dropped),
+        *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure),
+    ]
 
 
 def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
@@ -155,40 +169,58 @@ def about_formulas(cells: Mapping[str, int]) -> list[Caution]:
     ]
 
 
-def about_row_labels(distinct: int) -> Caution:
+def about_row_labels(distinct: int) -> list[Caution]:
     """Row labels of a pandas frame, which go with the release and are no column."""
-    return Caution(
-        "amber",
-        ("(index)",),
-        f"The row labels of the frame (its index) are released with {distinct:,} different values, and no "
-        "figure here counts them as known to an attacker.",
-        "Reset the index before release, and make a column of what you need of it.",
-    )
+    if distinct < 2:
+        return []
+    return [
+        Caution(
+            "amber",
+            ("(index)",),
+            f"The row labels of the frame (its index) are released with {distinct:,} different values, and "
+            "no figure here counts them as known to an attacker.",
+            "Reset the index before release, and make a column of what you need of it.",
+        )
+    ]
+
+
+def about_sample(sampled: int | None, records: int) -> list[Caution]:
+    """Say which figures are of a sample, where one was drawn: on every engine these."""
+    if sampled is None:
+        return []
+    return [
+        Caution(
+            "note",
+            (),
+            f"Promise, loss, classes and totals are of all {number(records)} records; distributions, "
+            "correlations, medians, analyses, what is said of single columns, and numbers that groups give "
+            f"to within 5 %, of {number(sampled)} in whole groups.",
+        )
+    ]
 
 
 def about_known(
     k: int,
-    both: Pair,
-    known: Mapping[Any, Known],
+    known: int,
     below_k: float,
     harms: Sequence[Harm],
+    drop: Sequence[Any] | None,
     who: UnitWords = RECORDS,
-    units: Labels | None = None,
 ) -> list[Caution]:
     """Say that k does not hold against someone who knows the unprotected columns.
 
-    ``who`` is the noun for what k counts, and ``units`` the unit of each record, if there is one.
+    ``known`` is their number, ``drop`` those without which k would hold, and ``who`` the noun for what k
+    counts.
     """
     if not below_k or not known:
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
     harm = f"If only one of them is known: {told}." if len(worst) > 1 else ""
-    drop = enough(both, known, k, units)
     if drop is None:
         way = ""
-    elif len(drop) == len(known):
-        all_of = "it is" if len(known) == 1 else "all of them are"
+    elif len(drop) == known:
+        all_of = "it is" if known == 1 else "all of them are"
         way = f" k holds only if {all_of} dropped."
     elif len(drop) == 1:
         way = f" k would hold without {names(drop)}."
@@ -203,45 +235,22 @@ def about_known(
         way += (
             f" With {names([coarser.name])} in ten levels it would be {share(coarser.coarsened)}."
         )
-    return [found_by_known(k, below_k, [one.name for one in worst], who, harm, way)]
-
-
-def found_by_known(
-    k: int,
-    below_k: float,
-    columns: Sequence[Any],
-    who: UnitWords = RECORDS,
-    harm: str = "",
-    way: str = "",
-) -> Caution:
-    """Say how many records can be narrowed down by someone who knows the unprotected columns.
-
-    ``harm`` says which of them give most away, ``way`` what would help, where that is known.
-    """
     fact = narrowed_down(below_k, k, who)
-    return Caution(
-        "amber",
-        tuple(columns),
-        f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
-        f"Protect, coarsen or drop columns, or name as confidential what no attacker can know.{way}",
-    )
+    return [
+        Caution(
+            "amber",
+            tuple(one.name for one in worst),
+            f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
+            f"Protect, coarsen or drop columns, or name as confidential what no attacker can know.{way}",
+        )
+    ]
 
 
 def about_identifiers(
-    known: Mapping[Any, Known], records: int, units: Sequence[Any] = ()
+    found: Mapping[Any, Identifier], records: int, units: Sequence[Any] = ()
 ) -> list[Caution]:
     """Identifiers left in the file."""
-    found = []
-    for name, column in known.items():
-        sign = identifier(column)
-        if sign.how is not None and not (sign.how == "nearly distinct" and column.kind == "real"):
-            found.append(_of_identifier(name, sign, records, name in units))
-    return found
-
-
-def about_determined(both: Pair, columns: Mapping[Any, Known]) -> list[Caution]:
-    """Columns left as they are from which a protected one follows, by its original values."""
-    return _of_determined(determines(columns, both))
+    return [_of_identifier(name, sign, records, name in units) for name, sign in found.items()]
 
 
 def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
@@ -276,7 +285,7 @@ def about_linked_rows(
     ]
 
 
-def about_uncounted_rows(columns: Sequence[Any]) -> list[Caution]:
+def _about_uncounted_rows(columns: Sequence[Any]) -> list[Caution]:
     """Columns that show which rows belong together, where a table is too large to count sets of rows."""
     return [
         Caution(
@@ -311,7 +320,7 @@ def _of_linked_rows(one: LinkedRows, renumbered: bool, moved_together: bool) -> 
     return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
 
 
-def _of_determined(pairs: Sequence[Determined]) -> list[Caution]:
+def _about_determined(pairs: Sequence[Determined]) -> list[Caution]:
     """Say which unprotected columns give protected ones away: one caution, however many they are."""
     if not pairs:
         return []
@@ -349,21 +358,10 @@ def _of_one_determined(one: Determined) -> Caution:
 
 
 def about_groups(
-    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known], dropped: Collection[Any]
+    found: Mapping[Any, tuple[UnitsInGroups, int]], dropped: Collection[Any]
 ) -> list[Caution]:
-    """Records are not units: a column left, renumbered or dropped has few values in many groups.
-
-    ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
-    and k. Groups that release the same values are one class, to whoever has the file.
-    """
-    found = []
-    for name, column in columns.items():
-        for labels, k in classes:
-            sign = units_in_groups(labels, column, k)
-            if sign.looks_like_unit:
-                found.append(_of_unit(name, sign, k, name in dropped))
-                break
-    return found
+    """Records are not units: a column left, renumbered or dropped has few values in many groups."""
+    return [_of_unit(name, sign, k, name in dropped) for name, (sign, k) in found.items()]
 
 
 def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:

@@ -1,27 +1,20 @@
-"""What is found about a release, and the sentences in which it is told; each is said in one place."""
+"""The sentences in which figures about a release are reported; each is written in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from microagg.groups import Labels
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan import Accept, Block, Plan, Require
-from microagg.results import Partition
-from microagg.verify import Verification
 from microagg.words import few_digits, names, number, percent, plural, share
 
 __all__ = [
     "DIGITS",
     "Caution",
-    "Counted",
-    "Cure",
-    "Part",
-    "Required",
     "Threshold",
     "amber_words",
     "attacker_words",
@@ -42,16 +35,6 @@ Severity = Literal["note", "warning", "amber"]
 _COSTLY = 3  # columns that are named with what they lost
 # Digits of figures about originals: enough for a board, too few to solve for a record.
 DIGITS = 3
-
-
-class Part(NamedTuple):
-    """Columns that share one partition, and the rows that it is of."""
-
-    rows: Labels
-    columns: list[Any]
-    partition: Partition
-    coordinates: int
-    """Of the space in which records are grouped; one for each column, if all are numbers."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +66,6 @@ class Caution:
         }
 
 
-class Cure(NamedTuple):
-    """A requirement by which no group discloses a confidential value any more, and its price."""
-
-    require: Mapping[str, Mapping[Any, float]]
-    loss: float
-    """Information loss with it, in percent."""
-    loss_now: float
-
-
 @dataclass(frozen=True)
 class Threshold:
     """A figure that the plan sets, and what was found."""
@@ -100,45 +74,6 @@ class Threshold:
     limit: str
     found: str
     passed: bool
-
-
-@dataclass(frozen=True)
-class Required:
-    """A requirement beside k, and the figure of the worst group in the released table."""
-
-    words: str
-    public: str
-    """The same without thresholds that would help an attacker."""
-    found: str
-    passed: bool
-    is_k: bool = False
-    """Whether it is k itself, counted in units, and so said with the promise already."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A file that was read back, what was counted in it, and its hash."""
-
-    path: str
-    parts: tuple[Verification, ...]
-    sha256: str
-    required: tuple[Required, ...] = ()
-    """What groups must satisfy beside k, counted over the combinations in the file."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether every part keeps its promise."""
-        return all(part.holds for part in self.parts) and all(r.passed for r in self.required)
-
-    @property
-    def least(self) -> Verification:
-        """The part with the rarest combination, of those that do not hold if there are any."""
-        return min(self.parts, key=lambda part: (part.holds, part.smallest))
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        rarest = self.least.as_dict()
-        return {**rarest, "holds": self.holds, "sha256": self.sha256}
 
 
 def thresholds_of(accept: Accept, loss: float, linkage: Linkage) -> list[Threshold]:

@@ -9,40 +9,37 @@ file is another matter: see :mod:`microagg.report.public`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from microagg.findings import (
+from microagg.evidence.cautions import about_dominance, about_formulas, about_sample, cautions_of
+from microagg.evidence.measured import Counted, Measured, Part
+from microagg.evidence.proof import guarantee, proof
+from microagg.evidence.sentences import (
     DIGITS,
     Caution,
-    Counted,
-    Part,
     Threshold,
     amber_words,
     attacker_words,
     green_words,
-    group_loss_words,
     linked_words,
     loss_words,
-    percent_words,
     promise_words,
     red_words,
     thresholds_of,
 )
+from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.analyses import safe_together
 from microagg.measure.harm import Harm, Stake
 from microagg.measure.known import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.pairs import Pair
-from microagg.measure.pictured import class_sizes, column, correlations
 from microagg.measure.risk import Risk
-from microagg.measure.summaries import Summary, summaries
+from microagg.measure.summaries import Summary
 from microagg.measure.utility import Utility
-from microagg.plan import Block, Plan, Roles
+from microagg.plan import Plan, Roles
 from microagg.registry import find
 from microagg.released import Cells
-from microagg.usable import moved_figures
 from microagg.words import (
     UnitWords,
     few_digits,
@@ -70,7 +67,6 @@ _DECIMALS_BY_COLUMN = {
 # Mean and interval of a few whole numbers can be solved for each of them.
 _LEAST_IN_AN_ANALYSIS = 10
 _STAKES = 3  # confidential columns whose stake a sentence gives
-_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 
 
 @dataclass(frozen=True)
@@ -78,46 +74,105 @@ class Evidence:
     """What is claimed about a release."""
 
     plan: Plan
-    roles: Roles
-    parts: Sequence[Part]
-    utility: Utility
-    alone: Risk
-    """Risk by the protected columns alone."""
-    with_known: KnownRisk
-    """Risk for an attacker who knows every untouched column that is not confidential."""
-    if_confidential_known: KnownRisk
-    """Risk if the confidential columns were known after all, beside the known ones."""
-    harms: Sequence[Harm]
-    """Known columns, the most harmful first."""
-    stakes: Sequence[Stake]
-    """Confidential columns, the one whose claim stakes most first."""
-    cautions: Sequence[Caution]
-    linked_rows: Sequence[LinkedRows] = ()
-    """Sets of rows that released columns show to belong together; see :mod:`microagg.measure.linked_rows`."""
-    cells: Mapping[Any, Cells] = field(default_factory=dict)
-    """Missing, blanked and filled values of each protected column."""
-    dropped: int = 0
-    """Records that were left out for missing values."""
-    recoded: int = 0
-    """Records that are released in another stratum, since small ones were merged."""
-    alternatives: Mapping[str, Any] | None = None
-    """The same method with other k, see :func:`microagg.compare`."""
-    counted: Counted | None = None
-    """What was found in the written file; None while there is none."""
-    source: Mapping[str, str] | None = None
-    """Name and hash of the file that the table came from."""
-    sampled_from: int | None = None
-    """Records of the table, where measures that need them side by side are of a sample."""
+    measured: Measured
     rejected: str = ""
     """Why the file was not released although it was counted, in words; see :mod:`microagg.delivery`."""
-    totals: Sequence[Summary] | None = None
-    """Summaries of all records, where others are of a sample."""
-    _pair: Pair = field(kw_only=True, repr=False, compare=False)
+
+    def with_figures(self, **figures: Any) -> Evidence:
+        """Return the evidence with some figures added or replaced, see :class:`Measured`."""
+        return replace(self, measured=replace(self.measured, **figures))
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self.measured.roles
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Columns that share one partition, each with it."""
+        return self.measured.parts
+
+    @property
+    def utility(self) -> Utility:
+        """What was lost."""
+        return self.measured.utility
+
+    @property
+    def alone(self) -> Risk:
+        """Risk by the protected columns alone."""
+        return self.measured.alone
+
+    @property
+    def with_known(self) -> KnownRisk:
+        """Risk for an attacker who knows every untouched column that is not confidential."""
+        return self.measured.with_known
+
+    @property
+    def if_confidential_known(self) -> KnownRisk:
+        """Risk if the confidential columns were known after all, beside the known ones."""
+        return self.measured.if_confidential_known
+
+    @property
+    def harms(self) -> Sequence[Harm]:
+        """Known columns, the most harmful first."""
+        return self.measured.harms
+
+    @property
+    def stakes(self) -> Sequence[Stake]:
+        """Confidential columns, the one whose claim stakes most first."""
+        return self.measured.stakes
+
+    @property
+    def cells(self) -> Mapping[Any, Cells]:
+        """Missing, blanked and filled values of each protected column."""
+        return self.measured.signs.cells
+
+    @property
+    def linked_rows(self) -> Sequence[LinkedRows]:
+        """Sets of rows that released columns show to belong together."""
+        return self.measured.signs.linked_rows
+
+    @property
+    def summaries(self) -> Sequence[Summary]:
+        """Totals, means, medians and standard deviations of each protected column."""
+        return self.measured.summaries
+
+    @property
+    def dropped(self) -> int:
+        """Records that were left out for missing values."""
+        return self.measured.dropped
+
+    @property
+    def recoded(self) -> int:
+        """Records that are released in another stratum, since small ones were merged."""
+        return self.measured.signs.recoded
+
+    @property
+    def source(self) -> Mapping[str, str] | None:
+        """Name and hash of the file that the table came from."""
+        return self.measured.source
+
+    @property
+    def counted(self) -> Counted | None:
+        """What was found in the written file; None while there is none."""
+        return self.measured.counted
 
     @property
     def records(self) -> int:
         """Number of records."""
-        return len(self._pair) if self.sampled_from is None else self.sampled_from
+        return self.measured.records
+
+    @cached_property
+    def cautions(self) -> Sequence[Caution]:
+        """What to know before the file leaves the house."""
+        found = self.measured
+        return [
+            *cautions_of(self.plan, found.roles, found.signs),
+            *about_dominance(found.alone),
+            *about_use(found.utility.by_column, found.summaries),
+            *about_formulas(found.formulas),
+            *about_sample(found.sampled, found.records),
+        ]
 
     @property
     def k(self) -> int:
@@ -140,11 +195,6 @@ class Evidence:
         return thresholds_of(
             self.plan.accept, self.utility.information_loss, self.with_known.linkage
         )
-
-    @cached_property
-    def summaries(self) -> list[Summary]:
-        """Totals, means, medians and standard deviations of each protected column."""
-        return list(self.totals or summaries(self._pair, max(self.k, 3)))
 
     # The sentences.
 
@@ -274,83 +324,8 @@ class Evidence:
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
-        """Whether any method could do better: a word, and the sentence.
-
-        Proofs are about the loss of the groups, and say so where the released values lose more.
-        """
-        word, sentence = self._proof(part)
-        utility = self.utility
-        if word == "not known" or not group_loss_words(
-            utility.information_loss, utility.group_loss
-        ):
-            return word, sentence
-        loss = percent_words(part.partition.information_loss)
-        return (
-            word,
-            f"{sentence.removesuffix('.')}; the proof is about the loss of the groups, {loss}.",
-        )
-
-    def _proof(self, part: Part) -> tuple[str, str]:
-        found, block = part.partition, self._block(part)
-        used = self._guarantee(part)
-        # Bounds are on the loss of means, which lose least: they say little of other aggregates.
-        if block.released != "mean":
-            return "not known", (
-                f"Not computed: bounds are for means, and these groups release their {block.released}."
-            )
-        plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
-            "group_cost"
-        )
-        merged = self._satisfies_more(block)
-        weighted = self.plan.weight is not None
-        # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
-        where = " that keep to strata and patterns of missing values" * self._in_cells(block)
-        if used == "exact" and plain_cost and not weighted:
-            return "no", f"The method is exact: no groups with this k{where} lose less."
-        if self._pair.weights is not None and not found.weighted:
-            return "not known", (
-                "Not computed: the groups were formed without the weights with which the loss is counted."
-            )
-        if found.gap is not None and found.gap == 0:
-            return "no", f"Proved: no groups of {found.k:,} or more{where} lose less."
-        if found.gap is not None:
-            least = percent_words(found.information_loss * (1 - found.gap))
-            return (
-                f"by at most {percent_words(100 * found.gap)}",
-                f"of the loss: it is proved that no groups of {found.k:,} or more{where} lose less than "
-                f"{least}" + (", whatever else they satisfy." if merged else "."),
-            )
-        if weighted:
-            return (
-                "not known",
-                "Not computed: no method is exact for records with weights.",
-            )
-        if merged:
-            return "not known", "Not computed for plans with a unit or extra requirements."
-        if used == "exact":
-            return "not known", (
-                f"The groups are the best for the cost {found.options.get('cost')}; others may lose less "
-                "information."
-            )
-        kind = "an approximation" if used == "approximation" else "a heuristic"
-        return "not known", f"Not computed: the method is {kind}."
-
-    def _guarantee(self, part: Part) -> str:
-        """What is proved of the groups of a part: methods prove theirs for k records and nothing else."""
-        found = part.partition
-        used = find(found.method).guarantee_for(part.coordinates, found.weighted)
-        more = self._satisfies_more(self._block(part))
-        return "heuristic" if more and used == "exact" else str(used)
-
-    def _satisfies_more(self, block: Block) -> bool:
-        """Whether groups of a block satisfy more than k records."""
-        return self.plan.unit_of(block).column is not None or bool(block.require)
-
-    def _in_cells(self, block: Block) -> bool:
-        missing = any(column.missing for column in self.cells.values())
-        return bool(self.plan.strata_of(block).columns) or (
-            missing and self.plan.missing.policy == "pattern"
-        )
+        """Whether any method could do better: a word, and the sentence."""
+        return proof(self.plan, self.measured, part)
 
     def part_words(self, part: Part) -> str:
         """How a part was grouped."""
@@ -378,9 +353,6 @@ class Evidence:
         if self.counted.holds:
             return words
         return f"{words}, and k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
-
-    def _block(self, part: Part) -> Block:
-        return self.plan.block_of(part.columns)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""
@@ -428,26 +400,13 @@ class Evidence:
                 {**few_digits(asdict(row), DIGITS), "moved_figures": moved_figures(row)}
                 for row in self.summaries
             ],
-            "alternatives": few_digits(self.alternatives, DIGITS),
+            "alternatives": few_digits(self.measured.alternatives, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),
                 "output": self.counted
                 and {"path": self.counted.path, "sha256": self.counted.sha256},
             },
         }
-
-    def pictures(self) -> dict[str, Any]:
-        """Plain data of what the report draws."""
-        both = self._pair
-        drawn: dict[str, Any] = {
-            "distributions": {
-                str(name): column(both, j, max(self.k, 3)) for j, name in enumerate(both.names)
-            },
-            "class_sizes": class_sizes(self.alone.class_sizes),
-        }
-        if 1 < len(both.names) <= _MOST_CORRELATIONS:
-            drawn["correlations"] = few_digits(correlations(*self.utility.associations), DIGITS)
-        return drawn
 
     def _part(self, part: Part) -> dict[str, Any]:
         used = find(part.partition.method)
@@ -458,8 +417,8 @@ class Evidence:
             "options": _plain_options(part.partition.options),
             "paper": used.paper,
             "summary": used.summary,
-            "guarantee": self._guarantee(part),
-            "aggregate": self._block(part).released,
+            "guarantee": guarantee(self.plan, part),
+            "aggregate": self.plan.block_of(part.columns).released,
             "could_do_better": word,
             "proof": sentence,
         }

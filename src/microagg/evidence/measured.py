@@ -1,0 +1,186 @@
+"""What each engine counts and measures about a release: the one thing that its evidence is made from.
+
+No sentence and no judgement is made here; see :mod:`microagg.evidence.evidence`. Memory, disk and Spark
+fill the same :class:`Measured`, so that none can be green where another is amber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.evidence.sentences import Caution
+from microagg.groups import Labels
+from microagg.measure.agreement import Agreement
+from microagg.measure.harm import Harm, Stake
+from microagg.measure.known import KnownRisk
+from microagg.measure.linked_rows import LinkedRows
+from microagg.measure.risk import Risk
+from microagg.measure.signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.summaries import Summary
+from microagg.measure.utility import Utility
+from microagg.plan import Roles
+from microagg.released import Cells
+from microagg.results import Partition
+from microagg.verify import Verification
+
+__all__ = ["Counted", "Cure", "Measured", "Part", "Required", "Signs"]
+
+
+class Part(NamedTuple):
+    """Columns that share one partition, and the rows that it is of."""
+
+    rows: Labels
+    columns: list[Any]
+    partition: Partition
+    coordinates: int
+    """Of the space in which records are grouped; one for each column, if all are numbers."""
+
+
+class Cure(NamedTuple):
+    """A requirement by which no group discloses a confidential value any more, and its price."""
+
+    require: Mapping[str, Mapping[Any, float]]
+    loss: float
+    """Information loss with it, in percent."""
+    loss_now: float
+
+
+@dataclass(frozen=True)
+class Required:
+    """A requirement beside k, and the figure of the worst group in the released table."""
+
+    words: str
+    public: str
+    """The same without thresholds that would help an attacker."""
+    found: str
+    passed: bool
+    is_k: bool = False
+    """Whether it is k itself, counted in units, and so said with the promise already."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A file that was read back, what was counted in it, and its hash."""
+
+    path: str
+    parts: tuple[Verification, ...]
+    sha256: str
+    required: tuple[Required, ...] = ()
+    """What groups must satisfy beside k, counted over the combinations in the file."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every part keeps its promise."""
+        return all(part.holds for part in self.parts) and all(r.passed for r in self.required)
+
+    @property
+    def least(self) -> Verification:
+        """The part with the rarest combination, of those that do not hold if there are any."""
+        return min(self.parts, key=lambda part: (part.holds, part.smallest))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        rarest = self.least.as_dict()
+        return {**rarest, "holds": self.holds, "sha256": self.sha256}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signs:
+    """What calls for a caution, as it was counted; shares are from 0 to 1."""
+
+    records: int
+    """All records."""
+    looked_at: int
+    """Records in which single columns were looked at: all, or those of a sample."""
+    below_k: float = 0.0
+    """Share of records among fewer than k that agree in the protected and the known columns."""
+    harms: Sequence[Harm] = ()
+    """Known columns, the most harmful first; none where k holds with them."""
+    enough: Sequence[Any] | None = None
+    """Known columns without which k would hold; None: it would not."""
+    identifiers: Mapping[Any, Identifier] = field(default_factory=dict)
+    """Unprotected columns that point to single records."""
+    determined: Sequence[Determined] = ()
+    """Protected columns that follow from unprotected ones."""
+    linked_rows: Sequence[LinkedRows] = ()
+    """Sets of rows that released columns show to belong together; see :mod:`microagg.measure.linked_rows`."""
+    uncounted_rows: Sequence[Any] = ()
+    """Columns that show which rows belong together, where such sets were not counted."""
+    unmixed: Mapping[Any, tuple[UnitsInGroups, int]] = field(default_factory=dict)
+    """Columns that look like a unit of which groups hold too few, and the k that they are too few for."""
+    agreements: Mapping[Any, Agreement] = field(default_factory=dict)
+    """What groups disclose of each confidential column."""
+    cure: Cure | None = None
+    cells: Mapping[Any, Cells] = field(default_factory=dict)
+    """Missing, blanked and filled values of each protected column."""
+    recoded: int = 0
+    """Records that are released in another stratum, since small ones were merged."""
+    row_labels: int = 0
+    """Different row labels of a pandas frame, which are released with it."""
+    unreadable: Sequence[Caution] = ()
+    """What the draft found that could not be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """All figures of a release."""
+
+    roles: Roles
+    parts: Sequence[Part]
+    signs: Signs
+    utility: Utility
+    alone: Risk
+    """Risk by the protected columns alone."""
+    with_known: KnownRisk
+    """Risk for an attacker who knows every untouched column that is not confidential."""
+    if_confidential_known: KnownRisk
+    """Risk if the confidential columns were known after all, beside the known ones."""
+    harms: Sequence[Harm]
+    """Known columns, the most harmful first."""
+    stakes: Sequence[Stake]
+    """Confidential columns, the one whose claim stakes most first."""
+    summaries: Sequence[Summary]
+    """Totals, means, medians and standard deviations of each protected column."""
+    weighted: bool = False
+    """Whether the loss counts records by their weights."""
+    dropped: int = 0
+    """Records that were left out for missing values."""
+    sampled: int | None = None
+    """Records, in whole groups, of which those figures are that need records side by side; None: all."""
+    formulas: Mapping[str, int] = field(default_factory=dict)
+    """Texts in a CSV file that a spreadsheet program would take for formulas, by column."""
+    pictures: Mapping[str, Any] | None = None
+    """What a report draws, as plain data; None: no report was asked for."""
+    alternatives: Mapping[str, Any] | None = None
+    """The same method with other k, see :func:`microagg.compare`; None: not asked for."""
+    counted: Counted | None = None
+    """What was found in the written file; None while there is none."""
+    source: Mapping[str, str] | None = None
+    """Name and hash of the file that the table came from."""
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return self.signs.records
+
+    def without_records(self) -> Measured:
+        """Return the same figures without any record, so that they may leave the process."""
+        none = np.zeros(0, np.int64)
+        parts = [
+            part._replace(rows=none, partition=replace(part.partition, labels=none))
+            for part in self.parts
+        ]
+        agreements = {
+            name: replace(one, disclosed=None) for name, one in self.signs.agreements.items()
+        }
+        return replace(
+            self,
+            parts=parts,
+            utility=self.utility.without_records(),
+            alone=self.alone.without_records(),
+            signs=replace(self.signs, agreements=agreements),
+        )

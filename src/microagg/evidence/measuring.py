@@ -1,0 +1,351 @@
+"""Measure a table against its release, in memory: the figures from which evidence is made.
+
+What is costly is computed when it is first asked for. Where the records are a sample of whole groups of a
+larger table, figures of all records take the place of those of the sample later
+(:mod:`microagg.scale_out.sampled`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import MicroaggError
+from microagg.evidence.measured import Cure, Measured, Part, Signs
+from microagg.evidence.sentences import DIGITS, Caution
+from microagg.groups import Floats, Labels, group_sizes
+from microagg.intake import Intake
+from microagg.measure.agreement import Agreement, disclosed_share
+from microagg.measure.analyses import analyse, check_analyses
+from microagg.measure.classes import combine, share_below
+from microagg.measure.diversity import agreement_of
+from microagg.measure.harm import Harm, Stake, enough, rank, stakes
+from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
+from microagg.measure.linkage import sample_for
+from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
+from microagg.measure.pairs import Pair, keeping_computed
+from microagg.measure.pictured import class_sizes, column, correlations
+from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.signs import determines, identifiers, unmixed_units
+from microagg.measure.summaries import summaries
+from microagg.measure.utility import Utility, utility_of
+from microagg.plan import Plan, Roles
+from microagg.released import Cells
+from microagg.require.search import is_compiled
+from microagg.tables.frames import Frame
+from microagg.words import few_digits
+
+__all__ = ["Measuring", "pictures_of"]
+
+# Up to this many records the price of a requirement is found within two seconds, by a fast search.
+_EASILY_CURED = 20_000
+_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
+
+
+@dataclass(frozen=True, eq=False)
+class Measuring:
+    """A table before and after, rows in the order given, and what is measured of it."""
+
+    plan: Plan
+    intake: Intake
+    """The table as it came."""
+    parts: Sequence[Part]
+    after: Frame
+    """The table with released values."""
+    values: Floats
+    """(n, protected columns) released values."""
+    states: Labels
+    """The same: 0 a value, 1 missing, 2 and more with a code."""
+    groups: Labels
+    """The same: the group by which a column was aggregated."""
+    cells: Mapping[Any, Cells]
+    """Missing, blanked and filled, by column."""
+    recoded: int = 0
+    """Records whose stratum changed."""
+    unreadable: Sequence[Caution] = ()
+    """What the draft found that could not be read."""
+    again: Callable[[Plan], Measuring] | None = field(default=None, repr=False)
+    """Protects the same table by another plan; None where it is not at hand."""
+    records: int | None = None
+    """All records, if these are a sample of whole groups; None: these are all."""
+    counted_below_k: float | None = None
+    """:attr:`below_k_with_known` as it was counted in all records; None: it is counted here."""
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self.intake.roles
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there are more records than these."""
+        return self.records is not None and self.records > len(self.both)
+
+    @property
+    def recoded_columns(self) -> tuple[Any, ...]:
+        """Strata that are released otherwise than they came, since small ones were merged."""
+        return self.plan.strata.columns if self.recoded else ()
+
+    @cached_property
+    def both(self) -> Pair:
+        """The protected columns before and after."""
+        return Pair(
+            self.roles.protected,
+            np.column_stack([v.values for v in self.intake.variables.values()]),
+            self.values,
+            self.intake.frame,
+            self.after,
+            beside=self._beside,
+            labels=self.groups,
+            **self._beyond_numbers,
+        )
+
+    @property
+    def _beside(self) -> Labels | None:
+        """Strata and mean weight as they are released, a number for each combination."""
+        shared = known_columns(self.after, self.plan.shared_beside())
+        return combine([column.codes for column in shared.values()]) if shared else None
+
+    @property
+    def _beyond_numbers(self) -> dict[str, Any]:
+        """Kinds, weights and states, unless all columns are complete numbers that count alike."""
+        if self.intake.plain:
+            return {}
+        return {
+            "variables": list(self.intake.variables.values()),
+            "weights": self.intake.relative_weights,
+            "mean_weight": 1.0 if self.intake.weights is None else self.intake.weights.mean(),
+            "states": self.states,
+        }
+
+    @cached_property
+    def known(self) -> Mapping[Any, Known]:
+        """Columns that an attacker is taken to know."""
+        return self._told_apart(self.roles.known)
+
+    @cached_property
+    def confidential(self) -> Mapping[Any, Known]:
+        """Confidential columns."""
+        return self._told_apart(self.roles.confidential)
+
+    def _told_apart(self, names: Iterable[Any]) -> dict[Any, Known]:
+        """Values of columns left as they are, told apart as exactly as the file does."""
+        found = known_columns(self.intake.frame, names)
+        recoded = [name for name in found if name in self.recoded_columns]
+        if self.intake.text is not None:
+            text = known_columns(Frame(self.intake.text), found)
+            found = {name: told_apart(column, text[name]) for name, column in found.items()}
+        # Where small strata were merged, the file tells the stratum of the group.
+        return {**found, **known_columns(self.after, recoded)}
+
+    @cached_property
+    def utility(self) -> Utility:
+        """What was lost."""
+        return utility_of(self.both)
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What an attacker gains from the protected columns alone."""
+        return self._risk((), 80.0)
+
+    def _risk(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
+        ask = Ask(
+            k=self.plan.k,
+            confidential=self.plan.confidential,
+            dominance=dominance,
+            dominance_percent=dominance_percent,
+            sample=sample_for(len(self.both)),
+            units=self.intake.units,
+        )
+        found = risk_of(self.both, ask)
+        return replace(
+            found,
+            below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
+            diversity={
+                name: replace(one, agreement=self.agreements[name])
+                for name, one in found.diversity.items()
+            },
+        )
+
+    @cached_property
+    def with_known(self) -> KnownRisk:
+        """What an attacker gains who also knows every untouched column that is not confidential."""
+        return self._known_risk(self.known)
+
+    @cached_property
+    def if_confidential_known(self) -> KnownRisk:
+        """What an attacker gains if the confidential columns were known after all."""
+        if not self.roles.confidential:
+            return self.with_known
+        return self._known_risk({**self.known, **self.confidential})
+
+    def _known_risk(self, known: Mapping[Any, Known]) -> KnownRisk:
+        sample = sample_for(len(self.both))
+        return known_risk(self.both, known, self.plan.k, units=self.intake.units, sample=sample)
+
+    @cached_property
+    def stakes(self) -> list[Stake]:
+        """Confidential columns by the share of records below k if each alone were known."""
+        return stakes(self.both, self.known, self.confidential, self.plan.k, self.intake.units)
+
+    @cached_property
+    def harms(self) -> list[Harm]:
+        """Known columns, the most harmful first."""
+        return rank(self.both, self.known, self.plan.k, self.intake.units)
+
+    @cached_property
+    def below_k_with_known(self) -> float:
+        """Share of records among fewer than k records, or units, that agree in all that is known."""
+        if self.counted_below_k is not None:
+            return self.counted_below_k
+        labels = combine([self.both.released_classes, *(c.codes for c in self.known.values())])
+        return share_below(labels, self.plan.k, self.intake.units)
+
+    @cached_property
+    def agreements(self) -> Mapping[Any, Agreement]:
+        """What groups disclose of each confidential column.
+
+        An attacker tells the records of a group apart by known columns. Where k does not hold with these,
+        records are found by them, whatever their group discloses.
+        """
+        seen = self.both.released_classes
+        if self.known and not self.below_k_with_known:
+            seen = combine([seen, *(column.codes for column in self.known.values())])
+        return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
+
+    @cached_property
+    def cure(self) -> Cure | None:
+        """The requirement that cures groups which disclose, and its price, where that takes two seconds."""
+        disclosed = [name for name, one in self.agreements.items() if one.records]
+        accepted = self.plan.accept.agreeing
+        if disclosed_share(self.agreements.values()) <= accepted or self.again is None:
+            return None
+        if len(self.both) > _EASILY_CURED or not is_compiled():
+            return None
+        require = {"distinct": dict.fromkeys(disclosed, 2)}
+        try:
+            cured = self.again(self.plan.override(require=require, method="auto", effort="fast"))
+        except MicroaggError:  # it cannot be met
+            return None
+        if disclosed_share(cured.agreements.values()) > accepted:
+            return None
+        return Cure(require, cured.utility.information_loss, self.utility.information_loss)
+
+    @cached_property
+    def linked_rows(self) -> list[LinkedRows]:
+        """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
+        if self.is_sample:  # members of a household may be outside it
+            return []
+        roles, strata = self.roles, self.plan.shared_strata
+        columns = self._told_apart(
+            name for name in [*roles.renumbered, *roles.released] if name not in strata
+        )
+        links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
+        return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
+
+    @cached_property
+    def signs(self) -> Signs:
+        """What calls for a caution."""
+        roles, both, known = self.roles, self.both, self.known
+        below = self.below_k_with_known if known else 0.0
+        # Strata are part of what k records share, and so is all that follows from them.
+        strata = self.plan.shared_strata
+        beside = {name: column for name, column in known.items() if name not in strata}
+        hidden = self._told_apart([*roles.dropped, *roles.renumbered])
+        uncounted = [name for name in self.plan.units if name in roles.released]
+        return Signs(
+            records=self.records or len(both),
+            looked_at=len(both),
+            below_k=below,
+            harms=self.harms if below else (),
+            enough=enough(both, known, self.plan.k, self.intake.units) if below else None,
+            identifiers=identifiers(beside),
+            determined=determines({**beside, **self.confidential}, both),
+            linked_rows=self.linked_rows,
+            uncounted_rows=uncounted if self.is_sample else (),
+            unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
+            agreements=self.agreements,
+            cure=self.cure,
+            cells=self.cells,
+            recoded=self.recoded,
+            row_labels=self.intake.frame.distinct_row_labels(),
+            unreadable=self.unreadable,
+        )
+
+    @property
+    def _classes_of_records(self) -> list[tuple[Labels, int]]:
+        """Classes by the released values of each part whose k counts records, and this k."""
+        found = []
+        for part in self.parts:
+            block = self.plan.block_of(part.columns)
+            if self.plan.unit_of(block).column is None:
+                own = self.both.of_columns(self.both.names.index(name) for name in part.columns)
+                beside = known_columns(self.after, self.plan.shared_beside(block))
+                codes = (column.codes for column in beside.values())
+                found.append((combine([own.classes, *codes]), part.partition.k))
+        return found
+
+    def measure(
+        self,
+        *,
+        analyses: Iterable[Any] = (),
+        dominance: Iterable[Any] = (),
+        dominance_percent: float = 80.0,
+    ) -> tuple[Utility, Risk]:
+        """Loss and risk with more to measure, see :func:`microagg.utility` and :func:`microagg.risk`."""
+        analyses = [analyses] if isinstance(analyses, str) else list(analyses)
+        gone = {*self.roles.dropped, *self.roles.renumbered}  # whose values would be reported
+        check_analyses(analyses, self.intake.frame, gone, whole=False)
+        found = [analyse(self.both, wanted) for wanted in analyses]
+        utility = keeping_computed(self.utility, analyses=found) if found else self.utility
+        dominance = tuple(dominance)
+        return utility, self._risk(dominance, dominance_percent) if dominance else self.risk
+
+    def measured(
+        self,
+        with_known: KnownRisk | None = None,
+        if_confidential_known: KnownRisk | None = None,
+        **measures: Any,
+    ) -> Measured:
+        """Return all figures.
+
+        ``with_known`` and ``if_confidential_known`` are those of all records, where these are a sample;
+        ``measures`` are as for :meth:`measure`.
+        """
+        utility, alone = self.measure(**measures)
+        return Measured(
+            roles=self.roles,
+            parts=self.parts,
+            signs=self.signs,
+            utility=utility,
+            alone=alone,
+            with_known=with_known or self.with_known,
+            if_confidential_known=if_confidential_known or self.if_confidential_known,
+            harms=self.harms,
+            stakes=self.stakes,
+            summaries=summaries(self.both, max(self.plan.k, 3)),
+            weighted=self.both.weights is not None,
+            dropped=self.intake.dropped,
+            sampled=len(self.both) if self.is_sample else None,
+        )
+
+    def pictures(self) -> dict[str, Any]:
+        """Return what a report draws, as plain data."""
+        return pictures_of(self.both, self.plan.k, self.utility)
+
+
+def pictures_of(both: Pair, k: int, utility: Utility) -> dict[str, Any]:
+    """Return what a report draws of a table before and after, as plain data."""
+    drawn: dict[str, Any] = {
+        "distributions": {
+            str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
+        },
+        "class_sizes": class_sizes(group_sizes(both.classes)),
+    }
+    if 1 < len(both.names) <= _MOST_CORRELATIONS:
+        drawn["correlations"] = few_digits(correlations(*utility.associations), DIGITS)
+    return drawn

@@ -1,0 +1,88 @@
+"""What is proved of the groups: whether any method could lose less."""
+
+from __future__ import annotations
+
+from microagg.evidence.measured import Measured, Part
+from microagg.evidence.sentences import group_loss_words, percent_words
+from microagg.plan import Block, Plan
+from microagg.registry import find
+
+__all__ = ["guarantee", "proof"]
+
+
+def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
+    """Say whether any method could do better: a word, and the sentence.
+
+    Proofs are about the loss of the groups, and say so where the released values lose more.
+    """
+    word, sentence = _proof(plan, measured, part)
+    utility = measured.utility
+    if word == "not known" or not group_loss_words(utility.information_loss, utility.group_loss):
+        return word, sentence
+    loss = percent_words(part.partition.information_loss)
+    return (
+        word,
+        f"{sentence.removesuffix('.')}; the proof is about the loss of the groups, {loss}.",
+    )
+
+
+def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
+    found, block = part.partition, plan.block_of(part.columns)
+    used = guarantee(plan, part)
+    # Bounds are on the loss of means, which lose least: they say little of other aggregates.
+    if block.released != "mean":
+        return "not known", (
+            f"Not computed: bounds are for means, and these groups release their {block.released}."
+        )
+    plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
+        "group_cost"
+    )
+    merged = _satisfies_more(plan, block)
+    weighted = plan.weight is not None
+    # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
+    where = " that keep to strata and patterns of missing values"
+    where = where if _in_cells(plan, measured, block) else ""
+    if used == "exact" and plain_cost and not weighted:
+        return "no", f"The method is exact: no groups with this k{where} lose less."
+    if measured.weighted and not found.weighted:
+        return "not known", (
+            "Not computed: the groups were formed without the weights with which the loss is counted."
+        )
+    if found.gap is not None and found.gap == 0:
+        return "no", f"Proved: no groups of {found.k:,} or more{where} lose less."
+    if found.gap is not None:
+        least = percent_words(found.information_loss * (1 - found.gap))
+        return (
+            f"by at most {percent_words(100 * found.gap)}",
+            f"of the loss: it is proved that no groups of {found.k:,} or more{where} lose less than "
+            f"{least}" + (", whatever else they satisfy." if merged else "."),
+        )
+    if weighted:
+        return "not known", "Not computed: no method is exact for records with weights."
+    if merged:
+        return "not known", "Not computed for plans with a unit or extra requirements."
+    if used == "exact":
+        return "not known", (
+            f"The groups are the best for the cost {found.options.get('cost')}; others may lose less "
+            "information."
+        )
+    kind = "an approximation" if used == "approximation" else "a heuristic"
+    return "not known", f"Not computed: the method is {kind}."
+
+
+def guarantee(plan: Plan, part: Part) -> str:
+    """Return what is proved of the groups of a part: methods prove theirs for k records and nothing else."""
+    found = part.partition
+    used = find(found.method).guarantee_for(part.coordinates, found.weighted)
+    more = _satisfies_more(plan, plan.block_of(part.columns))
+    return "heuristic" if more and used == "exact" else str(used)
+
+
+def _satisfies_more(plan: Plan, block: Block) -> bool:
+    """Whether groups of a block satisfy more than k records."""
+    return plan.unit_of(block).column is not None or bool(block.require)
+
+
+def _in_cells(plan: Plan, measured: Measured, block: Block) -> bool:
+    missing = any(column.missing for column in measured.signs.cells.values())
+    return bool(plan.strata_of(block).columns) or (missing and plan.missing.policy == "pattern")
