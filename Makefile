@@ -6,8 +6,8 @@ PY := $(VENV)/bin/python
 # Where the environment forbids it, each of the many processes of the tests would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Files of tests are dealt to processes in the order of tests/conftest.py: the longest first.
-SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
+# A process that has no tests left takes some from another; tests/conftest.py says how many processes.
+SIDE_BY_SIDE := --numprocesses auto --dist worksteal
 
 .PHONY: demo test test-all test-lowest test-next quick checked compiled lint types bench papers pictures figures docs package release clean
 
@@ -15,9 +15,10 @@ SIDE_BY_SIDE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 CONSTRAINTS ?= --constraint constraints.txt
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --editable ".[dev]" $(CONSTRAINTS)
-	touch $@
+	@echo "making an environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) tests/patiently.py "installing what is needed, once" pip install --editable ".[dev]" $(CONSTRAINTS)
+	@touch $@
 
 demo: $(VENV)/installed
 	$(PY) -m microagg demo
@@ -93,7 +94,7 @@ test-next:
 	build/next/bin/python -m pip install --quiet --pre numba numpy pandas polars pyarrow scikit-learn
 	build/next/bin/python -m pip install --quiet ".[dev]" || build/next/bin/python -m pip install --quiet --no-deps .
 	build/next/bin/python -m pip install --quiet --pre --upgrade numba numpy pandas polars pyarrow scikit-learn
-	build/next/bin/python -m pytest --numprocesses auto --dist loadfile -o filterwarnings=default tests
+	build/next/bin/python -m pytest $(SIDE_BY_SIDE) -o filterwarnings=default tests
 
 # The oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-lowest:

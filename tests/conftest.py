@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -12,8 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
+import typer.main
+import typer.testing
 
 from browser import Browser, find_browser
+
+# The command is built once: for each test anew it takes as long as a small job.
+typer.testing._get_command = functools.cache(typer.main.get_command)
 
 # Looking for garbage among all that was imported and collected takes a tenth of the time at the usual rate.
 gc.set_threshold(50_000)
@@ -34,27 +40,27 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("microagg")
 
 
-# Files that take half a minute or so begin: whoever met one at the end would work alone.
-_FIRST = tuple(
-    f"tests/{name}.py"
-    for name in (
-        "test_site",
-        "scale_out/test_spark",
-        "scale_out/test_spark_files",
-        "test_methods",
-        "test_examples",
-        "test_threads",
-        "cli/test_main",
-        "page/test_way",
-        "page/test_work",
-        "report/test_report",
-        "methods/refine/test_refine",
-    )
-)
+# What these fixtures give takes seconds to minutes to make, once for each process. Tests that use one come
+# first: a process that has no tests left takes over the last ones of another, and so never these.
+_COSTLY = ("spark", "cluster", "site", "server", "browser")
+
+
+def costly(item: pytest.Item | None) -> str | None:
+    """Name of the first costly fixture that a test uses."""
+    used = set(getattr(item, "fixturenames", ()))
+    if item is not None and "/scale_out/" in item.nodeid and "[spark" in item.nodeid:
+        used.add("spark")  # asked for when the test runs
+    return next((name for name in _COSTLY if name in used), None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
+    place = {name: at for at, name in enumerate((*_COSTLY, None))}
+    items.sort(key=lambda item: place[costly(item)])
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: tests wait for Java, a browser and other processes."""
+    return (os.cpu_count() or 1) + 1
 
 
 def without(what: str, reason: str) -> NoReturn:

@@ -14,9 +14,9 @@ ROOT = Path(microagg.__file__).parent
 # Earliest first; the modules of one line may import each other. A package stands for all of its
 # modules that no other line names.
 STAGES = [
-    ["errors", "deprecated"],
+    ["errors", "deprecated", "own_process"],
     ["words"],
-    ["kernels.stamp", "kernels.kept", "kernels.jit"],
+    ["kernels.stamp", "kernels.kept", "kernels.part", "kernels.jit"],
     [
         "groups",
         "progress",

@@ -7,11 +7,17 @@ version: a part that moved is found here by name rather than by a strange fault 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from microagg.tables.labelled import ColumnFacts, Labelled
+from microagg.tables.statistical import read_statistical, write_statistical
 
 ROOT = Path(__file__).parents[1]
 _EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -27,17 +33,17 @@ PARTS = {
         "kernels/kept.py",
         "the file of one kernel; we override load and save and use _data_path, _open_for_write and _dump",
     ),
+    ("numba.core.runtime.nrt", "rtsys"): (
+        "kernels/kept.py",
+        "numba's memory management, which kept code needs; without it the whole compiler is loaded first",
+    ),
     ("numba.core.codegen", "JITCodeLibrary"): (
-        "kernels/jit.py",
+        "kernels/part.py",
         "code of a subkernel before optimisation; without it subkernels compile as kernels, twice as long",
     ),
     ("numba.core.compiler", "Compiler"): (
-        "kernels/jit.py",
+        "kernels/part.py",
         "puts a subkernel's code into our library class; see JITCodeLibrary",
-    ),
-    ("numba.core.registry", "cpu_target"): (
-        "kernels/jit.py",
-        "loads the compiler ahead; without it the first kernel does",
     ),
     ("numba.core.types", "unliteral"): (
         "kernels/jit.py",
@@ -45,14 +51,14 @@ PARTS = {
     ),
     ("pyreadstat._readstat_parser", "parser_entry_point"): (
         "tables/statistical.py",
-        "reads SPSS, Stata and SAS files into arrays without pandas; pyreadstat.read_* are the public way",
+        "reads .por and .xpt with the codes they declare as missing; read_por and read_xport drop these",
     ),
     ("pyreadstat._readstat_writer", "writer_entry_point"): (
         "tables/statistical.py",
-        "writes formats and widths that pyreadstat.write_* leave out",
+        "writes the alignment of columns, which pyreadstat.write_sav leaves out",
     ),
 }
-_PRIVATE = re.compile(r"(?:from |needed\(\")((?:numba\.core|pyreadstat\._)[\w.]*)")
+_PRIVATE = re.compile(r"(?:from (numba\.core[\w.]*)|_private_part\(\"(\w+)\")")
 
 
 @pytest.mark.parametrize(("module", "name"), PARTS, ids=lambda part: part)
@@ -63,14 +69,60 @@ def test_the_part_is_where_we_look_for_it(module, name):
 
 def test_no_other_private_part_is_used():
     used = {
-        (match, path.relative_to(ROOT / "src" / "microagg").as_posix())
+        (
+            numba or f"pyreadstat.{pyreadstat}",
+            path.relative_to(ROOT / "src" / "microagg").as_posix(),
+        )
         for path in (ROOT / "src").rglob("*.py")
-        for match in _PRIVATE.findall(path.read_text(encoding="utf-8"))
+        for numba, pyreadstat in _PRIVATE.findall(path.read_text(encoding="utf-8"))
     }
-    listed = {(module, where) for (module, _), (where, _) in PARTS.items()}
-    modules = {(module, where) for module, where in used if module != "numba.core"}
-    assert modules <= listed
-    assert all(where == "kernels/jit.py" for module, where in used if module == "numba.core")
+    assert used == {(module, where) for (module, _), (where, _) in PARTS.items()}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [part for part in PARTS if part[0].startswith("numba")],
+    ids=lambda part: part,
+)
+def test_without_a_part_of_numba_kernels_still_work(module, name):
+    spec = spec_from_file_location("jit_without", ROOT / "src/microagg/kernels/jit.py")
+    jit = module_from_spec(spec)
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # while the module is loaded: numba needs them itself
+        patch.delattr(f"{module}.{name}")
+        for own in ("kept", "part"):
+            patch.delitem(sys.modules, f"microagg.kernels.{own}", raising=False)
+        words = f"not in numba.*{name}.*every process compiles anew"
+        with pytest.warns(RuntimeWarning, match=words):
+            spec.loader.exec_module(jit)
+    add = jit.subkernel(_add)
+    assert jit.kernel(lambda x: add(x, 1) + add(x, x))(2) == 7
+
+
+def _add(x, y):
+    return x + y
+
+
+def test_without_its_private_parts_pyreadstat_reads_and_writes_all_but_a_little(
+    tmp_path, monkeypatch
+):
+    table = pa.table({"age": [30.0, 31.0, -9.0], "town": ["A", "B", "C"]})
+    facts = Labelled({"age": ColumnFacts(label="Age", missing=(-9.0,))}, "spss")
+    labelled = table.cast(facts.on(table.schema))
+    for module, name in PARTS:
+        if module.startswith("pyreadstat"):
+            monkeypatch.delattr(f"{module}.{name}")
+    with pytest.warns(
+        RuntimeWarning, match="not in this version of it; so the alignment of columns is"
+    ):
+        write_statistical(labelled, tmp_path / "a.sav", ".sav")
+    found = read_statistical(tmp_path / "a.sav")
+    assert found.to_pydict() == table.to_pydict()
+    assert ColumnFacts.of(found.schema.field("age")).missing == (-9.0,)
+    write_statistical(table, tmp_path / "a.xpt", ".xpt")
+    with pytest.warns(RuntimeWarning, match=r"codes that \.xpt files declare as missing"):
+        assert read_statistical(tmp_path / "a.xpt").to_pydict() == table.to_pydict()
 
 
 @pytest.mark.parametrize("package", ["numba", "pyreadstat"])

@@ -8,7 +8,6 @@ imported anew, and calls of the library start no process.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ from typing import IO
 
 from microagg.errors import MicroaggError
 from microagg.kernels.stamp import stamp
+from microagg.own_process import start_quickly
 from microagg.warm_parts import PARTS
 
 __all__ = ["Warming", "kept_in", "lacking"]
@@ -73,9 +73,8 @@ class Warming:
 
     def wait(self, told: Callable[[int, int], None] | None = None) -> None:
         """Wait until all is compiled, and tell how much is; meanwhile load what runs it."""
-        from microagg.kernels.jit import load_compiler
+        import numba  # noqa: F401
 
-        load_compiler()
         over = False
         while not over:
             if told is not None:
@@ -138,7 +137,7 @@ def _ask(asks: IO[str], answers: IO[str], part: str) -> str | None:
 
 def _serve() -> None:
     """Compile the parts named on stdin, one a line."""
-    gc.set_threshold(50_000)  # compilers make many objects, of which little is garbage in a ring
+    start_quickly()
     for line in sys.stdin:
         part, failed = line.strip(), None
         try:

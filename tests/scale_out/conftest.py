@@ -1,4 +1,4 @@
-"""Spark as tests use it: this machine alone, small, quiet, and started once for the tests of a file."""
+"""Spark as tests use it: this machine alone, small, quiet, and started once for all tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conftest import without
+from conftest import costly, without
 
 # Short jobs: a better compiler would cost more than it gives, as would several threads that collect garbage.
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -85,18 +85,53 @@ def _home(folder: Path) -> Path:
     return home
 
 
+_SESSIONS = pytest.StashKey["_Sessions"]()
+
+
+class _Sessions:
+    """The session that runs; there can be one in a process. It goes on until a test wants another kind."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._master = ""
+        self._running: Iterator[Any] = iter(())
+
+    def on(self, master: str, **settings: str) -> Any:
+        if master != self._master:
+            self.stop()
+            self._running = _session(master, self._folders.mktemp("spark"), **settings)
+            self._session = next(self._running)
+            self._master = master
+        return self._session
+
+    def stop(self) -> None:
+        next(self._running, None)
+        self._master = ""
+
+
+@pytest.fixture(scope="session")
+def sessions(request, tmp_path_factory):
+    found = request.config.stash[_SESSIONS] = _Sessions(tmp_path_factory)
+    yield found
+    found.stop()
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """End the session with the last test that uses it: others are run where there is none."""
+    if _SESSIONS in item.config.stash and costly(nextitem) not in ("spark", "cluster"):
+        item.config.stash[_SESSIONS].stop()
+
+
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
+def spark(sessions):
     """Two tasks at a time in one process; a task that fails is tried again."""
-    yield from _session("local[2,4]", tmp_path_factory.mktemp("spark"))
+    return sessions.on("local[2,4]")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(sessions):
     """Two executors that are processes of their own."""
-    folder = tmp_path_factory.mktemp("cluster")
-    yield from _session(
+    return sessions.on(
         "local-cluster[2,1,1024]",
-        folder,
         **{"spark.executor.memory": "1g", "spark.authenticate.secret": secrets.token_hex(16)},
     )

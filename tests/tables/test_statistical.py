@@ -605,7 +605,7 @@ def test_damaged_files(tmp_path_factory, ending, edits, end):
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     path = spss_file(tmp_path / "in.sav")
-    monkeypatch.setitem(sys.modules, "pyreadstat._readstat_parser", None)
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
     with pytest.raises(
         TableError, match=r'need the package pyreadstat.*pip install "microagg\[files\]"'
     ):

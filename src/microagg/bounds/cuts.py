@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from microagg.groups import Floats, Members
 from microagg.kernels.jit import kernel, subkernel
@@ -50,13 +49,13 @@ class Sets(NamedTuple):
         ]
         return Sets(np.concatenate(rows), np.concatenate([self.need, others.need]))
 
-    def counting(self, groups: Members) -> csr_matrix:
+    def counting(self, groups: Members) -> scipy.sparse.csr_matrix:
         """Which groups count for which sets, as ones: shape (groups, sets)."""
         n = int(max(groups.max(initial=-1), self.members.max(initial=-1))) + 1
         held = (_incidence(groups, n) @ _incidence(self.members, n).T).tocoo()
         counts = held.data >= self.need[held.col]
         ones, where = np.ones(int(counts.sum())), (held.row[counts], held.col[counts])
-        return csr_matrix((ones, where), shape=held.shape)
+        return scipy.sparse.csr_matrix((ones, where), shape=held.shape)
 
 
 class Cuts(NamedTuple):
@@ -78,11 +77,11 @@ NO_SETS = Sets(np.empty((0, 0), np.int32), np.empty(0, np.intp))
 NO_CUTS = Cuts(NO_SETS, np.empty(0))
 
 
-def _incidence(members: Members, n: int) -> csr_matrix:
+def _incidence(members: Members, n: int) -> scipy.sparse.csr_matrix:
     """Which sets hold which of n records, as ones: shape (sets, n)."""
     owner, place = np.nonzero(members >= 0)
     ones = np.ones(len(owner), np.int32)
-    return csr_matrix((ones, (owner, members[owner, place])), shape=(len(members), n))
+    return scipy.sparse.csr_matrix((ones, (owner, members[owner, place])), shape=(len(members), n))
 
 
 def broken_cuts(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
@@ -100,7 +99,7 @@ def broken_islands(n: int, k: int, members: Members, x: Floats, most: int) -> Se
     [[0, 1, 2]]
     """
     held = _incidence(members, n)
-    _, island = connected_components(held.T @ held, directed=False)
+    _, island = scipy.sparse.csgraph.connected_components(held.T @ held, directed=False)
     weight = np.bincount(island[members[:, 0]], weights=x, minlength=n)
     sizes = np.bincount(island, minlength=n)
     excess = weight - sizes // k

@@ -15,8 +15,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from microagg.bounds.cuts import NO_SETS, Sets
 from microagg.groups import Floats, Members
@@ -110,7 +110,7 @@ class Program:
         low, high = np.zeros(count), np.full(count, self._most)
         self._highs.addCols(count, costs, low, high, len(rows), starts, rows, values)
 
-    def cut(self, sets: Sets) -> csr_matrix:
+    def cut(self, sets: Sets) -> scipy.sparse.csr_matrix:
         """Allow no more of the groups that count for a set than whole groups could; return which do."""
         held = sets.counting(self.members)
         cut, group = held.T.tocsr().nonzero()

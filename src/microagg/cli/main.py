@@ -14,6 +14,7 @@ import typer
 from microagg.cli.flags import plan_of, with_plan_flags
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
+from microagg.own_process import start_quickly
 from microagg.plan_text import split_names
 from microagg.settings import bytes_of
 
@@ -652,4 +653,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal without, say, umlauts
+    start_quickly()
     app(prog_name="microagg")

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numba
 from numba import njit
-from numba.core import types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.core.registry import cpu_target
 
-from microagg.kernels.kept import KernelCache
+try:
+    from numba.core.types import unliteral
 
-__all__ = ["compiled", "compiled_part", "kernel", "load_compiler", "subkernel"]
+    from microagg.kernels.kept import KernelCache
+    from microagg.kernels.part import PartCompiler
+except (ImportError, AttributeError) as moved:
+    warnings.warn(
+        f"microagg uses private parts of numba, one of which is not in numba {numba.__version__} "
+        f"({moved}). Results are the same, but every process compiles anew, for minutes. Install the numba "
+        "that microagg asks for: pip install --upgrade microagg.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    HAS_PRIVATE_PARTS = False
+else:
+    HAS_PRIVATE_PARTS = True
+
+__all__ = ["compiled", "compiled_part", "kernel", "subkernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +54,9 @@ def compiled_part(function: Callable[..., Any], **options: Any) -> Callable[...,
 
     It has no entry from Python and nothing of its own on disk: what calls it holds its code.
     """
-    options |= {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+    options["no_cpython_wrapper"] = True
+    if HAS_PRIVATE_PARTS:
+        options["pipeline_class"] = PartCompiler
     return _compiled(function, options, keep=False)
 
 
@@ -50,59 +65,14 @@ def _compiled(
 ) -> Callable[..., Any]:
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
     dispatcher: Any = njit(**options)(function)
-    if keep:
-        with suppress(RuntimeError):
-            dispatcher._cache = KernelCache(function)
-    # A call with a constant would otherwise be compiled by itself, for this very number.
-    template = dispatcher.get_call_template
-    dispatcher.get_call_template = lambda given, named: template(
-        tuple(map(types.unliteral, given)), {n: types.unliteral(t) for n, t in named.items()}
-    )
+    if HAS_PRIVATE_PARTS:
+        if keep:
+            with suppress(RuntimeError):
+                dispatcher._cache = KernelCache(function)
+        # A call with a constant would otherwise be compiled by itself, for this very number.
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda given, named: template(
+            tuple(map(unliteral, given)), {n: unliteral(t) for n, t in named.items()}
+        )
     machine_code: Callable[..., Any] = dispatcher
     return machine_code
-
-
-def load_compiler() -> None:
-    """Load what numba would else load with the first kernel."""
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
-
-
-class _NoEnvironment:
-    """Stands where numba leaves what raising an error with computed words needs.
-
-    A part of a kernel raises constant words only, which are in its code.
-    """
-
-    @staticmethod
-    def set_env(name: str, environment: object) -> None:
-        pass
-
-
-class _Part(JITCodeLibrary):
-    """Code of a function that only kernels call, before optimisation.
-
-    numba would optimise each function and make machine code of it, and then do both again in every
-    function that calls it. A part is optimised and translated once, together with the kernel.
-    """
-
-    codegen = _NoEnvironment
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """There is no machine code to point to."""
-        self._ensure_finalized()
-        return 0
-
-
-class _PartCompiler(Compiler):
-    def define_pipelines(self) -> Any:
-        state = self.state
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()

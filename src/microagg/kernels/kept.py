@@ -18,6 +18,7 @@ import stat
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from microagg.errors import InputError, shown
 from microagg.kernels.stamp import stamp
@@ -26,6 +27,14 @@ __all__ = ["KernelCache"]
 
 _MAGIC = b"microagg kernel 1\n"
 _DIGEST = hashlib.sha256().digest_size
+
+# A numba that lacks one of these is found out here, by the import, and not with the first kernel.
+for _of, _names in (
+    (IndexDataCacheFile, ("_data_path", "_dump", "_open_for_write")),
+    (FunctionCache, ("_guard_against_spurious_io_errors", "_load_overload")),
+):
+    for _name in _names:
+        getattr(_of, _name)
 
 
 class _Files(IndexDataCacheFile):
@@ -96,3 +105,13 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         _refuse_foreign(self._cache_path)
         self._cache_file = _Files(self._cache_path, self._impl.filename_base)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code that was compiled for these types, or None.
+
+        numba loads its whole compiler first, and with it scipy.linalg: half a second. Code that is compiled
+        needs numba's memory management alone.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)

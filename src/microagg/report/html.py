@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ def notebook_view(evidence: Evidence) -> str:
     return environment().get_template("notebook.html").render(e=evidence)
 
 
+@cache
 def environment(*folders: Path) -> Environment:
     """Make the one way in which names and values become HTML; templates may lie in other folders too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from microagg.errors import TableError, shown
 from microagg.groups import Labels
-from microagg.tables.atomic import lock
+from microagg.tables.atomic import HAS_LOCKS, lock
 
 __all__ = ["Scratch", "Shelf", "check_room", "opened_scratch"]
 
@@ -156,8 +156,10 @@ def check_room(folder: Path, needed: int) -> None:
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder that somebody else made or can write to: what is read from it is trusted."""
     found = folder.lstat()
-    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    if not stat.S_ISDIR(found.st_mode) or not own or found.st_mode & 0o077:
+    foreign = False
+    if hasattr(os, "getuid"):  # Windows has neither such owners nor such permissions
+        foreign = found.st_uid != os.getuid() or bool(found.st_mode & 0o077)
+    if not stat.S_ISDIR(found.st_mode) or foreign:
         raise TableError(
             f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and "
             "is none. Remove it, or write to another folder."
@@ -184,22 +186,42 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
 @contextmanager
 def _locked_folder(folder: Path, target: Path) -> Iterator[None]:
     """Make a folder for this run alone, as long as the block lasts."""
+    busy = TableError(
+        f"One run at a time writes {shown(str(target), 300)}; another one does now. Wait for it, or choose "
+        "another name."
+    )
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
         _refuse_foreign(folder)
+        if not HAS_LOCKS:
+            with _held_file(folder.with_suffix(".lock"), busy):
+                yield
+            return
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if not lock(handle, wait=False):
-                raise TableError(
-                    f"One run at a time writes {shown(str(target), 300)}; another one does now. Wait for "
-                    "it, or choose another name."
-                )
+                raise busy
             if os.fstat(handle).st_nlink:
                 yield
                 return
             # The run that had it removed it between our opening and our locking it: once more.
         finally:
             os.close(handle)
+
+
+@contextmanager
+def _held_file(path: Path, busy: TableError) -> Iterator[None]:
+    """Hold a file open. On Windows nobody can remove it then; one that a killed run left can be removed."""
+    try:
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except (PermissionError, FileExistsError):
+        raise busy from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
 
 
 def _begin_anew_unless(folder: Path, owner: dict[str, Any]) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +35,22 @@ from microagg.tables.stata import count_characteristics, stata_cells, stata_rele
 
 __all__ = ["read_statistical", "stored", "write_statistical"]
 
-# Family of packages by the ending of a file's name.
-_PARSERS = {
-    ".sav": "sav/zsav",
-    ".zsav": "sav/zsav",
-    ".por": "por",
-    ".dta": "dta",
-    ".xpt": "xport",
-    ".sas7bdat": "sas7bdat",
+# What pyreadstat reads a file with, by the ending of its name.
+_READERS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".xpt": "read_xport",
+    ".sas7bdat": "read_sas7bdat",
 }
 _INTEGERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32()}
 
 
 def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
     """Read a file of SPSS, Stata or SAS; what it tells beside the values is metadata of the schema."""
-    # The function behind read_sav and its sisters, some of which do not tell of missing codes.
-    parse = needed("pyreadstat._readstat_parser").parser_entry_point
     ending = path.suffix.lower()
+    read = _reader(ending)
     family = FAMILIES[ending]
     untold: tuple[str, ...] = ()
     if family == "stata":
@@ -58,13 +60,11 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the only ones are about columns of equal names
         try:
-            data, meta = parse(
+            data, meta = read(
                 path.absolute(),
-                _PARSERS[ending],
-                encoding=encoding,
-                user_missing=True,
                 disable_datetime_conversion=True,
                 output_format="dict",
+                **({} if encoding is None else {"encoding": encoding}),
             )
         except UserWarning:
             raise TableError(
@@ -77,6 +77,40 @@ def read_statistical(path: Path, encoding: str | None = None) -> pa.Table:
         columns.append(column)
         fields.append(pa.field(name, column.type))
     return pa.table(columns, schema=facts.on(pa.schema(fields)))
+
+
+def _reader(ending: str) -> Callable[..., Any]:
+    """Return the function that reads such files and keeps the codes that they declare as missing."""
+    name = _READERS[ending]
+    read: Callable[..., Any] = getattr(needed("pyreadstat"), name)
+    if name not in ("read_por", "read_xport"):
+        return partial(read, user_missing=True)
+    # These two do not offer it; the function behind them does.
+    private = _private_part("_readstat_parser", "parser_entry_point")
+    if private is None:
+        _warn_of_moved_part(
+            f"codes that {ending} files declare as missing are read as missing values"
+        )
+        return read
+    return partial(private, parser_format=name.removeprefix("read_"), user_missing=True)
+
+
+def _private_part(module: str, name: str) -> Callable[..., Any] | None:
+    try:
+        found: Callable[..., Any] = getattr(import_module(f"pyreadstat.{module}"), name)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def _warn_of_moved_part(consequence: str) -> None:
+    warnings.warn(
+        f"microagg uses private parts of pyreadstat, one of which is not in this version of it; so "
+        f"{consequence}. Install the pyreadstat that microagg asks for: "
+        'pip install --upgrade "microagg[files]".',
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 def _refuse_impossible_size(path: Path) -> None:
@@ -301,12 +335,17 @@ def _told(facts: Labelled, what: str) -> dict[str, Any]:
 
 
 def _write_spss(frame: Any, path: Path, facts: Labelled, compress: bool) -> None:
+    options: dict[str, Any] = {}
     # The function behind write_sav, which also takes alignments.
-    write = needed("pyreadstat._readstat_writer").writer_entry_point
+    write = _private_part("_readstat_writer", "writer_entry_point")
+    if write is not None:
+        options = {"writer_format": "sav", "variable_alignment": _told(facts, "alignment")}
+    else:
+        write = needed("pyreadstat").write_sav
+        _warn_of_moved_part("the alignment of columns is not written to the SPSS file")
     write(
         frame,
         path.absolute(),
-        "sav",
         file_label=facts.label,
         column_labels=_told(facts, "label"),
         compress=compress,
@@ -320,7 +359,7 @@ def _write_spss(frame: Any, path: Path, facts: Labelled, compress: bool) -> None
         variable_display_width=_told(facts, "display_width"),
         variable_measure=_told(facts, "measure"),
         variable_format=_told(facts, "format"),
-        variable_alignment=_told(facts, "alignment"),
+        **options,
     )
 
 

@@ -1,0 +1,23 @@
+"""Long commands of ``make`` report what they are doing."""
+
+from __future__ import annotations
+
+import sys
+
+from patiently import EVERY, patiently
+
+
+def test_it_repeats_the_last_line_while_a_command_runs_and_returns_its_exit_code():
+    said: list[str] = []
+    code = "import time; print('Downloading numpy', flush=True); time.sleep(0.6)"
+    assert patiently("installing", [sys.executable, "-c", code], said.append, every=0.1) == 0
+    assert said[0] == "installing ..."
+    assert said[-1].endswith(" s: Downloading numpy")
+    assert EVERY < 5
+
+
+def test_a_failure_shows_all_that_was_printed():
+    said: list[str] = []
+    code = "print('one'); print('two'); raise SystemExit(3)"
+    assert patiently("installing", [sys.executable, "-c", code], said.append) == 3
+    assert said[-1] == "one\ntwo\n"

@@ -1,0 +1,149 @@
+"""What differs between Linux, macOS and Windows, tried here by substitution."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from microagg import TableError, warm
+from microagg.cli import main as command
+from microagg.errors import InputError
+from microagg.job import Job, run
+from microagg.kernels import threads
+from microagg.page import process, serve
+from microagg.plan import Plan
+from microagg.scale_out import scratch
+from microagg.tables import atomic
+from microagg.warm_parts import PARTS
+
+# What Windows does not let stand in the name of a file.
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Without locks, owners and flags of files, as on Windows; a file that is open cannot be removed."""
+    for module in (atomic, scratch):
+        monkeypatch.setattr(module, "HAS_LOCKS", False)
+    for name in ("getuid", "sched_getaffinity", "register_at_fork", "nice", "fchmod"):
+        monkeypatch.delattr(os, name, raising=False)
+    for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
+        monkeypatch.delattr(os, name, raising=False)
+    unlink = Path.unlink
+
+    def of_closed(path, missing_ok=False):
+        found = Path("/proc/self/fd")
+        if found.exists():
+            held = {os.path.realpath(one) for one in found.iterdir()}
+            if os.path.realpath(path) in held:
+                raise PermissionError(13, "The file is used by another process", str(path))
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", of_closed)
+
+
+def test_processors_are_counted_where_there_is_no_affinity(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert threads.thread_count() == 3
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert threads.thread_count() == 1
+
+
+@pytest.mark.parametrize("missing", [(), ("SIGHUP",)], ids=["all", "no hang-up"])
+def test_the_command_ends_by_the_signals_that_there_are(monkeypatch, missing):
+    handled = {}
+    for name in missing:
+        monkeypatch.delattr(signal, name, raising=False)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handled.update({number: handler}))
+    monkeypatch.setattr(command, "app", lambda prog_name: None)
+    monkeypatch.setattr(command, "start_quickly", lambda: None)
+    command.main()
+    wanted = {"SIGTERM", "SIGHUP"} - set(missing)
+    assert {number.name for number in handled} == {name for name in wanted if hasattr(signal, name)}
+    with pytest.raises(SystemExit) as ended:
+        handled[signal.SIGTERM](15, None)
+    assert ended.value.code == 143
+
+
+def test_a_terminal_that_cannot_be_set_or_lacks_letters(monkeypatch):
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # as where there is no console
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(command, "start_quickly", lambda: None)
+    monkeypatch.setattr(command, "app", lambda prog_name: print("Größe"))
+    command.main()
+    narrow.flush()
+    assert narrow.buffer.getvalue() == b"Gr\\xf6\\xdfe" + os.linesep.encode()
+
+
+def test_a_table_larger_than_memory_where_there_are_no_locks_and_owners(windows, tmp_path):
+    table = pa.table({"age": np.arange(400.0) % 90, "income": np.arange(400.0) ** 1.5})
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source)
+    plan = Plan.of(k=3, columns=["age", "income"], effort="fast")
+    assert run(Job(source, target, plan, engine="disk")).evidence.verdict == "green"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_two_runs_where_there_are_no_locks(windows, tmp_path):
+    target = tmp_path / "out.parquet"
+    with scratch.opened_scratch(target, {"run": 1}) as found:
+        found.keep("words", [1, 2])
+        assert found.kept("words") == [1, 2]
+        if sys.platform == "linux":  # the fixture looks for open files there
+            with (
+                pytest.raises(TableError, match="One run at a time writes"),
+                scratch.opened_scratch(target, {"run": 2}),
+            ):
+                pass
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / ".out.parquet.lock").touch()  # left by a run that was killed
+    with scratch.opened_scratch(target, {"run": 3}):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_files_are_allowed_everywhere(tmp_path):
+    with atomic.replacing(tmp_path / "out.csv") as part:
+        names = [part.name, *map(warm._note, PARTS)]
+    with scratch.opened_scratch(tmp_path / "out.parquet", {}) as found:
+        found.shelf("rows").put(0, np.zeros((2, 1), np.uint64), np.zeros(2, np.int64))
+        names += [path.name for path in tmp_path.rglob("*")]
+    assert len(names) > len(PARTS) + 3
+    assert [name for name in names if _FORBIDDEN.search(name)] == []
+
+
+def test_the_page_starts_its_worker_as_windows_does(monkeypatch):
+    asked = []
+
+    def context(way):
+        asked.append(way)
+        raise InterruptedError
+
+    monkeypatch.setattr(process.multiprocessing, "get_context", context)
+    with pytest.raises(InterruptedError):
+        process.Worker(lambda *_: None, lambda *_: None)
+    assert asked == ["spawn"]
+
+
+@pytest.mark.parametrize("system", ["linux", "win32"])
+def test_a_port_that_is_taken_is_refused_on_every_system(monkeypatch, system):
+    monkeypatch.setattr(sys, "platform", system)
+    (first, *others) = serve._listening(0)
+    try:
+        with pytest.raises(InputError, match="needs a free port"):
+            serve._listening(first.getsockname()[1])
+    finally:
+        for one in (first, *others):
+            one.close()
