@@ -30,8 +30,11 @@ _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')
 
 
 @pytest.fixture
-def windows(monkeypatch):
-    """Without locks, owners and flags of files, as on Windows; a file that is open cannot be removed."""
+def windows(monkeypatch, tmp_path):
+    """Without locks, owners and flags of files, as on Windows; a file that is open cannot be removed.
+
+    pytest needs owners to make its temporary folder, so that comes first.
+    """
     for module in (atomic, scratch):
         monkeypatch.setattr(module, "HAS_LOCKS", False)
     for name in ("getuid", "sched_getaffinity", "register_at_fork", "nice", "fchmod"):
