@@ -141,6 +141,24 @@ VALUES = st.one_of(
 )
 
 
+_OF_NUMBERS = [
+    {"bands": 5, "top": 80},
+    {"bands": [0.5]},
+    {"bands": [-3, 18, 65.5]},
+    {"round": 0.1, "bottom": -2},
+    {"top": 1e300},
+]
+RECODINGS = {
+    None: [*_OF_NUMBERS, {"rare": 20}, {"prefix": 2}, {"to": "month"}],
+    "number": _OF_NUMBERS,
+    "integer": _OF_NUMBERS,
+    "spiked": _OF_NUMBERS,
+    "nominal": [{"rare": 20}, {"prefix": 3}],
+    "hierarchy": [{"rare": 2}],
+    "date": [{"to": "week"}],
+}
+
+
 @st.composite
 def columns(draw):
     """Columns of every kind, with settings that fit it."""
@@ -169,6 +187,9 @@ def columns(draw):
     found["round"] = draw(st.sampled_from([None, None, "no", *["nearest", "totals"] * quantity]))
     if kind == "spiked":
         found["spike"] = draw(st.none() | st.integers() | st.floats(-1e9, 1e9))
+    found["coarsen"] = (
+        draw(st.none() | st.sampled_from(RECODINGS[kind])) if kind in RECODINGS else None
+    )
     releases = {"ordinal": "median", "hierarchy": "node", "spiked": "spike"}
     if kind in releases:
         found["release"] = draw(st.sampled_from([None, releases[kind]]))

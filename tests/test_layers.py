@@ -27,7 +27,7 @@ STAGES = [
     ["settings"],
     ["plan_checks", "plan_text"],
     ["relations"],
-    ["plan_parts", "plan_blocks"],
+    ["plan_coarsen", "plan_parts", "plan_blocks"],
     [
         "plan",
         "plan_rules",

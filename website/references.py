@@ -13,7 +13,7 @@ import typer
 from microagg.cli.main import app
 from microagg.plan import Plan
 from microagg.plan_blocks import Block, Dominance, Recursive, Require
-from microagg.plan_parts import Accept, Column, Missing, Strata, Unit, Weight
+from microagg.plan_parts import Accept, Coarsen, Column, Missing, Strata, Unit, Weight
 
 __all__ = ["PARTS", "command_page", "documented_fields", "plan_page"]
 
@@ -25,6 +25,7 @@ PARTS: dict[type[Any], str] = {
     Recursive: "`recursive = { COLUMN = [c, l] }` of `[block.require]`",
     Dominance: "`n_k = { COLUMN = [n, k] }` of `[block.require]`",
     Column: "`[columns.NAME]`",
+    Coarsen: "`[columns.NAME]`, `coarsen = { … }`",
     Strata: "`strata = { … }`, of the plan or of a block",
     Unit: "`unit = { … }`, of the plan or of a block",
     Weight: "`weight = { … }`",

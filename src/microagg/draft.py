@@ -145,6 +145,7 @@ def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
     """Whether a column has numbers, or text that may be digits, of which nobody said what they are."""
     said = plan.columns.get(name, Column())
     settled = said.kind is not None or said.transform is not None or name in plan.related
+    settled = settled or said.coarsen is not None  # which says what it is
     return not settled and (table.is_numeric(name) or table.kind_in_words(name) == "text")
 
 
@@ -199,6 +200,8 @@ def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
     if found.kind is None or found.looks_like == "quantity" or name in plan.related:
         return {}
     own = given or Column()
+    if own.coarsen is not None and found.kind not in own.coarsen.kinds:
+        return {}
     if found.looks_like == "date" and found.kind == "integer" and own.round is None:
         return {name: own.of_kind("integer", round="nearest")}  # a year stays one
     return {name: own.of_kind(found.kind)}

@@ -7,12 +7,14 @@ their kind, weights that are none, strata that are too small, relations that do 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
+from microagg.encode.recode import Recoder
+from microagg.encode.recoded import Recoded, recode_table
 from microagg.encode.space import Space, are_plain, space_of
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
@@ -69,6 +71,10 @@ class Intake:
     """Records of the given table that are kept, where some are left out for missing values; None: all."""
     given: int
     """Records of the given table."""
+    recoded: Mapping[Any, Recoded] = field(default_factory=dict)
+    """Columns that the plan recoded, as they were before."""
+    original: Frame | None = None
+    """The table before it was recoded; None: nothing was."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -127,8 +133,24 @@ def take_in(
 ) -> Intake:
     """Read the columns of a table as a plan says, and check all that can be wrong with them.
 
-    ``coded`` tells what stands for missing values in the file that the table came from.
+    ``coded`` tells what stands for missing values in the file that the table came from. Columns are recoded
+    first, if the plan says so; the plan of the intake is then that of the recoded table.
     """
+    new = recode_table(table, plan, text, coded)
+    if new is None:
+        return _take_in(table, plan, text, coded)
+    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders)
+    original = table if found.rows is None else Frame(reordered(table.native, found.rows))
+    return replace(found, recoded=new.columns(found.rows), original=original)
+
+
+def _take_in(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None,
+    coded: Mapping[Any, Coded] | None,
+    recoders: Mapping[Any, Recoder] | None = None,
+) -> Intake:
     roles = plan.roles(table.names)
     if not len(table):
         raise InputError(
@@ -138,7 +160,8 @@ def take_in(
     coded = coded or {}
     for block in plan.blocks:
         check_k(block.k or 1, len(table))
-    variables = _variables(table, plan, roles, text is not None, coded)
+    recoders = recoders or {}
+    variables = _variables(table, plan, roles, text is not None, coded, recoders)
     given, rows = len(table), None
     if plan.missing.policy == "drop":
         rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
@@ -150,7 +173,7 @@ def take_in(
             )
         table = _of_rows(table, rows)
         text = None if text is None else text.take(rows)
-        variables = _variables(table, plan, roles, text is not None, {})
+        variables = _variables(table, plan, roles, text is not None, {}, recoders)
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
@@ -188,7 +211,12 @@ def _of_rows(table: Frame, rows: Labels) -> Frame:
 
 
 def _variables(
-    table: Frame, plan: Plan, roles: Roles, is_csv: bool, coded: Mapping[Any, Coded]
+    table: Frame,
+    plan: Plan,
+    roles: Roles,
+    is_csv: bool,
+    coded: Mapping[Any, Coded],
+    recoders: Mapping[Any, Recoder],
 ) -> dict[Any, Variable]:
     codes = plan.missing.codes
     words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
@@ -197,7 +225,7 @@ def _variables(
         one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
         if name in coded and name not in codes and one.kind in QUANTITIES:
             one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
-        found[name] = one
+        found[name] = recoders[name].placed(one) if name in recoders else one
     return found
 
 
@@ -248,7 +276,7 @@ def _check_no_identifier(variable: Variable) -> None:
         raise InputError(
             f"A group releases the most frequent category of its records; column {shown(variable.name)} has "
             f"{levels:,} different values in {present:,} records, so that this would be the name or id of "
-            "one of them. Drop the column, or group its values into coarser categories first."
+            "one of them. Drop the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
         )
 
 

@@ -23,6 +23,7 @@ from microagg.plan_blocks import (
 )
 from microagg.plan_checks import (
     check_bool,
+    check_table,
     check_word,
     column_names,
     no_column,
@@ -32,6 +33,7 @@ from microagg.plan_forms import ACCEPTED, LISTS, SHORT, as_data, as_keywords, fi
 from microagg.plan_parts import (
     ROUNDINGS,
     Accept,
+    Coarsen,
     Column,
     Missing,
     Roles,
@@ -65,6 +67,7 @@ __all__ = [
     "UNSET",
     "Accept",
     "Block",
+    "Coarsen",
     "Column",
     "Dominance",
     "Missing",
@@ -116,7 +119,7 @@ class Plan:
     blocks: tuple[Block, ...] = field(default_factory=lambda: (Block(),))
     """Columns with one partition and one promise each."""
     columns: Mapping[Any, Column] = field(default_factory=dict)
-    """How protected columns are read, compared and released."""
+    """How columns are read, recoded, compared and released."""
     drop: Names = ()
     """Columns to leave out."""
     renumber: Names = ()
@@ -213,8 +216,9 @@ class Plan:
     def override(self, **settings: Any) -> Plan:
         """Return the plan with some settings changed, by their keywords; UNSET ones stay.
 
-        Lists of columns and relations are replaced. Of the other parts (kinds, strata, weight, unit, missing,
-        require) what is named changes and the rest stays; None takes a part away, save for kinds.
+        Lists of columns and relations are replaced. Of the other parts (kinds, coarsen, strata, weight, unit,
+        missing, require) what is named changes and the rest stays; None takes a part away, save for kinds and
+        coarsen.
 
         >>> plan = Plan.of(strata=["region"], weight={"column": "w", "release": "keep"})
         >>> plan.override(weight="v", strata=None).weight
@@ -231,6 +235,10 @@ class Plan:
             given["round"] = "nearest" if given["round"] else "no"
         if "kinds" in given:
             whole["columns"] = columns_with(self.columns, "kinds", given.pop("kinds"))
+        if "coarsen" in given:
+            check_table("coarsen", given["coarsen"])
+            recoded = {name: {"coarsen": how} for name, how in given.pop("coarsen").items()}
+            whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
         if "confidential" in given:
             claims = claims_of(given.pop("confidential") or (), self.reasons)
             whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
@@ -409,6 +417,11 @@ class Plan:
         """How a column is read and released; round is filled in."""
         return self.columns.get(name, Column()).completed(self.round)
 
+    @property
+    def coarsened(self) -> dict[Any, Coarsen]:
+        """How columns are recoded before groups are formed, by name."""
+        return {n: c.coarsen for n, c in self.columns.items() if c.coarsen is not None}
+
     def settings(self) -> dict[str, Any]:
         """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
         return as_keywords(self)
@@ -477,6 +490,7 @@ _KEYWORDS = {
     "round",
     "digits",
     "kinds",
+    "coarsen",
     "relations",
     *(f"max_{name}" for name in ACCEPTED),
     "plan",

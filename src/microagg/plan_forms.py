@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import InputError, shown
@@ -76,8 +76,15 @@ def as_keywords(plan: Plan) -> dict[str, Any]:
         found["round"] = True if plan.round == "nearest" else plan.round
     if plan.digits is not None:
         found["digits"] = plan.digits
-    if plan.columns:
-        found["kinds"] = {name: _in_short(column) for name, column in plan.columns.items()}
+    said = {
+        name: _in_short(replace(column, coarsen=None))
+        for name, column in plan.columns.items()
+        if column.coarsen is None or replace(column, coarsen=None) != Column()
+    }
+    if said:
+        found["kinds"] = said
+    if plan.coarsened:
+        found["coarsen"] = {name: as_plain(how) for name, how in plan.coarsened.items()}
     if plan.seed != 0:
         found["random_state"] = plan.seed
     return found | {f"max_{name}": limit for name, limit in as_plain(plan.accept).items()}

@@ -23,12 +23,14 @@ from microagg.plan_checks import (
     field_names,
     real,
 )
+from microagg.plan_coarsen import Coarsen, coarsen_of
 
 __all__ = [
     "KINDS",
     "QUANTITIES",
     "ROUNDINGS",
     "Accept",
+    "Coarsen",
     "Column",
     "Missing",
     "Roles",
@@ -60,7 +62,7 @@ POLICIES = ("pattern", "majority", "fill", "drop", "error")
 
 @dataclass(frozen=True)
 class Column:
-    """How one protected column is read, compared and released.
+    """How one column is read, recoded, compared and released.
 
     Examples
     --------
@@ -91,6 +93,9 @@ class Column:
     """Lengths of the prefixes of a code that are the levels of its hierarchy."""
     parents: Mapping[str, str] | None = None
     """The parent of each code of a hierarchy; a code without one is a root."""
+    coarsen: Coarsen | None = None
+    """How its values become coarser before groups are formed, see :class:`Coarsen`; also of strata and of
+    columns left as they are."""
 
     def __post_init__(self) -> None:
         if self.kind is not None:
@@ -110,6 +115,7 @@ class Column:
             _set(self, "prefixes", _check_prefixes(self.prefixes))
         if self.parents is not None:
             _set(self, "parents", _check_parents(self.parents))
+        _set(self, "coarsen", coarsen_of(self.coarsen))
         if self.prefixes is not None and self.parents is not None:
             raise InputError("A hierarchy has prefixes or parents; both are given. Leave one out.")
         for name, kinds in self._kinds_that_settings_need().items():
@@ -132,6 +138,7 @@ class Column:
             "spike": ("spiked",),
             "prefixes": ("hierarchy",),
             "parents": ("hierarchy",),
+            "coarsen": () if self.coarsen is None else (None, *self.coarsen.kinds),
         }
         return {name: kinds for name, kinds in needs.items() if getattr(self, name) is not None}
 
@@ -215,6 +222,8 @@ def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[A
             setting = {"kind": setting}
         check_keys(f"{what}, of column {shown(name)},", setting, field_names(Column))
         try:
+            if "coarsen" in setting:
+                setting = {**setting, "coarsen": coarsen_of(setting["coarsen"], before.coarsen)}
             kind = setting.get("kind", before.kind)
             if kind is not None:
                 check_word("kind", kind, KINDS)

@@ -50,10 +50,12 @@ def check_roles(plan: Plan) -> None:
     chosen = {name for block in plan.blocks for name in block.columns or ()}
     _check_unit(plan, chosen)
     for what, described in (
-        ("columns describes how a column is protected", plan.columns),
+        ("columns describes how a column is read, recoded and protected", plan.columns),
         ("missing.codes tells what is missing in a protected column", plan.missing.codes),
     ):
         for name in described:
+            if name in plan.coarsened and seen.get(name) == "strata":
+                continue
             if name in seen and seen[name] != "known" and name not in chosen:
                 raise InputError(
                     f"{what}; {shown(name)} is in {seen[name]}. Leave it out there, or give it no other role."
@@ -70,6 +72,11 @@ def _instead(first: str, second: str) -> str:
 
 def _check_unit(plan: Plan, chosen: set[Any]) -> None:
     for unit in plan.units:
+        if unit in plan.coarsened:
+            raise InputError(
+                f"The unit {shown(unit)} tells whose record it is; recoded, it would not. Leave its coarsen "
+                "out."
+            )
         if unit in chosen:
             raise InputError(
                 f"The unit {shown(unit)} tells whose record it is and cannot be protected by "
@@ -125,6 +132,13 @@ def _check_one_group(plan: Plan, rule: str, way_out: str) -> None:
 def check_relations(plan: Plan) -> None:
     """Refuse a plan whose release would break a relation that its records keep."""
     for relation in plan.relations:
+        recoded = next((name for name in relation.columns if name in plan.coarsened), None)
+        if recoded is not None:
+            raise _breaks(
+                relation,
+                f"column {shown(recoded)} is recoded ({plan.coarsened[recoded].in_words})",
+                "Leave its coarsen or the relation out",
+            )
         block = _block_of(plan, relation)
         if block is not None:
             _check_block(plan, block, relation)

@@ -16,12 +16,14 @@ __all__ = [
     "PART_FLAGS",
     "flags",
     "join_claims",
+    "join_coarsen",
     "join_names",
     "join_pair",
     "read_plan_file",
     "read_toml",
     "read_value",
     "split_claims",
+    "split_coarsen",
     "split_names",
     "split_pair",
     "write_toml",
@@ -200,6 +202,9 @@ def _flags_of(name: str, value: Any) -> list[str]:
         return ["--seed", "fresh" if value is None else str(value)]
     if name == "kinds":
         return [word for column, kind in value.items() for word in _flags_of_column(column, kind)]
+    if name == "coarsen":
+        said = [(column, join_coarsen(how)) for column, how in value.items()]
+        return [w for column, how in said for w in _with_value(flag, join_pair(column, how))]
     if name == "require":
         return [word for rule, given in value.items() for word in _flags_of_rule(rule, given)]
     if name == "relations":
@@ -249,6 +254,41 @@ def _flags_of_column(name: Any, described: Any) -> list[str]:
         raise _NoFlagError
     # A column of which nothing is said is said to count as much as any.
     return words or _with_value("--importance", join_pair(name, "1.0"))
+
+
+def join_coarsen(how: Mapping[str, Any]) -> str:
+    """Put a recoding as the value of its flag; a list of edges has slashes.
+
+    >>> join_coarsen({"bands": 5, "top": 80}), join_coarsen({"bands": [0, 18]}), join_coarsen({"bands": [18]})
+    ('bands:5,top:80', 'bands:0/18', 'bands:18/')
+    """
+    told = []
+    for name, value in how.items():
+        several = value if isinstance(value, list) else [value]
+        end = "/" if isinstance(value, list) and len(value) == 1 else ""
+        told.append(f"{name}:{'/'.join(map(str, several))}{end}")
+    return ",".join(told)
+
+
+def split_coarsen(word: str) -> tuple[str, dict[str, Any]]:
+    """Read the value of the flag for a recoding: a column, and its settings.
+
+    >>> split_coarsen("age=bands:0/18/65")
+    ('age', {'bands': [0, 18, 65]})
+    """
+    example = "age=bands:5,top:80"
+    name, told = split_pair("--coarsen", word, example)
+    found: dict[str, Any] = {}
+    for part in told.split(","):
+        key, sign, value = part.strip().partition(":")
+        if not sign or key in found:
+            raise InputError(
+                f"--coarsen takes a column and how it is recoded, each setting once, such as {example}; got "
+                f"{shown(word)}."
+            )
+        values = [read_value(one) for one in value.removesuffix("/").split("/")]
+        found[key] = values if "/" in value else values[0]
+    return name, found
 
 
 def _flags_of_rule(rule: str, given: Any) -> list[str]:

@@ -62,6 +62,7 @@ def protect(
     weight: Any = UNSET,
     missing: Any = UNSET,
     kinds: Mapping[Any, Any] = UNSET,
+    coarsen: Mapping[Any, Any] = UNSET,
     relations: Iterable[str] = UNSET,
     require: Mapping[str, Any] = UNSET,
     round: bool | str = UNSET,  # noqa: A002 - the word that users look for
@@ -119,6 +120,10 @@ def protect(
         Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
         "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
         an ordinal column; or a mapping of settings of :class:`microagg.plan.Column`.
+    coarsen : mapping of names to recodings, applied before groups are formed and counted as loss
+        Of numbers ``{"age": {"bands": 5, "top": 80}}`` (or ``{"bands": [0, 18, 65]}``, ``{"round": 100}``,
+        ``{"top": 80, "bottom": 16}``), of categories ``{"rare": 20}`` (levels of fewer records become
+        "other"), of codes ``{"prefix": 2}``, of dates ``{"to": "month"}``; also for strata and known columns.
     relations : texts such as "gross = net + tax"
         What holds in every record; checked before and after.
     require : mapping
@@ -186,7 +191,7 @@ def protect_table(
         plan = settled.plan
         intake = take_in(table, plan, text, coded)
         gone = {*intake.roles.dropped, *intake.roles.renumbered}
-        check_analyses(analyses, intake.frame, gone, whole=True)
+        check_analyses(analyses, intake.original or intake.frame, gone, whole=True)
         wanted = [
             (block, part_input(intake, block, columns))
             for block in plan.blocks
@@ -220,7 +225,7 @@ def protect_table(
                     states,
                     found.labels,
                     block,
-                    plan,
+                    intake.plan,
                     intake.relative_weights,
                     of_households,
                     intake.units_of(block),

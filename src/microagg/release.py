@@ -168,7 +168,7 @@ class Release(OldReleaseNames):
         """The same method with other k, for the risk–utility map; None where that takes long.
 
         None also for several parts, for other columns than complete numbers, and where k counts units, there
-        are strata, or values are rounded so far that it shows in the loss: a comparison knows none of these.
+        are strata, columns are recoded, or values are rounded so far that it shows in the loss: a comparison knows none of these.
         """
         n, k = len(self.parts[0].rows), self.k
         if (
@@ -177,7 +177,7 @@ class Release(OldReleaseNames):
             or self._measuring.intake.units is not None
         ):
             return None
-        if not self._measuring.intake.plain or self.plan.strata.columns:
+        if not self._measuring.intake.plain or self.plan.strata.columns or self.plan.coarsened:
             return None
         if group_loss_words(self.utility.information_loss, self.utility.group_loss):
             return None

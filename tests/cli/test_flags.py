@@ -30,6 +30,16 @@ from microagg.plan_text import read_value, split_pair
             {"kinds": {"income": {"kind": "spiked", "importance": 2, "transform": "log"}}},
         ),
         ({"importance": ["income=0.5"]}, {"kinds": {"income": {"importance": 0.5}}}),
+        (
+            {"coarsen": ["age=bands:5,top:80", "born=to:month", '"a=b"=bands:0/18']},
+            {
+                "coarsen": {
+                    "age": {"bands": 5, "top": 80},
+                    "born": {"to": "month"},
+                    "a=b": {"bands": [0, 18]},
+                }
+            },
+        ),
         ({"strata": ["region,sector"]}, {"strata": ["region", "sector"]}),
         (
             {"strata": ["region"], "small_strata": "merge"},
@@ -152,6 +162,10 @@ def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
         ({"importance": ["age"]}, "--importance takes a name and a value"),
         ({"importance": ["age=much"]}, "Column 'age': importance is a number above 0"),
         ({"transform": ["age"]}, "--transform takes a name and a value"),
+        ({"coarsen": ["age"]}, "--coarsen takes a name and a value"),
+        ({"coarsen": ["age=5"]}, "--coarsen takes a column and how it is recoded"),
+        ({"coarsen": ["age=bands:x"]}, "Column 'age': bands, of coarsen, is a width above 0"),
+        ({"coarsen": ["age=top:5", "age=bottom:1"]}, "--coarsen is given twice for column 'age'"),
         ({"transform": ["age=sqrt"]}, "transform is one of"),
         ({"missing_code": ["-8"]}, "--missing-code takes a name and a value"),
         ({"missing": "patern"}, "missing is one of"),
@@ -202,7 +216,7 @@ def test_the_help_teaches_each_setting():
     done = CliRunner().invoke(app, ["protect", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert done.exit_code == 0
     for flag in (
-        *("--kind", "--importance", "--transform", "--strata", "--small-strata", "--weight"),
+        *("--kind", "--importance", "--transform", "--strata", "--coarsen", "--weight"),
         *("--weight-release", "--weight-grouping", "--unit-mode", "--missing", "--missing-most"),
         *("--missing-code", "--require", "--relation"),
     ):

@@ -11,7 +11,14 @@ import typer
 
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
-from microagg.plan_text import PART_FLAGS, read_value, split_claims, split_names, split_pair
+from microagg.plan_text import (
+    PART_FLAGS,
+    read_value,
+    split_claims,
+    split_coarsen,
+    split_names,
+    split_pair,
+)
 from microagg.registry import find
 from microagg.settings import check_options
 
@@ -138,6 +145,15 @@ _FLAGS: dict[str, Any] = {
         "--transform",
         metavar="COLUMN=HOW",
         help="Compare the log or the rank of a skewed column; its values are released all the same.",
+    ),
+    "coarsen": _flag(
+        list[str],
+        "--coarsen",
+        metavar="COLUMN=HOW",
+        help="Make values coarser before groups are formed; counted as loss. Numbers: age=bands:5,top:80 "
+        "(bands:0/18/65 gives edges), income=round:100, top:80, bottom:16. Categories: job=rare:20 (rarer "
+        "ones become other), zip=prefix:2. Dates: born=to:month (day, week, quarter, year). May be given "
+        "several times.",
     ),
     "require": _flag(
         list[str],
@@ -274,6 +290,8 @@ def plan_of(flags: dict[str, Any]) -> Plan:
     kinds = _columns(given)
     if kinds:
         given["kinds"] = kinds
+    if "coarsen" in given:
+        given["coarsen"] = _recodings(given["coarsen"])
     if "missing_code" in given:
         given["missing_code"] = _codes(given["missing_code"])
     for part, settings in PART_FLAGS.items():
@@ -310,6 +328,19 @@ def _columns(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for word in given.pop("transform", ()):
         name, how = split_pair("--transform", word, "income=log")
         found.setdefault(name, {})["transform"] = how
+    return found
+
+
+def _recodings(words: list[str]) -> dict[str, dict[str, Any]]:
+    """How columns are recoded, each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, how in map(split_coarsen, words):
+        if name in found:
+            raise InputError(
+                f"--coarsen is given twice for column {shown(name)}. Give all of it once, as in "
+                "age=bands:5,top:80."
+            )
+        found[name] = how
     return found
 
 

@@ -106,6 +106,8 @@ def grouped_lines(evidence: Evidence) -> list[Line]:
 def cost_lines(evidence: Evidence) -> list[Line]:
     """Say what protection cost, and what an attacker still gains."""
     found = []
+    if evidence.recoded_words:
+        found.append(Line("recoded", f"{evidence.recoded_words}; counted as loss", optional=True))
     if evidence.missing_words:
         found.append(Line("missing", evidence.missing_words, optional=True))
     found.append(Line("lost", evidence.loss_words))

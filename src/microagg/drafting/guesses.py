@@ -153,7 +153,7 @@ def too_many(column: NamedProfile, found: Guess) -> Guess:
         found.kind,
         found.fact,
         f"with fewer than {max(column.k, 2)} records for each value on average, groups could keep few of "
-        "them. Put them into coarser categories to protect it.",
+        "them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
     )
 
 

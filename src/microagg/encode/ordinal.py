@@ -1,6 +1,7 @@
 """Categories with an order: one coordinate, the level's number; released is the level nearest to the mean.
 
-Levels are as far apart as their places in the order. Only levels that some record has are released.
+Levels are as far apart as their places in the order, bands of numbers as the means of their values. Only
+levels that some record has are released.
 With ``release = "median"`` it is the level in the middle of the group, of two different middles the
 lower one: never a level between them, and never nothing.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.encode.inertia import Encoder, by_present, corners, present_means
+from microagg.encode.inertia import Corners, Encoder, by_present, corners, present_means
 from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
@@ -17,9 +18,15 @@ __all__ = ["encoder", "release"]
 
 
 def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
-    """One coordinate: the place of the level in the order."""
-    places = np.arange(max(len(variable.levels), 1), dtype=np.float64)
-    return corners(places.reshape(-1, 1), variable.level_numbers, weights)
+    """One coordinate: the place of the level."""
+    found = corners(_places(variable).reshape(-1, 1), variable.level_numbers, weights)
+    return Corners(found.points * np.sqrt(variable.share))
+
+
+def _places(variable: Variable) -> Floats:
+    if variable.places is not None:
+        return variable.places
+    return np.arange(max(len(variable.levels), 1), dtype=np.float64)
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
@@ -33,34 +40,36 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     >>> release(size, np.array([0, 0, 1, 1]), 2).tolist()
     [0.0, 2.0]
     """
+    places = _places(variable)
+    at = np.append(places, np.nan)[variable.level_numbers]
     if variable.setting.release == "median":
-        middle = _medians(variable, labels, g, weights)
+        middle = _medians(at, labels, g, weights)
     else:
-        middle = present_means(variable.values, labels, g, weights)
+        middle = present_means(at, labels, g, weights)
     occurs = variable.rows >= 0
     if variable.admissible is not None:
         occurs = occurs & variable.admissible
-    occurring = np.flatnonzero(occurs).astype(np.float64)
+    occurring = np.flatnonzero(occurs)
     found = np.full(g, np.nan)
     there = ~np.isnan(middle)
     if not there.any() or not len(occurring):
         return found
     wanted = middle[there]
-    after = np.clip(np.searchsorted(occurring, wanted), 1, max(len(occurring) - 1, 1))
+    after = np.clip(np.searchsorted(places[occurring], wanted), 1, max(len(occurring) - 1, 1))
     low = occurring[after - 1]
     high = occurring[np.minimum(after, len(occurring) - 1)]
-    below, above = np.abs(wanted - low), np.abs(high - wanted)
+    below, above = np.abs(wanted - places[low]), np.abs(places[high] - wanted)
     tie = np.isclose(below, above, rtol=1e-12, atol=1e-12)
     w = None if weights is None else weights[~variable.missing]
     own = variable.values[~variable.missing].astype(np.int64)
     counted = np.bincount(own, weights=w, minlength=len(variable.levels))
     often = counted if variable.often is None else variable.often
-    upper = np.where(tie, often[high.astype(np.int64)] > often[low.astype(np.int64)], above < below)
+    upper = np.where(tie, often[high] > often[low], above < below)
     found[there] = np.where(upper, high, low)
     return found
 
 
-def _medians(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
+def _medians(at: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
     """Lower weighted median of each group."""
 
     def medians(values: Floats, groups: Labels, rows: Labels) -> Floats:
@@ -75,4 +84,4 @@ def _medians(variable: Variable, labels: Labels, g: int, weights: Floats | None 
         np.minimum.at(first, groups[reached], np.flatnonzero(reached))
         return np.asarray(values[first])
 
-    return by_present(variable.values, labels, g, medians)
+    return by_present(at, labels, g, medians)

@@ -181,4 +181,4 @@ def names_of_levels(variable: Variable) -> list[Any]:
     found = list(variable.levels)
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         found += hierarchy.inner_nodes(variable)
-    return found
+    return [*found, *variable.merged]

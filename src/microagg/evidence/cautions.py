@@ -241,7 +241,8 @@ def about_known(
             "amber",
             tuple(one.name for one in worst),
             f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
-            f"Protect, coarsen or drop columns, or name as confidential what no attacker can know.{way}",
+            "Protect, coarsen or drop columns (--coarsen COLUMN=bands:10), or name as confidential what no "
+            f"attacker can know.{way}",
         )
     ]
 

@@ -166,10 +166,12 @@ class Evidence:
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
         found = self.measured
+        # Of columns left as they are, nothing is lost but what the plan asks for.
+        protected = {name: found.utility.by_column[name] for name in found.roles.protected}
         return [
             *cautions_of(self.plan, found.roles, found.signs),
             *about_dominance(found.alone),
-            *about_use(found.utility.by_column, found.summaries),
+            *about_use(protected, found.summaries[: len(protected)]),
             *about_formulas(found.formulas),
             *about_sample(found.sampled, found.records),
         ]
@@ -241,6 +243,12 @@ class Evidence:
             others = plural(risk.smallest_class - 1, "other")
             return f"each record shares its protected values with at least {others}; {before}"
         return f"{share(risk.unique_after)} of the records are unique in their protected values; {before}"
+
+    @property
+    def recoded_words(self) -> str:
+        """Which columns were recoded before groups were formed, and how; empty where none was."""
+        told = [f"{names([name])} ({how.in_words})" for name, how in self.plan.coarsened.items()]
+        return "; ".join(told)
 
     @property
     def missing_words(self) -> str:
@@ -372,6 +380,7 @@ class Evidence:
             "unit": None if self.roles.unit is None else str(self.roles.unit),
             "weight": None if self.roles.weight is None else str(self.roles.weight),
             "weight_release": None if self.plan.weight is None else self.plan.weight.release,
+            "recoded": {str(n): how.in_words for n, how in self.plan.coarsened.items()},
             "missing": {
                 "policy": self.plan.missing.policy,
                 "words": self.missing_words,

@@ -19,6 +19,7 @@ from microagg.evidence.measured import Cure, Measured, Part, Signs
 from microagg.evidence.sentences import DIGITS, Caution
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.intake import Intake
+from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.analyses import analyse, check_analyses
 from microagg.measure.classes import combine, share_below
@@ -87,8 +88,11 @@ class Measuring:
 
     @property
     def recoded_columns(self) -> tuple[Any, ...]:
-        """Strata that are released otherwise than they came, since small ones were merged."""
-        return self.plan.strata.columns if self.recoded else ()
+        """Columns left as they are that are released otherwise than they came.
+
+        They are those that the plan recodes, and strata of which small ones were merged.
+        """
+        return (*self.intake.recoded, *(self.plan.strata.columns if self.recoded else ()))
 
     @cached_property
     def both(self) -> Pair:
@@ -103,6 +107,18 @@ class Measuring:
             labels=self.groups,
             **self._beyond_numbers,
         )
+
+    @cached_property
+    def both_as_given(self) -> Pair:
+        """The same against the table as it was before columns were recoded: what losses are about.
+
+        It also has the known columns and strata that were recoded.
+        """
+        given = self.intake
+        if not given.recoded:
+            return self.both
+        variables = list(given.variables.values())
+        return against_original(self.both, variables, given.recoded, given.original)
 
     @property
     def _beside(self) -> Labels | None:
@@ -145,7 +161,7 @@ class Measuring:
     @cached_property
     def utility(self) -> Utility:
         """What was lost."""
-        return utility_of(self.both)
+        return utility_of(self.both_as_given)
 
     @cached_property
     def risk(self) -> Risk:
@@ -299,8 +315,9 @@ class Measuring:
         """Loss and risk with more to measure, see :func:`microagg.utility` and :func:`microagg.risk`."""
         analyses = [analyses] if isinstance(analyses, str) else list(analyses)
         gone = {*self.roles.dropped, *self.roles.renumbered}  # whose values would be reported
-        check_analyses(analyses, self.intake.frame, gone, whole=False)
-        found = [analyse(self.both, wanted) for wanted in analyses]
+        frame = self.intake.original or self.intake.frame
+        check_analyses(analyses, frame, gone, whole=False)
+        found = [analyse(self.both_as_given, wanted) for wanted in analyses]
         utility = keeping_computed(self.utility, analyses=found) if found else self.utility
         dominance = tuple(dominance)
         return utility, self._risk(dominance, dominance_percent) if dominance else self.risk
@@ -327,7 +344,7 @@ class Measuring:
             if_confidential_known=if_confidential_known or self.if_confidential_known,
             harms=self.harms,
             stakes=self.stakes,
-            summaries=summaries(self.both, max(self.plan.k, 3)),
+            summaries=summaries(self.both_as_given, max(self.plan.k, 3)),
             weighted=self.both.weights is not None,
             dropped=self.intake.dropped,
             sampled=len(self.both) if self.is_sample else None,
@@ -335,16 +352,21 @@ class Measuring:
 
     def pictures(self) -> dict[str, Any]:
         """Return what a report draws, as plain data."""
-        return pictures_of(self.both, self.plan.k, self.utility)
+        return pictures_of(self.both_as_given, self.plan.k, self.utility, self.both.classes)
 
 
-def pictures_of(both: Pair, k: int, utility: Utility) -> dict[str, Any]:
-    """Return what a report draws of a table before and after, as plain data."""
+def pictures_of(
+    both: Pair, k: int, utility: Utility, classes: Labels | None = None
+) -> dict[str, Any]:
+    """Return what a report draws of a table before and after, as plain data.
+
+    ``classes`` are those of the released rows, where columns were recoded.
+    """
     drawn: dict[str, Any] = {
         "distributions": {
             str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
         },
-        "class_sizes": class_sizes(group_sizes(both.classes)),
+        "class_sizes": class_sizes(group_sizes(both.classes if classes is None else classes)),
     }
     if 1 < len(both.names) <= _MOST_CORRELATIONS:
         drawn["correlations"] = few_digits(correlations(*utility.associations), DIGITS)

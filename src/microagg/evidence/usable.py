@@ -28,8 +28,8 @@ _NOISE = 0.01  # of a standard deviation: what moves less does not count as move
 _FIGURES = ("total", "mean", "median", "sd", "frequent_share", "moved_share")
 
 _ADVICE = (
-    "Drop such a column, make it a stratum, use fewer and coarser categories, or raise its importance "
-    "(--importance COLUMN=5)."
+    "Drop such a column, make it a stratum, use fewer and coarser categories (--coarsen COLUMN=rare:50), or "
+    "raise its importance (--importance COLUMN=5)."
 )
 
 

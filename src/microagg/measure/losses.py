@@ -12,7 +12,8 @@ coordinates:
 - nominal: of one-hot vectors, so that SST is n times Gini's index 1 − Σp² and SSE the sum of the groups' size
   times theirs, and a changed value costs 2;
 - hierarchy: that of the ancestors at each depth, every depth with an equal share; a node above the codes is
-  the mean of its codes.
+  the mean of its codes;
+- a level that several became by recoding is the mean of their records, and so is a band of numbers.
 
 Only records with an original value count. A value that was blanked counts as the column's mean. Where
 weights are given every record counts by its weight.
@@ -204,7 +205,7 @@ def _categories(
         ancestors(variable) if variable.kind == "hierarchy" else [list(map(str, variable.levels))]
     )
     depths = [_numbered(of_depth) for of_depth in names[:-1]] + [np.arange(len(variable.levels))]
-    above = _codes_above(names) if variable.kind == "hierarchy" else []
+    above = _codes_above(names) if variable.kind == "hierarchy" else variable.merged_from
     found = [
         shares
         for numbers in depths
@@ -217,11 +218,16 @@ def _categories(
 
 
 def _depth(
-    numbers: Labels, above: list[Labels], level: Labels, y: Floats, groups: Labels, weight: Floats
+    numbers: Labels,
+    above: Floats | None,
+    level: Labels,
+    y: Floats,
+    groups: Labels,
+    weight: Floats,
 ) -> tuple[float, float] | None:
     """Squares within groups and to released values over SST, of the ancestors at a depth; None: all are one.
 
-    ``numbers`` has the ancestor of each level, ``above`` the levels below each node.
+    ``numbers`` has the ancestor of each level, ``above`` the shares of the levels below each node.
     """
     mass = float(weight.sum())
     p = np.bincount(numbers[level], weights=weight, minlength=int(numbers.max()) + 1) / mass
@@ -239,7 +245,7 @@ def category_squares(
     weight: Floats,
     p: Floats,
     numbers: Labels,
-    above: list[Labels] | None = None,
+    above: Floats | None = None,
 ) -> tuple[float, float]:
     """Squared distances of one-hot vectors within groups, and to what was released.
 
@@ -249,7 +255,8 @@ def category_squares(
         the group and the weight
     p : share of each ancestor in the whole column, where blanked values are
     numbers : ancestor of each level; of a column without a hierarchy, the level itself
-    above : levels below each node that may be released
+    above : (nodes, levels) of nodes that may be released, numbered after the levels: the share of each level
+        below it
 
     >>> level, y, groups = np.array([0, 0, 1]), np.array([0.0, 0.0, 0.0]), np.array([0, 0, 0])
     >>> within, released = category_squares(
@@ -258,7 +265,7 @@ def category_squares(
     >>> round(within, 3), released
     (1.333, 2.0)
     """
-    own, m, above = numbers[level], len(p), above or []
+    own, m = numbers[level], len(p)
     to_mean = 1 - 2 * p[own] + float(np.square(p).sum())
     there = ~np.isnan(y)
     released = np.where(there, 2.0, to_mean)  # of a level that the original has not, for now
@@ -266,9 +273,9 @@ def category_squares(
     known = there & (value < len(numbers))
     released[known] = 2.0 * (own[known] != numbers[value[known]])
     node = value - len(numbers)
-    is_node = there & (node >= 0) & (node < len(above))
-    if is_node.any():
-        at = np.array([np.bincount(numbers[under], minlength=m) / len(under) for under in above])
+    is_node = there & (node >= 0) & (node < (0 if above is None else len(above)))
+    if above is not None and is_node.any():
+        at = np.array([np.bincount(numbers, weights=under, minlength=m) for under in above])
         squares = np.square(at).sum(axis=1)[node[is_node]]
         released[is_node] = 1 - 2 * at[node[is_node], own[is_node]] + squares
     within = float(weight[~there] @ to_mean[~there])
@@ -282,12 +289,13 @@ def category_squares(
     return max(within, 0.0), float(weight @ released)
 
 
-def _codes_above(names: list[list[str]]) -> list[Labels]:
-    """Levels below each node above the codes, in the order of ``inner_nodes`` in encode/hierarchy.py."""
-    found = [np.arange(len(names[-1]))]
+def _codes_above(names: list[list[str]]) -> Floats:
+    """Shares of the levels below each node above the codes, in the order of ``inner_nodes``."""
+    found = [np.ones(len(names[-1]))]
     for of_depth in map(np.array, names[:-1]):
-        found += [np.flatnonzero(of_depth == node) for node in sorted(set(of_depth.tolist()))]
-    return found
+        found += [of_depth == node for node in sorted(set(of_depth.tolist()))]
+    below = np.array(found, dtype=np.float64)
+    return np.asarray(below / below.sum(axis=1, keepdims=True))
 
 
 def _numbered(names: list[str]) -> Labels:

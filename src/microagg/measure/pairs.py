@@ -15,7 +15,7 @@ from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import classes, combine
 from microagg.measure.coordinates import complete_numbers, encoded
-from microagg.measure.reading import protected_values, setting_of, weights_of
+from microagg.measure.reading import has_bands, protected_values, setting_of, weights_of
 from microagg.tables.frames import Frame, is_frame
 from microagg.tables.matrix import as_matrix, columns_matrix
 from microagg.tables.roles import choose_columns
@@ -396,7 +396,8 @@ def _shared_columns(
     names = [
         name
         for name in choose_columns(before, None)
-        if after.has(name) and after.is_numeric(name) and name not in leave_out
+        if after.has(name) and name not in leave_out
+        if after.is_numeric(name) or has_bands(after, name)
     ]
     if not names:
         raise InputError(

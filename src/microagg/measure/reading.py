@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from microagg.encode.hierarchy import inner_nodes
+from microagg.encode.recode import ends_of_label
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.plan import Column
@@ -15,7 +16,7 @@ from microagg.tables.dates import instants
 from microagg.tables.frames import Frame
 from microagg.tables.variable import Variable
 
-__all__ = ["protected_values", "setting_of", "weights_of"]
+__all__ = ["has_bands", "protected_values", "setting_of", "weights_of"]
 
 _DAY = 86_400  # seconds
 
@@ -76,7 +77,10 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     if variable.kind == "date":
         return _dates(variable, before, after)
     if not after.is_numeric(name):
-        raise after.not_numbers(name)
+        bands = _bands(variable, after)
+        if bands is None:
+            raise after.not_numbers(name)
+        return bands
     values = after.doubles(name)
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values))) + 1
@@ -86,6 +90,27 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
             "record."
         )
     return values
+
+
+def has_bands(frame: Frame, name: Any) -> bool:
+    """Whether a column holds names of bands of numbers, as :mod:`microagg.encode.recode` makes them."""
+    if frame.kind_in_words(name) not in ("text", "categories"):
+        return False
+    levels = frame.categories(name)[1]
+    return bool(levels) and all(ends_of_label(str(level)) is not None for level in levels)
+
+
+def _bands(variable: Variable, after: Frame) -> Floats | None:
+    """Bands of numbers as the means of the original values in them; None if there are none."""
+    if not has_bands(after, variable.name):
+        return None
+    codes, levels = after.categories(variable.name)
+    means = []
+    for low, high in (ends_of_label(str(level)) or (0.0, 0.0) for level in levels):
+        own = variable.values[(variable.values >= low) & (variable.values < high)]
+        middle = low if high == np.inf else high if low == -np.inf else (low + high) / 2
+        means.append(float(own.mean()) if len(own) else middle)
+    return np.array([*means, np.nan])[codes]
 
 
 def _levels(variable: Variable, after: Frame) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
 from microagg.plan_forms import ACCEPTED, LISTS
-from microagg.plan_text import read_value, split_names
+from microagg.plan_text import read_value, split_coarsen, split_names
 from microagg.registry import METHODS, find
 
 __all__ = ["ROLES", "RULES", "edited", "role_of"]
@@ -93,6 +93,11 @@ class _Form:
         """Values separated by commas or lines."""
         found = split_names([line for line in self.text(key).splitlines() if line.strip()])
         return [read_value(word.strip()) for word in found or [] if word.strip()]
+
+    def recoding(self) -> Any:
+        """How a column is recoded, written as the flag has it; None where nothing is given."""
+        told = self.text("coarsen").replace(" ", "")
+        return split_coarsen(f"x={told}")[1] if told else None
 
     def column(self, key: str = "column") -> str:
         place = self.text(key)
@@ -173,7 +178,7 @@ def _take_out(data: Data, name: str) -> None:
 
 
 def _column(data: Data, form: _Form) -> None:
-    """How a protected column is read, compared and released."""
+    """How a protected column is read, recoded, compared and released."""
     name, kind = form.column(), form.text("kind")
     columns = data.setdefault("columns", {})
     before = columns.get(name, {})
@@ -184,6 +189,7 @@ def _column(data: Data, form: _Form) -> None:
     _put(column, "importance", form.value("importance"))
     _put(column, "transform", form.text("transform"))
     _put(column, "round", form.text("round"))
+    _put(column, "coarsen", form.recoding())
     if kind in ("ordinal", "nominal"):
         _put(column, "levels", form.values("levels") or None)
     if kind == "hierarchy":
@@ -201,6 +207,13 @@ def _column(data: Data, form: _Form) -> None:
     _put(missing, "codes", {**kept, **({name: codes} if codes else {})} or None)
     if not missing:
         del data["missing"]
+
+
+def _coarsen(data: Data, form: _Form) -> None:
+    """How a stratum, or a column left as it is, is recoded."""
+    columns, name, how = data.setdefault("columns", {}), form.column(), form.recoding()
+    columns.pop(name, None)
+    _put(columns, name, how and {"coarsen": how})
 
 
 def _block(data: Data, form: _Form) -> None:
@@ -312,6 +325,7 @@ def _relations(data: Data, form: _Form) -> None:
 _EDITS: dict[str, Callable[[Data, _Form], None]] = {
     "role": _role,
     "column": _column,
+    "coarsen": _coarsen,
     "block": _block,
     "k": _k,
     "require": _require,

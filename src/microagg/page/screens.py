@@ -15,8 +15,9 @@ from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import ROLES, RULES, role_of
 from microagg.page.tasks import Protect, Rehearse, Scatter
 from microagg.plan import Plan
+from microagg.plan_checks import as_plain
 from microagg.plan_parts import KINDS, POLICIES
-from microagg.plan_text import join_names
+from microagg.plan_text import join_coarsen, join_names
 from microagg.registry import find
 from microagg.registry import methods as registered
 from microagg.report.html import MOST_COLUMNS
@@ -139,6 +140,7 @@ def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
         "setting": setting,
         "levels": "" if setting.levels is None else join_names([str(v) for v in setting.levels]),
         "codes": join_names([str(code) for code in codes]),
+        "coarsen": "" if setting.coarsen is None else join_coarsen(as_plain(setting.coarsen)),
         "reason": column["reason"],
         "claim": plan.reasons.get(name, ""),
     }

@@ -45,6 +45,7 @@ def check_supported(plan: Plan) -> None:
         (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
         (bool(plan.renumber), "identifiers that are dropped", "renumber names some"),
         (plan.shuffle, "rows in the order they came", "shuffle is true"),
+        (bool(plan.coarsened), "columns that are not recoded", "coarsen names some"),
         (bool(block.require.closeness), "requirements of a group by itself", "closeness is asked"),
         (bool(strange), "kinds without a hierarchy", "a column is of kind hierarchy"),
         (

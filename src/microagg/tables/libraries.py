@@ -381,7 +381,11 @@ class _Pandas:
             return pd.Series(values.to_pylist(), index=column.index, dtype=object)
         new = values.to_pandas()
         new.index = column.index
-        return new if isinstance(column.dtype, pd.CategoricalDtype) else new.astype(column.dtype)
+        texts = column.dtype.kind in "iufb" and not _kind_of_arrow(
+            values.type
+        )  # in place of numbers
+        same = texts or isinstance(column.dtype, pd.CategoricalDtype)
+        return new if same else new.astype(column.dtype)
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         # One frame of all columns at once: setting one after the other would take time

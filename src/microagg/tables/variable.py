@@ -55,6 +55,15 @@ class Variable:
     """How often each level occurs in the table that these records are a part of; None: they are all."""
     admissible: NDArray[np.bool_] | None = None
     """Which levels, and nodes after them, enough units hold to be released; None: all that occur."""
+    places: Floats | None = None
+    """Of ordered levels: where each stands; None: at its number."""
+    share: float = 1.0
+    """Of the inertia of a column, what these levels have; the rest was lost when it was recoded."""
+    merged: tuple[Any, ...] = ()
+    """Of a category that was recoded: released levels that several became; they are numbered after all
+    others."""
+    merged_from: Floats | None = None
+    """(merged, levels) share of each level in the records of a merged one."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -1,0 +1,552 @@
+"""Recoding: the values of a column become coarser before anything else sees them.
+
+A recoding is fitted to what is counted in the whole column (:class:`Tally`, which merges over batches) and
+is then a function of a batch. So it is the same in memory, on disk and on Spark.
+
+- ``round``, ``top``, ``bottom`` and ``to`` give values of the column's own type. A value that stays what it
+  is keeps its cell.
+- ``bands`` give categories in order, named such as 20–24 or 80 or more. For distance, release and loss a
+  band stands where the mean of its original values is.
+- ``rare`` and ``prefix`` give fewer levels. A level that several became stands for their mean.
+
+Missing values and codes for missing values stay what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from microagg.errors import InputError, shown
+from microagg.groups import Floats, Labels
+from microagg.plan import Coarsen, Column, Plan
+from microagg.tables.dates import dates_in_text, is_text
+from microagg.tables.frames import Frame
+from microagg.tables.labelled import ColumnFacts
+from microagg.tables.libraries import plain_arrow
+from microagg.tables.variable import Variable, variable_of
+
+__all__ = [
+    "Recoder",
+    "Tally",
+    "band_ends",
+    "before_of",
+    "ends_of_label",
+    "fit",
+    "recoded_plan",
+    "tally",
+]
+
+_OTHER = ("other", "other levels", "all other levels")
+_CLOSE, _MOST_OFF = 1e-9, 1e-6  # of a quotient to a whole number: in parts of it, and at most
+
+
+@dataclass(eq=False)
+class Share:
+    """Records of a band or level: how many, their weight, and the mean and squares of their values."""
+
+    count: int = 0
+    weight: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+    holders: frozenset[int] = frozenset()
+    """Units that have it, as many as decide whether it is rare."""
+
+    def merge(self, other: Share, most: int = 0) -> Share:
+        """Return both together."""
+        weight = self.weight + other.weight
+        step = other.mean - self.mean
+        part = other.weight / weight if weight else 0.0
+        held = sorted(self.holders | other.holders)
+        return Share(
+            self.count + other.count,
+            weight,
+            self.mean + step * part,
+            self.squares + other.squares + step * step * self.weight * part,
+            frozenset(held[:most] if most else held),
+        )
+
+
+@dataclass(eq=False)
+class Tally:
+    """What is counted in a column, or in a batch of it, before it can be recoded."""
+
+    parts: dict[Any, Share] = field(default_factory=dict)
+    """By band (its ends) or by level."""
+    whole: bool = True
+    """Of numbers: whether all are whole."""
+    by_units: bool = False
+    most: int = 0
+
+    def merge(self, other: Tally) -> Tally:
+        """Return what both have counted."""
+        parts = dict(self.parts)
+        for key, share in other.parts.items():
+            parts[key] = parts.get(key, Share()).merge(share, self.most)
+        return Tally(parts, self.whole and other.whole, self.by_units, self.most)
+
+
+def band_ends(how: Coarsen, values: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper end of the band of each number; an open end is infinite.
+
+    >>> low, high = band_ends(Coarsen(bands=5, top=80), np.array([24.0, 25.0, 93.0]))
+    >>> low.tolist(), high.tolist()
+    ([20.0, 25.0, 80.0], [25.0, 30.0, inf])
+    """
+    if isinstance(how.bands, tuple):
+        edges = np.array([-np.inf, *how.bands, np.inf])
+        at = np.searchsorted(edges[1:-1], values, side="right")
+        return edges[at], edges[at + 1]
+    assert how.bands is not None
+    width = float(how.bands)
+    quotient = values / width
+    near = np.rint(quotient)
+    # 0.3 is a multiple of 0.1, though no double says so.
+    exact = np.abs(quotient - near) <= np.minimum(_CLOSE * np.abs(quotient), _MOST_OFF)
+    number = np.where(exact, near, np.floor(quotient))
+    low, high = (_decimal(width, number + step) for step in (0, 1))
+    if how.top is not None:
+        above = values >= how.top
+        low = np.where(above, how.top, low)
+        high = np.where(above, np.inf, np.minimum(high, how.top))
+    if how.bottom is not None:
+        below = values < how.bottom
+        high = np.where(below, how.bottom, high)
+        low = np.where(below, -np.inf, np.maximum(low, how.bottom))
+    return low, high
+
+
+def _decimal(width: float, number: Floats) -> Floats:
+    """Multiples of a width with no more decimals than it has."""
+    text = np.format_float_positional(width, trim="-")
+    return np.asarray(np.round(number * width, len(text.partition(".")[2])) + 0.0)
+
+
+def rounded(how: Coarsen, values: Floats) -> Floats:
+    """Numbers rounded, and cut at top and bottom.
+
+    >>> rounded(Coarsen(round=100, top=900), np.array([149.0, 150.0, 2000.0])).tolist()
+    [100.0, 200.0, 900.0]
+    """
+    found = values
+    if how.round is not None:
+        found = _decimal(float(how.round), np.floor(values / float(how.round) + 0.5))
+    if how.top is not None:
+        found = np.where(values >= how.top, how.top, np.minimum(found, how.top))
+    if how.bottom is not None:
+        found = np.where(values <= how.bottom, how.bottom, np.maximum(found, how.bottom))
+    return np.where(np.isnan(values), np.nan, found)
+
+
+def tally(
+    frame: Frame,
+    plan: Plan,
+    name: Any,
+    missing_words: Sequence[str] = ("",),
+    units: Labels | None = None,
+    weights: Floats | None = None,
+) -> Tally:
+    """Count in a batch what the recoding of a column needs.
+
+    ``units`` are keys of whose records these are, the same in all batches.
+    """
+    codes = tuple(plan.missing.codes.get(name, ()))
+    recoder = Recoder(name, plan.column(name), codes, tuple(missing_words))
+    variable, how = before_of(frame, recoder), recoder.how
+    there = ~variable.missing
+    x = variable.values[there]
+    w = np.ones(len(x)) if weights is None else weights[there]
+    if how.bands is not None:
+        low, high = band_ends(how, x)
+        ends, which = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
+        keys: list[Any] = [tuple(row) for row in ends.tolist()]
+    elif how.rare is not None or how.prefix is not None:
+        which, keys = x.astype(np.int64), list(variable.levels)
+        x = np.zeros(len(x))
+    else:
+        return Tally(whole=bool((x == np.rint(x)).all()))
+    which = which.reshape(-1)
+    most = how.rare or 0
+    held = _holders(which, None if units is None else units[there], len(keys), most)
+    count = np.bincount(which, minlength=len(keys))
+    mass = np.maximum(np.bincount(which, weights=w, minlength=len(keys)), 1e-300)
+    base = np.zeros(len(keys))
+    base[which[::-1]] = x[::-1]  # sums are of differences to a member
+    off = x - base[which]
+    step = np.bincount(which, weights=w * off, minlength=len(keys)) / mass
+    squares = np.bincount(which, weights=w * np.square(off - step[which]), minlength=len(keys))
+    parts = {
+        key: Share(
+            int(count[at]),
+            float(mass[at]),
+            float(base[at] + step[at]),
+            float(squares[at]),
+            held[at],
+        )
+        for at, key in enumerate(keys)
+        if count[at]
+    }
+    return Tally(parts, bool((x == np.rint(x)).all()), units is not None, most)
+
+
+def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[frozenset[int]]:
+    if units is None or not most:
+        return [frozenset()] * m
+    pairs = np.unique(np.column_stack([which, units.astype(np.int64)]), axis=0)
+    starts = np.searchsorted(pairs[:, 0], np.arange(m + 1))
+    return [
+        frozenset(pairs[a : min(a + most, b), 1].tolist()) for a, b in pairwise(starts.tolist())
+    ]
+
+
+def before_of(frame: Frame, recoder: Recoder) -> Variable:
+    """Read a column as it is before its recoding."""
+    name, how = recoder.name, recoder.how
+    words, number = frame.kind_in_words(name), frame.is_numeric(name)
+    if (how.kind is None and not number and not recoder.codes) or (how.kind == "date" and number):
+        raise InputError(_misfit(name, how, words))
+    said = recoder.before.of_kind(recoder.before.kind or how.kind)
+    found = variable_of(frame, name, said, recoder.codes, recoder.missing_words)
+    if found.kind not in how.kinds:
+        raise InputError(_misfit(name, how, words))
+    return found
+
+
+def _misfit(name: Any, how: Coarsen, words: str) -> str:
+    fits = {"number": "numbers", "nominal": "categories", "date": "dates"}[how.kinds[0]]
+    return (
+        f"Column {shown(name)} is to be recoded ({how.in_words}), which is for {fits}; it holds {words}. "
+        "Leave its coarsen out, or say another."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Recoder:
+    """A recoding fitted to a column."""
+
+    name: Any
+    before: Column
+    """What the plan says of the column."""
+    codes: tuple[Any, ...] = ()
+    """Values that mean missing, by the plan."""
+    missing_words: tuple[str, ...] = ("",)
+    lows: Floats = field(default_factory=lambda: np.zeros(0))
+    """Of bands that occur: their lower ends, ascending."""
+    labels: tuple[str, ...] = ()
+    """Of bands that occur: their names, in order."""
+    places: Floats = field(default_factory=lambda: np.zeros(0))
+    """Of bands that occur: the mean of their values."""
+    share: float = 1.0
+    """Of bands: the share of the inertia that is between them."""
+    becomes: Mapping[Any, Any] = field(default_factory=dict)
+    """Of levels that do not stay: what they become."""
+    parts: Mapping[Any, Share] = field(default_factory=dict)
+    """Of categories: records of each level before."""
+    other: Any = None
+    """The level that rare ones become; None: they become several, or none is rare."""
+
+    @property
+    def how(self) -> Coarsen:
+        """The recoding as the plan has it."""
+        assert self.before.coarsen is not None
+        return self.before.coarsen
+
+    @property
+    def after(self) -> Column:
+        """What a plan would say of the recoded column."""
+        plain = replace(self.before, coarsen=None)
+        if self.how.bands is not None:
+            # A single band is no order; it is one level of a category.
+            if len(self.labels) < 2:
+                return plain.of_kind("nominal", round="no")
+            return plain.of_kind("ordinal", levels=self.labels, round="no")
+        if self.how.rare is not None or self.how.prefix is not None:
+            levels = None
+            if plain.levels is not None:
+                kept = dict.fromkeys(self.becomes.get(level, level) for level in plain.levels)
+                levels = tuple(kept) if len(kept) > 1 else None
+            return plain.of_kind(plain.kind or self.how.kind, levels=levels, round="no")
+        return plain.of_kind(plain.kind or self.how.kind)
+
+    def placed(self, variable: Variable) -> Variable:
+        """Return the recoded variable with its bands where the means of their values are."""
+        if self.how.bands is None or len(self.labels) < 2:
+            return variable
+        return replace(variable, places=self.places, share=self.share)
+
+    def column(self, frame: Frame) -> Any:
+        """Return the recoded column of a batch, an Arrow array."""
+        if self.how.to is not None:
+            return self._dates(frame)
+        if self.how.bands is not None:
+            return self._bands(frame)
+        if self.how.rare is not None or self.how.prefix is not None:
+            return self._levels(frame)
+        return self._numbers(frame)
+
+    def facts(self, frame: Frame, column: Any) -> ColumnFacts | None:
+        """What a statistical package is told of the recoded column; None: what it was told before."""
+        known = _facts_of(frame, self.name)
+        if known is None or (self.how.bands is None and self.other is None):
+            return None
+        if column.type != plain_arrow(frame.arrow_column(self.name)).type:
+            return ColumnFacts(label=known.label)
+        labels = tuple(pair for pair in known.value_labels if pair[0] not in self.becomes)
+        return replace(known, value_labels=(*labels, (self.other, _OTHER[0])))
+
+    def _variable(self, frame: Frame, kind: str) -> Variable:
+        return variable_of(frame, self.name, Column(kind), self.codes, self.missing_words)
+
+    def _numbers(self, frame: Frame) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        before = self._variable(frame, "number").values
+        new = rounded(self.how, before)
+        changed = ~np.isnan(before) & (new != before)
+        column = plain_arrow(frame.arrow_column(self.name))
+        values = np.where(changed, new, 0.0)
+        if is_text(column):
+            array = pa.array([_number(value) for value in values.tolist()], column.type)
+        else:
+            _check_whole(self, column, values)
+            array = pa.array(values).cast(column.type)
+        return pc.if_else(pa.array(changed), array, column)
+
+    def _bands(self, frame: Frame) -> Any:
+        import pyarrow as pa
+
+        variable = self._variable(frame, "number")
+        there = ~variable.missing
+        texts = np.full(len(there), None, dtype=object)
+        low, _ = band_ends(self.how, variable.values[there])
+        at = np.searchsorted(self.lows, low)
+        texts[there] = np.array(self.labels, dtype=object)[at]
+        if variable.tags is not None:
+            coded = variable.tags >= 0
+            texts[coded] = [str(self.codes[tag]) for tag in variable.tags[coded]]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+
+    def _levels(self, frame: Frame) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        variable = self._variable(frame, "nominal")
+        column = plain_arrow(frame.arrow_column(self.name))
+        encoded = pa.types.is_dictionary(column.type)
+        column = column.cast(column.type.value_type) if encoded else column
+        new = [self.becomes.get(level, level) for level in variable.levels]
+        moved = np.array([level in self.becomes for level in variable.levels] + [False], dtype=bool)
+        at = variable.level_numbers
+        numbers = not is_text(column) and not any(isinstance(v, str) for v in self.becomes.values())
+        if not numbers:  # texts beside numbers make texts of all
+            new = [_text(level) for level in new]
+            if not is_text(column):
+                moved[:-1] = True
+                column = column.cast(pa.string())
+        kind = column.type
+        array = pa.array([None if level < 0 else new[level] for level in at.tolist()], kind)
+        found = pc.if_else(pa.array(moved[at]), array, column)
+        if encoded:
+            one = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+            return pa.chunked_array([one.dictionary_encode()])
+        return found
+
+    def _dates(self, frame: Frame) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = frame.arrow_column(self.name)
+        period = self.how.to
+        if not is_text(column):
+            if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
+                raise InputError(_misfit(self.name, self.how, "times without a day"))
+            return pc.floor_temporal(column, unit=period).cast(column.type)
+        texts = pc.utf8_trim_whitespace(column)
+        coded = pc.is_in(texts, value_set=pa.array([str(c) for c in self.codes], texts.type))
+        seen = dates_in_text(pc.if_else(coded, pa.scalar(None, texts.type), texts))
+        if seen is None:
+            return column  # no date at all; others were refused when it was read
+        new = pc.strftime(pc.floor_temporal(seen[0], unit=period), format=seen[1])
+        return pc.if_else(pc.is_valid(new), new.cast(column.type), column)
+
+
+def fit(
+    frame: Frame, plan: Plan, name: Any, found: Tally, missing_words: Sequence[str] = ("",)
+) -> Recoder:
+    """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
+    codes = tuple(plan.missing.codes.get(name, ()))
+    fitted = Recoder(name, plan.column(name), codes, tuple(missing_words))
+    how = fitted.how
+    if how.bands is not None:
+        ends = sorted(found.parts)
+        parts = [found.parts[key] for key in ends]
+        every = Share()
+        for part in parts:
+            every = every.merge(part)
+        within = sum(part.squares for part in parts)
+        return replace(
+            fitted,
+            lows=np.array([low for low, _ in ends]),
+            labels=tuple(_label(low, high, found.whole) for low, high in ends),
+            places=np.array([part.mean for part in parts]),
+            share=1 - within / every.squares if every.squares > 0 else 1.0,
+        )
+    if how.prefix is not None:
+        cut = {level: _text(level)[: how.prefix] for level in found.parts}
+        becomes = {level: new for level, new in cut.items() if new != level}
+        return replace(fitted, becomes=becomes, parts=found.parts)
+    if how.rare is not None:
+        return _fit_rare(fitted, found, frame)
+    return fitted
+
+
+def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
+    said, least = fitted.before, fitted.how.rare or 0
+
+    def enough(share: Share) -> bool:
+        return (len(share.holders) if found.by_units else share.count) >= least
+
+    if said.kind == "hierarchy":
+        return replace(fitted, becomes=_to_parents(said, found, enough), parts=found.parts)
+    rare = [level for level, share in found.parts.items() if not enough(share)]
+    other: Any = None
+    if rare:
+        known = _facts_of(frame, fitted.name)
+        numbers = not any(isinstance(level, str) for level in found.parts)
+        if known is not None and known.value_labels and numbers:
+            labelled = [value for value, _ in known.value_labels if not isinstance(value, str)]
+            taken = [*found.parts, *labelled, *known.codes, *(b for _, b in known.ranges)]
+            other = int(max(float(value) for value in taken)) + 1
+        else:
+            levels = {_text(level).strip().lower() for level in [*found.parts, *fitted.codes]}
+            other = next(
+                (word for word in _OTHER if word not in levels), f"other than {len(levels)} levels"
+            )
+    return replace(fitted, becomes=dict.fromkeys(rare, other), parts=found.parts, other=other)
+
+
+def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:
+    """Take rare codes up their hierarchy until enough records have the node, or it is a root."""
+    parents = None
+    if said.parents is not None:
+        parents = {str(child): str(parent) for child, parent in said.parents.items()}
+    now = {level: _text(level) for level in found.parts}
+    while True:
+        nodes: dict[str, Share] = {}
+        for level, node in now.items():
+            nodes[node] = nodes.get(node, Share()).merge(found.parts[level])
+        up = {node: _parent(node, said, parents) for node, own in nodes.items() if not enough(own)}
+        up = {node: above for node, above in up.items() if above is not None}
+        if not up:
+            return {level: node for level, node in now.items() if node != level}
+        now = {level: up.get(node) or node for level, node in now.items()}
+
+
+def _parent(node: str, said: Column, parents: Mapping[str, str] | None) -> str | None:
+    if parents is not None:
+        return parents.get(node)
+    lengths = said.prefixes or tuple(range(1, len(node)))
+    shorter = [length for length in lengths if length < len(node)]
+    return node[: max(shorter)] if shorter else None
+
+
+def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
+    """Return the plan of the recoded table, in which nothing is left to recode."""
+    after = {one.name: one.after for one in recoders}
+    protected = {name for block in plan.blocks for name in block.columns or ()}
+    columns = {
+        name: after.get(name, setting)
+        for name, setting in plan.columns.items()
+        if name in protected or name not in after
+    }
+    return replace(plan, columns=columns)
+
+
+def _check_whole(recoder: Recoder, column: Any, values: Floats) -> None:
+    import pyarrow as pa
+
+    if not pa.types.is_integer(column.type) or (values == np.rint(values)).all():
+        return
+    raise InputError(
+        f"Values of column {shown(recoder.name)} are of a type for whole numbers; recoded "
+        f"({recoder.how.in_words}) they have fractions. Round to a whole number."
+    )
+
+
+def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:
+    """What a statistical package tells of a column of an Arrow table; None: nothing, or no such table."""
+    import pyarrow as pa
+
+    if not isinstance(frame.native, pa.Table):
+        return None
+    own = frame.native.schema.field(frame.names.index(name))
+    return ColumnFacts.of(own) if own.metadata else None
+
+
+def _text(level: Any) -> str:
+    """A level as text: of a number, no decimals that it does not have."""
+    return _number(float(level)) if isinstance(level, float) else str(level)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else np.format_float_positional(value, trim="-")
+
+
+def _label(low: float, high: float, whole: bool) -> str:
+    """Name a band.
+
+    >>> [_label(20, 25, True), _label(20, 25, False), _label(80, np.inf, True), _label(-np.inf, 16, True)]
+    ['20–24', '20 to under 25', '80 or more', '15 or less']
+    """
+    if high == np.inf:
+        return f"{_signed(np.ceil(low) if whole else low)} or more"
+    if low == -np.inf:
+        return f"{_signed(np.ceil(high) - 1)} or less" if whole else f"under {_signed(high)}"
+    if not whole:
+        return f"{_signed(low)} to under {_signed(high)}"
+    first, last = np.ceil(low), np.ceil(high) - 1
+    if first == last:
+        return _signed(first)
+    return f"{_signed(first)}{'–' if first >= 0 else ' to '}{_signed(last)}"
+
+
+def _signed(value: float) -> str:
+    """A number with the sign of typography, which no spreadsheet takes for a formula."""
+    return _number(value).replace("-", "−")
+
+
+_BAND = re.compile(
+    r"(?P<low>−?[\d.]+)(?:–(?P<last>[\d.]+)| to (?P<to>−?[\d.]+)| to under (?P<high>−?[\d.]+)"
+    r"|(?P<more> or more)|(?P<less> or less)|)|under (?P<under>−?[\d.]+)"
+)
+
+
+def ends_of_label(label: str) -> tuple[float, float] | None:
+    """Read the ends of a band from its name; None if it is no such name.
+
+    >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
+    [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]
+    """
+    found = _BAND.fullmatch(label.strip())
+    if found is None:
+        return None
+    given = {key: text.replace("−", "-") for key, text in found.groupdict().items() if text}
+    try:
+        if "under" in given:
+            return -np.inf, float(given["under"])
+        first = float(given["low"])
+        if "more" in given:
+            return first, np.inf
+        if "less" in given:
+            return -np.inf, first + 1
+        if "high" in given:
+            return first, float(given["high"])
+        return first, float(given.get("last") or given.get("to") or first) + 1
+    except ValueError:
+        return None

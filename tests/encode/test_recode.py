@@ -1,0 +1,278 @@
+"""Recoding: naive twins by pandas, what holds whatever the table, and what is lost by it."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import microagg
+from microagg.encode.recode import ends_of_label, fit, rounded, tally
+from microagg.encode.recoded import recode_table
+from microagg.errors import DisclosureRiskWarning, InputError
+from microagg.plan import Coarsen, Plan
+from microagg.tables.frames import Frame
+
+
+def recode(frame, name, how, **settings):
+    """A column of a frame after its recoding, as a list, and the plan of the recoded table."""
+    plan = Plan.of(k=2, columns=[name], coarsen={name: how}, **settings)
+    found = recode_table(Frame(frame), plan)
+    return found.frame.arrow_column(name).to_pylist(), found
+
+
+def column(values, kind=None):
+    return pa.table({"x": pa.array(values, kind)})
+
+
+NUMBERS = st.lists(st.one_of(st.none(), st.integers(-200, 200)), min_size=1, max_size=40)
+
+
+@given(values=NUMBERS, width=st.integers(1, 60))
+def test_bands_are_those_of_pandas(values, width):
+    found, _ = recode(column(values, pa.int64()), "x", {"bands": width})
+    edges = list(range(-width * 300, width * 301, width))
+    cut = pd.cut(pd.Series(values, dtype="float64"), edges, right=False)
+    for value, band, label in zip(values, cut, found, strict=True):
+        if value is None:
+            assert label is None
+        else:
+            assert ends_of_label(label) == (band.left, band.right)
+
+
+@given(
+    values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    how=st.sampled_from(
+        [{"bands": 0.1}, {"bands": [-3, 0.5, 100]}, {"bands": 7, "top": 21, "bottom": -14}]
+    ),
+)
+def test_every_number_is_in_its_band_and_bands_are_in_order(values, how):
+    found, table = recode(column(values), "x", how)
+    ends = [ends_of_label(label) for label in found]
+    assert all(
+        low - 2e-6 * abs(value) <= value <= high + 2e-6 * abs(value)
+        for value, (low, high) in zip(values, ends, strict=True)
+    )
+    labels = table.recoders["x"].labels
+    assert sorted(set(ends)) == [ends_of_label(label) for label in labels]
+    means = pd.Series(values).groupby(pd.Series(found)).mean()
+    assert np.allclose([means[label] for label in labels], table.recoders["x"].places)
+
+
+def test_labels_can_be_read():
+    ages = [0, 4, 24, 25, 79, 80, 101]
+    found, _ = recode(column(ages), "x", {"bands": 5, "top": 80, "bottom": 5})
+    assert found == ["4 or less"] * 2 + ["20–24", "25–29", "75–79"] + ["80 or more"] * 2
+    found, _ = recode(column([0.25, 1.5, 7.0]), "x", {"bands": [1, 5]})
+    assert found == ["under 1", "1 to under 5", "5 or more"]
+    found, _ = recode(column([-3, 0, 1]), "x", {"bands": 5})
+    assert found == ["−5 to −1", "0–4", "0–4"]
+    assert recode(column([7, 8]), "x", {"bands": 1})[0] == ["7", "8"]
+    assert recode(column([0.3, 0.7]), "x", {"bands": 0.1})[0] == [
+        "0.3 to under 0.4",
+        "0.7 to under 0.8",
+    ]
+
+
+@given(
+    values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    how=st.sampled_from(
+        [
+            Coarsen(round=100),
+            Coarsen(round=0.05),
+            Coarsen(round=7, top=50, bottom=-20),
+            Coarsen(top=3),
+            Coarsen(bottom=2.5),
+        ]
+    ),
+)
+def test_recoding_twice_is_recoding_once(values, how):
+    once = rounded(how, np.array(values))
+    assert np.array_equal(rounded(how, once), once)
+    assert how.top is None or (once <= how.top).all()
+    assert how.bottom is None or (once >= how.bottom).all()
+    if how.round is not None and how.top is None:
+        assert (np.abs(once - values) <= how.round / 2 * (1 + 1e-6)).all()
+
+
+def test_numbers_keep_their_type_and_what_does_not_change_its_cell():
+    large = 2**60 + 1  # which no double is
+    found, table = recode(column([3, 90, None, large], pa.int64()), "x", {"bottom": 50})
+    assert found == [50, 90, None, large]
+    assert table.frame.native.schema.field("x").type == pa.int64()
+    found, table = recode(pd.DataFrame({"x": [149, 151]}), "x", {"round": 100})
+    assert found == [100, 200]
+    assert table.frame.native["x"].dtype == "int64"
+
+
+@pytest.mark.parametrize("to", ["day", "week", "month", "quarter", "year"])
+def test_dates_become_the_first_day_of_their_period(to):
+    days = [dt.date(2024, 2, 29), dt.date(2023, 12, 31), None, dt.date(2024, 8, 7)]
+    period = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}[to]
+    expected = [
+        None if day is None else pd.Timestamp(day).to_period(period).start_time.date()
+        for day in days
+    ]
+    assert recode(column(days, pa.date32()), "x", {"to": to})[0] == expected
+    texts = [None if day is None else day.strftime("%d.%m.%Y") for day in days]
+    found, _ = recode(column(texts), "x", {"to": to})
+    assert found == [None if day is None else day.strftime("%d.%m.%Y") for day in expected]
+    stamps = [
+        None if day is None else dt.datetime(day.year, day.month, day.day, 13) for day in days
+    ]
+    found, table = recode(column(stamps, pa.timestamp("ms", "UTC")), "x", {"to": to})
+    assert [None if one is None else one.date() for one in found] == expected
+    assert table.frame.native.schema.field("x").type == pa.timestamp("ms", "UTC")
+
+
+def test_rare_levels_become_other():
+    jobs = ["a"] * 5 + ["b"] * 3 + ["c", "d", None, "d"]
+    assert recode(column(jobs), "x", {"rare": 3})[0] == [
+        *(["a"] * 5 + ["b"] * 3),
+        *("other", "other", None, "other"),
+    ]
+    named = recode(column([*jobs, "Other"]), "x", {"rare": 3})[0]
+    assert set(named) == {"a", "b", "other levels", None}
+    assert recode(column([1, 1, 1, 2, 3]), "x", {"rare": 2})[0] == ["1", "1", "1", "other", "other"]
+    assert recode(column(["a", "a"]), "x", {"rare": 2})[0] == ["a", "a"]
+
+
+def test_rare_counts_units_where_there_are_any():
+    table = pa.table({"x": ["a", "a", "a", "b", "b"], "u": [1, 1, 1, 2, 3]})
+    assert recode(table, "x", {"rare": 2}, unit="u", drop=["u"])[0] == ["other"] * 3 + ["b", "b"]
+
+
+def test_rare_codes_go_up_their_hierarchy():
+    codes = ["A11"] * 4 + ["A12", "A21", "B10"]
+    kinds = {"x": {"kind": "hierarchy", "prefixes": [1, 2]}}
+    found, _ = recode(column(codes), "x", {"rare": 2}, kinds=kinds)
+    assert found == ["A11"] * 4 + ["A", "A", "B"]
+    parents = {"A11": "A", "A12": "A", "A21": "A", "B10": "B", "A": "all", "B": "all"}
+    kinds = {"x": {"kind": "hierarchy", "parents": parents}}
+    found, _ = recode(column(codes), "x", {"rare": 2}, kinds=kinds)
+    assert found == ["A11"] * 4 + ["A", "A", "all"]
+
+
+def test_codes_keep_their_first_characters():
+    assert recode(column(["1010", "1090", None, "8"]), "x", {"prefix": 2})[0] == [
+        "10",
+        "10",
+        None,
+        "8",
+    ]
+    assert recode(column([1010, 1090, 8000]), "x", {"prefix": 1})[0] == ["1", "1", "8"]
+
+
+def test_codes_for_missing_stay_what_they_are():
+    missing = {"codes": {"x": [-8]}}
+    assert recode(column([-8, 7, 120]), "x", {"top": 100, "bottom": 0}, missing=missing)[0] == [
+        -8,
+        7,
+        100,
+    ]
+    assert recode(column([-8, 7, 12]), "x", {"bands": 5}, missing=missing)[0] == [
+        *("-8", "5–9", "10–14"),
+    ]
+    missing = {"codes": {"x": ["refused"]}}
+    assert recode(column(["refused", "7", "120"]), "x", {"top": 100}, missing=missing)[0] == [
+        *("refused", "7", "100"),
+    ]
+
+
+@given(values=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=2, max_size=30))
+def test_tallies_of_batches_merge(values):
+    plan = Plan.of(k=2, columns=["x"], coarsen={"x": {"rare": 3}})
+    table = column(values, pa.string())
+    whole = tally(Frame(table), plan, "x")
+    half = len(values) // 2
+    parts = tally(Frame(table[:half]), plan, "x").merge(tally(Frame(table[half:]), plan, "x"))
+    once, merged = (fit(Frame(table), plan, "x", one).becomes for one in (whole, parts))
+    assert once == merged
+
+
+@pytest.mark.parametrize(
+    ("values", "how", "words"),
+    [
+        (["a", "b"], {"bands": 5}, "which is for numbers; it holds text"),
+        (["a", "b"], {"to": "month"}, "holds dates or times"),
+        ([1, 2], {"to": "month"}, "which is for dates; it holds numbers"),
+        ([1, 2], {"round": 2.5}, "Round to a whole number"),
+    ],
+)
+def test_a_recoding_that_does_not_fit_is_refused(values, how, words):
+    with pytest.raises(InputError, match=words):
+        recode(column(values), "x", how)
+
+
+def loss_by_pandas(original, released):
+    return 100 * np.square(original - released).sum() / np.square(original - original.mean()).sum()
+
+
+def test_losses_are_against_the_original():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"age": rng.integers(0, 95, 60), "pay": rng.normal(100, 20, 60).round(2)})
+    how = {"age": {"bands": 10, "top": 80}, "pay": {"top": 120}}
+    found = microagg.protect(frame, 3, columns=["age", "pay"], coarsen=how)
+    assert found.data["age"].dtype.ordered
+    assert found.data.groupby(["age", "pay"], observed=True).size().min() >= 3
+    bands = pd.Series([ends_of_label(label)[0] for label in found.data["age"]])
+    means = frame["age"].groupby(np.minimum(frame["age"] // 10 * 10, 80)).mean()
+    age = loss_by_pandas(frame["age"], bands.map(means))
+    pay = loss_by_pandas(frame["pay"], found.data["pay"])
+    assert found.utility.by_column == pytest.approx({"age": age, "pay": pay})
+    assert found.utility.information_loss == pytest.approx((age + pay) / 2)
+    assert found.utility.group_loss <= found.utility.information_loss + 1e-9
+
+
+def test_recoded_known_columns_and_strata_count_in_the_loss():
+    frame = pd.DataFrame(
+        {
+            "age": np.arange(40) % 13 + 20.5,
+            "pay": np.arange(40.0),
+            "region": ["n"] * 20 + ["s"] * 20,
+        }
+    )
+    frame.loc[37:, "region"] = ["e", "w", "w"]
+    with pytest.warns(DisclosureRiskWarning, match="narrowed down"):
+        found = microagg.protect(
+            frame,
+            3,
+            columns=["pay"],
+            strata=["region"],
+            coarsen={"region": {"rare": 5}, "age": {"round": 10}},
+        )
+    assert sorted(found.data["region"].unique()) == ["n", "other", "s"]
+    assert set(found.data["age"]) == {20, 30}
+    assert list(found.utility.by_column) == ["pay", "region", "age"]
+    age = loss_by_pandas(frame["age"], found.data["age"])
+    one_hot = pd.get_dummies(frame["region"]).astype(float)
+    means = one_hot.groupby(found.data["region"]).transform("mean")
+    region = (
+        100
+        * np.square(one_hot - means).to_numpy().sum()
+        / (np.square(one_hot - one_hot.mean()).to_numpy().sum())
+    )
+    assert found.utility.by_column["age"] == pytest.approx(age)
+    assert found.utility.by_column["region"] == pytest.approx(region)
+    assert found.evidence.as_dict()["information_loss"] > 0
+
+
+def test_the_same_in_pandas_polars_and_arrow():
+    import polars as pl
+
+    frame = pd.DataFrame({"age": [21, 23, 24, 61, 65, 66], "job": list("aabbbc")})
+    how = {"age": {"bands": 10}, "job": {"rare": 2}}
+    seen = []
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        found = microagg.protect(table, 3, columns=["age", "job"], coarsen=how)
+        seen.append(Frame(found.data).to_arrow().to_pydict())
+        assert found.utility.information_loss == pytest.approx(
+            seen and found.utility.information_loss
+        )
+    assert seen[0] == seen[1] == seen[2]
+    assert set(seen[0]["age"]) == {"20–29", "60–69"}
