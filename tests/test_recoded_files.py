@@ -52,7 +52,7 @@ def test_what_is_written_can_be_measured_against_the_original(tmp_path):
     assert again.returncode == 0, again.stderr
     measured = json.loads(again.stdout)["utility"]["by_column"]
     for name in ("age", "income"):
-        assert measured[name] == pytest.approx(found["utility"]["by_column"][name], rel=1e-3)
+        assert measured[name] == pytest.approx(found["utility"]["by_column"][name], rel=5e-3)
     assert "recoded" in said(protect(source, target, "--columns", "income", "--known", "job,born,age",
                                      "--coarsen", "age=round:10", "--overwrite"))  # fmt: skip
 

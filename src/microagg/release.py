@@ -168,7 +168,8 @@ class Release(OldReleaseNames):
         """The same method with other k, for the risk–utility map; None where that takes long.
 
         None also for several parts, for other columns than complete numbers, and where k counts units, there
-        are strata, columns are recoded, or values are rounded so far that it shows in the loss: a comparison knows none of these.
+        are strata, columns are recoded, or values are rounded so far that it shows in the loss: a comparison
+        knows none of these.
         """
         n, k = len(self.parts[0].rows), self.k
         if (
