@@ -87,6 +87,22 @@ CASES = {
             "missing": {"codes": {"income": [-8, -9]}},
         },
     ),
+    "coarser": (
+        [{"what": "column", "column": 3, "kind": "", "coarsen": "round:100, top:9000"}],
+        {"coarsen": {"income": {"round": 100, "top": 9000}}},
+    ),
+    "a coarser stratum": (
+        [role("region", "strata"), {"what": "coarsen", "column": 2, "coarsen": "rare:20"}],
+        {"strata": ["region"], "coarsen": {"region": {"rare": 20}}},
+    ),
+    "no longer coarser": (
+        [
+            role("region", "strata"),
+            {"what": "coarsen", "column": 2, "coarsen": "rare:20"},
+            {"what": "coarsen", "column": 2, "coarsen": ""},
+        ],
+        {"strata": ["region"]},
+    ),
     "levels": (
         [
             role("job", "block-0"),

@@ -13,17 +13,18 @@ __all__ = ["guarantee", "proof"]
 def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     """Say whether any method could do better: a word, and the sentence.
 
-    Proofs are about the loss of the groups, and say so where the released values lose more.
+    Proofs are about the loss of the groups, and say so where the released values lose more, or columns were
+    recoded before.
     """
     word, sentence = _proof(plan, measured, part)
     utility = measured.utility
-    if word == "not known" or not group_loss_words(utility.information_loss, utility.group_loss):
+    recoded = any(name in plan.coarsened for name in part.columns)
+    differs = recoded or group_loss_words(utility.information_loss, utility.group_loss)
+    if word == "not known" or not differs:
         return word, sentence
     loss = percent_words(part.partition.information_loss)
-    return (
-        word,
-        f"{sentence.removesuffix('.')}; the proof is about the loss of the groups, {loss}.",
-    )
+    of = "the groups of the recoded table" if recoded else "the groups"
+    return word, f"{sentence.removesuffix('.')}; the proof is about the loss of {of}, {loss}."
 
 
 def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
