@@ -130,7 +130,7 @@ def test_the_board_sees_every_kind(made):
     evidence, _ = made
     page, twin_text = report_texts(release_model(evidence))
     twin = json.loads(twin_text)
-    text = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    text = " ".join(re.sub(r"<[^>]*>|&nbsp;", " ", page).split())
     for words in (
         "Categories",
         "How columns go together",
@@ -214,6 +214,11 @@ def test_summaries_of_weights_and_holes_equal_slow_ones(made):
     job = frame["job"]
     share = frame.loc[job == "cook", "w"].sum() / frame.loc[job.notna(), "w"].sum()
     assert rows["job"].frequent_share[0] == pytest.approx(share)
+    moved = rows["job"].moved
+    for place, table in enumerate((frame, after)):
+        w = frame["w"]
+        share = w[table["job"] == moved].sum() / w[table["job"].notna()].sum()
+        assert rows["job"].moved_share[place] == pytest.approx(share)
     plain = summaries(replace(both, weights=None), 4)[NAMES.index("benefit")]
     alone = summaries(Pair(["b"], both.original[:, [1]], both.protected[:, [1]]), 4)[0]
     for what in ("total", "mean", "median", "sd"):
@@ -253,7 +258,7 @@ def test_a_browser_shows_it_without_complaint(made, tmp_path):
         for name, one in (("board", release_model(evidence)), ("public", model)):
             path = tmp_path / f"{name}.html"
             path.write_text(render(one, draw(one)), encoding="utf-8")
-            for width in (1280, 380):
+            for width in (1280, 900, 700, 380):
                 browser.open(path, width, 900)
                 assert (browser.complaints, browser.requests) == ([], [])
                 wide = browser.evaluate("document.documentElement.scrollWidth")

@@ -110,7 +110,7 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
     shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
     same = both.both_there[:, j]
     differ = both.original[same, j] != both.protected[same, j]
-    moved, moved_share = _moved_most(both, j, list(map(str, names)), among)
+    moved, moved_share = _moved_most(both, j, list(map(str, names)), masses, among)
     return Summary(
         str(both.names[j]),
         kind=both.kinds[j],
@@ -125,22 +125,22 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
 
 
 def _moved_most(
-    both: Pair, j: int, names: list[str], among: int
+    both: Pair, j: int, names: list[str], masses: list[Floats], among: int
 ) -> tuple[str | None, Numbers | None]:
-    """Find the category whose share of the records changed most, of those that a picture may name."""
+    """Find the category whose share changed most, of those that a picture may name.
+
+    ``masses`` has the weight of each category, before and after.
+    """
     codes = [t[~np.isnan(t[:, j]), j].astype(np.int64) for t in (both.original, both.protected)]
     if not all(map(len, codes)):
         return None, None
-    told = bars(codes, names, among)
-    levels = told["levels"]
-    before, after = (
-        np.array(told[key]) / len(of) for key, of in zip(("before", "after"), codes, strict=True)
-    )
-    named = len(levels) - (bool(levels) and levels[-1] == OTHERS)
-    if not named or not (off := np.abs(after - before)[:named]).any():
+    levels = bars(codes, names, among)["levels"]
+    named = [names.index(level) for level in levels if level != OTHERS]
+    before, after = (mass[named] / mass.sum() for mass in masses)
+    if not (off := np.abs(after - before)).any():
         return None, None
     most = int(np.argmax(off))
-    return levels[most], (float(before[most]), float(after[most]))
+    return names[named[most]], (float(before[most]), float(after[most]))
 
 
 def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
