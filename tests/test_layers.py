@@ -60,6 +60,7 @@ STAGES = [
     ["compare"],
     ["release"],
     ["protect"],
+    ["plan_roles", "comparing"],
     ["observer", "engines"],
     ["delivery"],
     ["warm_parts"],

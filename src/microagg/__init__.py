@@ -21,6 +21,7 @@ from microagg.errors import (
 
 if TYPE_CHECKING:
     from microagg.compare import compare, suggest
+    from microagg.comparing.pricing import Prices, prices
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.draft import draft
@@ -58,6 +59,7 @@ __all__ = [
     "Microaggregator",
     "Partition",
     "Plan",
+    "Prices",
     "RejectedError",
     "Release",
     "Roles",
@@ -75,6 +77,7 @@ __all__ = [
     "minimum_spanning_tree",
     "order",
     "partition",
+    "prices",
     "protect",
     "protect_file",
     "refine",
@@ -96,6 +99,7 @@ _HOMES = {
     "Microaggregator": "estimator",
     "Partition": "results",
     "Plan": "plan",
+    "Prices": "comparing.pricing",
     "Release": "release",
     "Roles": "plan",
     "Verification": "verify",
@@ -109,6 +113,7 @@ _HOMES = {
     "minimum_spanning_tree": "methods.variable_size.spanning_tree",
     "order": "methods.ordering.orders",
     "partition": "partition",
+    "prices": "comparing.pricing",
     "protect": "protect",
     "protect_file": "job",
     "refine": "improve",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microagg.comparing.tries import Records
 from microagg.delivery import Delivery, Gate, delivering
 from microagg.draft import Guess, complete
 from microagg.engines import check_engine
@@ -63,6 +64,7 @@ __all__ = [
     "numbers_of",
     "protect_file",
     "protect_source",
+    "records_of",
     "run",
 ]
 
@@ -482,6 +484,12 @@ def protect_source(
         source.coded(),
         analyses,
     )
+
+
+def records_of(source: Source) -> Records:
+    """Return the table of a file that was read, for plans to be tried on it."""
+    text = None if source.kept_for(source.kind) is None else source.as_written
+    return Records(Frame(source.table), text, source.coded())
 
 
 def completed_source(source: Source, plan: Plan) -> Plan:

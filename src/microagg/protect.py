@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.draft import Guess, complete
+from microagg.draft import Completed, Guess, complete
 from microagg.errors import DisclosureRiskWarning
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
@@ -177,17 +177,20 @@ def protect_table(
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
     analyses: Iterable[Any] = (),
+    *,
+    is_complete: bool = False,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from. ``analyses`` that cannot work are refused before the grouping.
+    file that it came from. ``analyses`` that cannot work are refused before the grouping. ``is_complete``
+    says that :func:`microagg.draft.complete` made the plan, maybe from a table of which this one is a part.
     """
     plan.check_complete()
     clock = Clock()
     with clock.time("check"):
         words = ("",) if text is None else MISSING_WORDS
-        settled = complete(table, plan, words, coded)
+        settled = Completed(plan, None) if is_complete else complete(table, plan, words, coded)
         plan = settled.plan
         intake = take_in(table, plan, text, coded)
         gone = {*intake.roles.dropped, *intake.roles.renumbered}

@@ -274,6 +274,14 @@ def plan(
     encoding: Encoding = None,
     decimal: Decimal = ".",
     sheet: Sheet = None,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices",
+            help="For each column, also estimate what other decisions would cost: protect it, make it a "
+            "stratum, drop it, call it confidential. About 20 seconds.",
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -281,16 +289,16 @@ def plan(
     """Write down a plan for a file: what each column looks like, and what would be done with it.
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
-    settle what you know already.
+    settle what you know already. With --prices, what each decision about a column costs goes to stderr.
 
-    Example: microagg plan survey.csv --k 5 --drop name > plan.toml
+    Example: microagg plan survey.csv --k 5 --drop name --prices > plan.toml
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.protect import draft_plan
+        from microagg.cli.plan import draft_plan
 
         csv = _csv_format(delimiter, encoding, decimal)
-        draft_plan(speaker, source, plan_of(flags), csv, sheet)
+        draft_plan(speaker, source, plan_of(flags), csv, sheet, prices)
 
 
 @app.command()

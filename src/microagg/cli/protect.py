@@ -28,13 +28,11 @@ from microagg.cli.show import Speaker
 from microagg.draft import Guess
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
-from microagg.job import Job, Observer, Outcome, completed_source, run
+from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
-from microagg.plan import Plan
-from microagg.tables.files import CsvFormat, read_file
 from microagg.words import names, plural
 
-__all__ = ["draft_plan", "protect_file", "say_secrets"]
+__all__ = ["protect_file", "say_secrets"]
 
 _SECRETS = 2  # confidential columns that are told of
 
@@ -195,13 +193,3 @@ def _say_reasons(speaker: Speaker, outcome: Outcome) -> None:
     """Say why each column has its role, where that was drafted."""
     for name, found in (outcome.guesses or {}).items():
         speaker.say(found.role, f"{names([name])}: {found.reason}")
-
-
-def draft_plan(
-    speaker: Speaker, source: Path, plan: Plan, csv: CsvFormat | None, sheet: str | None = None
-) -> None:
-    """Print the plan that a table and the flags give, with a reason for each column."""
-    whole = completed_source(read_file(source, csv=csv, sheet=sheet), plan)
-    speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)})
-    if not speaker.as_json:
-        print(whole.to_toml(), end="")

@@ -103,7 +103,7 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
         codes = table[there, j].astype(np.int64)
         width = max(len(names), int(codes.max(initial=0)) + 1)
         counts.append(np.bincount(codes, minlength=width))
-        masses.append(np.bincount(codes, weights=w[there], minlength=width))
+        masses.append(np.bincount(codes, weights=w[there], minlength=width).astype(np.float64))
         missing.append(int((~there).sum()))
     top = int(np.argmax(masses[0]))
     shown = counts[0][top] >= among

@@ -14,17 +14,16 @@ from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
-from microagg.plan_forms import ACCEPTED, LISTS
+from microagg.plan_forms import ACCEPTED
+from microagg.plan_roles import give_role
 from microagg.plan_text import read_value, split_coarsen, split_names
 from microagg.registry import METHODS, find
 
-__all__ = ["ROLES", "RULES", "edited", "role_of"]
+__all__ = ["RULES", "edited"]
 
 Fields = Mapping[str, str]
 Data = dict[str, Any]
 
-ROLES = ("known", "confidential", "drop", "renumber", "strata", "weight")
-"""Roles of a column beside being protected in a block."""
 # Requirements: those of a column, with what is asked for, and those of the whole group.
 RULES = {
     "distinct": "least number of different values",
@@ -61,19 +60,6 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
         raise InputError(f"The page has no edit {shown(what)}. Reload it.")
     changed.roles(names)  # names that the table does not have are refused
     return replace(changed, notes=plan.notes)
-
-
-def role_of(plan: Plan, name: str) -> str:
-    """The role of a column as the menu has it; of a protected one with its block."""
-    for number, block in enumerate(plan.blocks):
-        if name in (block.columns or ()):
-            return f"block-{number}"
-    if name in plan.strata.columns:  # which may be said to be known too
-        return "strata"
-    for role in LISTS:
-        if name in getattr(plan, role):
-            return role
-    return "weight" if plan.weight is not None and plan.weight.column == name else "known"
 
 
 class _Form:
@@ -123,58 +109,8 @@ def _put(table: Data, key: str, value: Any) -> None:
 
 
 def _role(data: Data, form: _Form) -> None:
-    name, role = form.column(), form.text("role")
-    _take_out(data, name)
-    if role.startswith("block-"):
-        place = role.removeprefix("block-")
-        if place == "new":
-            data["block"].append({**_like_first(data), "columns": []})
-            place = str(len(data["block"]) - 1)
-        block = _Form({"block": place}, (), {}).block(data)
-        block["columns"] = [*block.get("columns", []), name]
-        # What does not look like a quantity is protected by the kind that the draft names.
-        kind = form.kinds.get(name)
-        if kind is not None and name not in data.get("columns", {}):
-            data.setdefault("columns", {})[name] = {"kind": kind}
-    elif isinstance(data.get(role), dict):  # confidential, with reasons
-        data[role][name] = ""
-    elif role in LISTS:
-        data[role] = [*data.get(role, []), name]
-    elif role == "strata":
-        strata = data.setdefault("strata", {"columns": []})
-        strata["columns"] = [*strata["columns"], name]
-    elif role == "weight":
-        data["weight"] = {**data.get("weight", {}), "column": name}
-    else:
-        raise InputError(f"A column has no role {shown(role)}. Reload the page.")
-    data["block"] = [b for b in data["block"] if b.get("columns") != []] or data["block"]
-    if role[:6] != "block-":
-        data.get("columns", {}).pop(name, None)
-        data.get("missing", {}).get("codes", {}).pop(name, None)
-
-
-def _like_first(data: Data) -> Data:
-    """The k of the first block, for a new one."""
-    return {"k": data["block"][0].get("k", 5)}
-
-
-def _take_out(data: Data, name: str) -> None:
-    """Take a column out of all roles but that of the unit."""
-    for role in LISTS:
-        if isinstance(data.get(role), dict):
-            data[role].pop(name, None)
-        elif role in data:
-            data[role] = [other for other in data[role] if other != name]
-    if name in data.get("strata", {}).get("columns", ()):
-        left = [other for other in data["strata"]["columns"] if other != name]
-        data["strata"]["columns"] = left
-        if not left:
-            del data["strata"]
-    if data.get("weight", {}).get("column") == name:
-        del data["weight"]
-    for block in data["block"]:
-        if name in block.get("columns", ()):
-            block["columns"] = [other for other in block["columns"] if other != name]
+    # A column that does not look like a quantity is protected by the kind that the draft names.
+    give_role(data, form.column(), form.text("role"), form.kinds.get(form.column()))
 
 
 def _column(data: Data, form: _Form) -> None:

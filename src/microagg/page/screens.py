@@ -12,11 +12,12 @@ from microagg.choices import FAST, Targets, suggestion
 from microagg.errors import TableError
 from microagg.page.charts import cell_map, labelled, scatter, spark
 from microagg.page.desk import Desk, Release, Table
-from microagg.page.edits import ROLES, RULES, role_of
+from microagg.page.edits import RULES
 from microagg.page.tasks import Protect, Rehearse, Scatter
 from microagg.plan import Plan
 from microagg.plan_checks import as_plain
 from microagg.plan_parts import KINDS, POLICIES
+from microagg.plan_roles import ROLES, role_of
 from microagg.plan_text import join_coarsen, join_names
 from microagg.registry import find
 from microagg.registry import methods as registered
