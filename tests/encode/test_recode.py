@@ -55,13 +55,18 @@ def test_every_number_is_in_its_band_and_bands_are_in_order(values, how):
     found, table = recode(column(values), "x", how)
     ends = [ends_of_label(label) for label in found]
     assert all(
-        low - 2e-6 * abs(value) <= value <= high + 2e-6 * abs(value)
+        low - _off(value) <= value <= high + _off(value)
         for value, (low, high) in zip(values, ends, strict=True)
     )
     labels = table.recoders["x"].labels
     assert sorted(set(ends)) == [ends_of_label(label) for label in labels]
     means = pd.Series(values).groupby(pd.Series(found)).mean()
     assert np.allclose([means[label] for label in labels], table.recoders["x"].places)
+
+
+def _off(value):
+    """How far from an edge a value may be taken for the edge itself."""
+    return 2e-6 * abs(value) + 1e-300
 
 
 def test_labels_can_be_read():
@@ -102,8 +107,8 @@ def test_recoding_twice_is_recoding_once(values, how):
 
 def test_numbers_keep_their_type_and_what_does_not_change_its_cell():
     large = 2**60 + 1  # which no double is
-    found, table = recode(column([3, 90, None, large], pa.int64()), "x", {"bottom": 50})
-    assert found == [50, 90, None, large]
+    found, table = recode(column([3, 4, 90, None, large], pa.int64()), "x", {"bottom": 50})
+    assert found == [50, 50, 90, None, large]
     assert table.frame.native.schema.field("x").type == pa.int64()
     found, table = recode(pd.DataFrame({"x": [149, 151]}), "x", {"round": 100})
     assert found == [100, 200]
@@ -170,17 +175,15 @@ def test_codes_keep_their_first_characters():
 
 def test_codes_for_missing_stay_what_they_are():
     missing = {"codes": {"x": [-8]}}
-    assert recode(column([-8, 7, 120]), "x", {"top": 100, "bottom": 0}, missing=missing)[0] == [
-        -8,
-        7,
-        100,
-    ]
+    found, _ = recode(column([-8, 7, 120, 130]), "x", {"top": 100, "bottom": 0}, missing=missing)
+    assert found == [-8, 7, 100, 100]
     assert recode(column([-8, 7, 12]), "x", {"bands": 5}, missing=missing)[0] == [
         *("-8", "5–9", "10–14"),
     ]
     missing = {"codes": {"x": ["refused"]}}
-    assert recode(column(["refused", "7", "120"]), "x", {"top": 100}, missing=missing)[0] == [
-        *("refused", "7", "100"),
+    texts = ["refused", "7", "120", "130"]
+    assert recode(column(texts), "x", {"top": 100}, missing=missing)[0] == [
+        *("refused", "7", "100", "100"),
     ]
 
 
@@ -207,6 +210,16 @@ def test_tallies_of_batches_merge(values):
 def test_a_recoding_that_does_not_fit_is_refused(values, how, words):
     with pytest.raises(InputError, match=words):
         recode(column(values), "x", how)
+
+
+def test_values_of_fewer_than_k_units_are_not_cut():
+    plan = {"columns": ["x"], "coarsen": {"x": {"top": 8, "bottom": 1}}}
+    with pytest.raises(InputError, match=r"top, of coarsen, is for at least k = 3 records.* 1 of"):
+        recode_table(Frame(column(range(10))), Plan.of(k=3, **plan))
+    table = pa.table({"x": [0, 1, 9, 9, 9], "u": [1, 2, 3, 3, 4]})
+    with pytest.raises(InputError, match=r"at least k = 3 units.* 2 of column 'x' are above"):
+        recode_table(Frame(table), Plan.of(k=3, unit="u", drop=["u"], **plan))
+    assert recode(column([1, 9, 9]), "x", {"top": 8})[0] == [1, 8, 8]
 
 
 def loss_by_pandas(original, released):

@@ -168,10 +168,15 @@ def tally(
     elif how.rare is not None or how.prefix is not None:
         which, keys = x.astype(np.int64), list(variable.levels)
         x = np.zeros(len(x))
+    elif how.top is not None or how.bottom is not None:
+        which = np.zeros(len(x), dtype=np.int64)
+        which[x > (np.inf if how.top is None else how.top)] = 1
+        which[x < (-np.inf if how.bottom is None else how.bottom)] = 2
+        keys, x = ["between", "top", "bottom"], np.zeros(len(x))
     else:
-        return Tally(whole=bool((x == np.rint(x)).all()))
+        return Tally()
     which = which.reshape(-1)
-    most = how.rare or 0
+    most = how.rare or plan.k
     held = _holders(which, None if units is None else units[there], len(keys), most)
     count = np.bincount(which, minlength=len(keys))
     mass = np.maximum(np.bincount(which, weights=w, minlength=len(keys)), 1e-300)
@@ -195,7 +200,7 @@ def tally(
 
 
 def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[frozenset[int]]:
-    if units is None or not most:
+    if units is None:
         return [frozenset()] * m
     pairs = np.unique(np.column_stack([which, units.astype(np.int64)]), axis=0)
     starts = np.searchsorted(pairs[:, 0], np.arange(m + 1))
@@ -403,7 +408,25 @@ def fit(
         return replace(fitted, becomes=becomes, parts=found.parts)
     if how.rare is not None:
         return _fit_rare(fitted, found, frame)
+    for end in ("top", "bottom"):
+        _check_enough(name, end, found, plan)
     return fitted
+
+
+def _check_enough(name: Any, end: str, found: Tally, plan: Plan) -> None:
+    """Refuse to cut the values of fewer than k units: what it costs would tell how large these are."""
+    part = found.parts.get(end, Share())
+    units = len(part.holders) if found.by_units else part.count
+    if 0 < units < plan.k:
+        who, beyond = (
+            ("units" if found.by_units else "records"),
+            "above" if end == "top" else "below",
+        )
+        raise InputError(
+            f"{end}, of coarsen, is for at least k = {plan.k} {who}, since the loss would tell the values of "
+            f"fewer; {units} of column {shown(name)} {'is' if units == 1 else 'are'} {beyond} it. Move it, "
+            "or leave it out."
+        )
 
 
 def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:

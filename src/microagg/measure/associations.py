@@ -37,7 +37,7 @@ def changed(both: Pair) -> dict[Any, float]:
     found = {}
     for j in _category_places(both):
         there, w = _rows(both, [j])
-        moved = both.original[there, j] != both.protected[there, j]
+        moved = both.wrong_categories(j)[there]
         found[both.names[j]] = float(w @ moved / w.sum()) if len(w) else 0.0
     return found
 

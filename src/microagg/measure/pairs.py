@@ -138,6 +138,17 @@ class Pair:
             states=None if self.states is None else self.states[:, at],
         )
 
+    def wrong_categories(self, j: int) -> NDArray[np.bool_]:
+        """(n,) where a category is neither the original one nor one that it was merged into by recoding."""
+        x, y = self.original[:, j], self.protected[:, j]
+        found: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
+        variable = None if self.variables is None else self.variables[j]
+        if variable is not None and variable.merged_from is not None:
+            at = np.flatnonzero(found & (y >= len(variable.levels)))
+            level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
+            found[at] = variable.merged_from[merged, level] == 0
+        return found
+
     @cached_property
     def quantities(self) -> Pair:
         """The columns that are numbers or dates, for measures that need numbers."""

@@ -109,7 +109,7 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
     shown = counts[0][top] >= among
     shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
     same = both.both_there[:, j]
-    differ = both.original[same, j] != both.protected[same, j]
+    differ = both.wrong_categories(j)[same]
     moved, moved_share = _moved_most(both, j, list(map(str, names)), masses, among)
     return Summary(
         str(both.names[j]),
