@@ -120,7 +120,7 @@ def complete(
 
 
 def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
-    """Give named columns of numbers or digits that are codes the kind nominal, unless they have a kind."""
+    """Give named codes the kind nominal, and named texts that are numbers theirs, unless they have one."""
     open_ones = [
         name
         for block in plan.blocks
@@ -134,8 +134,9 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
     columns, notes = dict(plan.columns), dict(plan.notes)
     for name, one in found.items():
         # Numbers of which none repeats stand for nothing that records could share.
-        repeats = seen[name].distinct < seen[name].present
-        if one.looks_like == "code" and repeats and not one.unreadable:
+        is_code = one.looks_like == "code" and seen[name].distinct < seen[name].present
+        in_text = one.looks_like == "number stored as text" and one.kind == "number"
+        if (is_code or (in_text and not one.codes)) and not one.unreadable:
             columns[name] = columns.get(name, Column()).of_kind(one.kind)
             notes[name] = one.reason
     return replace(plan, columns=columns, notes=notes)
