@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import sys
 import threading
 from pathlib import Path
 
@@ -13,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg import InputError, Plan, StopSearch, TableError
+from command import here
+from microagg import Block, InputError, Plan, StopSearch, TableError
 from microagg.job import Job, Observer, run
 from microagg.tables.atomic import sha256
+from microagg.tables.files import read_file
 
 N = 60
 RNG = np.random.default_rng(2)
@@ -390,3 +394,37 @@ def test_two_reports_of_one_name_are_refused(source, tmp_path):
         Job(
             source, tmp_path / "safe.csv", PLAN, report=one, public_report=tmp_path / "report.htm"
         ).check()
+
+
+_OPENED: list[str] = []
+sys.addaudithook(lambda event, args: _OPENED.append(str(args[0])) if event == "open" else None)
+
+
+def test_the_source_is_opened_once_to_look_and_once_to_read(tmp_path, monkeypatch):
+    """By the command with a plan and a report; what is hashed is what was read."""
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n" + "".join(f"{i},{i * i % 17}\n" for i in range(60)))
+    (tmp_path / "plan.toml").write_text('microagg = 1\n[[block]]\ncolumns = ["a", "b"]\nk = 5\n')
+    checked = []
+    check = Block.__post_init__
+    monkeypatch.setattr(Block, "__post_init__", lambda self: checked.append(self) or check(self))
+    del _OPENED[:]
+    done = here(
+        "protect", source, target, "--plan", tmp_path / "plan.toml", "--report", tmp_path / "r.html"
+    )
+    assert done.returncode == 0, done.stderr
+    assert _OPENED.count(str(source)) == 2
+    assert (
+        len(checked) == 1
+    )  # options of a plan are checked when it is read, and stay what they are
+    twin = json.loads((tmp_path / "r.json").read_text())
+    for path, which in ((source, "input"), (target, "output")):
+        assert twin["files"][which]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_value_longer_than_a_block_is_read_from_the_file_that_was_hashed(tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("a,text\n" + "1,x\n" * 9 + f"1,{'y' * (3 << 20)}\n")
+    found = read_file(source, hashed=True)
+    assert len(found.as_written["text"][9].as_py()) == 3 << 20
+    assert found.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()

@@ -13,6 +13,7 @@ import pytest
 from command import here
 from microagg import warm
 from microagg.errors import MicroaggError
+from microagg.job import Job
 from microagg.plan import Plan
 from microagg.settings import FEW_RECORDS
 from microagg.warm_parts import needed
@@ -130,9 +131,8 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
     ],
 )
 def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
-    few, many = tmp_path / "few.csv", tmp_path / "many.csv"
-    few.write_text("a\n" + "1\n" * FEW_RECORDS, encoding="utf-8")
-    many.write_text("a\n" + "1\n" * (FEW_RECORDS + 1), encoding="utf-8")
+    few, many = (records_of(tmp_path, n) for n in (FEW_RECORDS, FEW_RECORDS + 1))
+    assert (few, many) == (FEW_RECORDS, FEW_RECORDS + 1)
     plan = Plan.of(**settings)
     always = {"evaluation", "linkage"}
     assert set(needed(plan, few, bound=False)) == parts | always
@@ -140,7 +140,13 @@ def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
     assert set(needed(plan, few, bound=True)) == parts | always | proof
     large = parts | parts_of_many | always | {"linkage in a tree"}
     assert set(needed(plan, many, bound=False)) == large
-    assert set(needed(plan, tmp_path, bound=False)) == large  # a folder, which may be large
+    assert set(needed(plan, None, bound=False)) == large  # a folder, which may be large
+
+
+def records_of(folder, n):
+    """The number of records that a job on a file of n is taken to have before it is read."""
+    (folder / "in.csv").write_text("a\n" + "1\n" * n, encoding="utf-8")
+    return Job(folder / "in.csv", folder / "out.csv", Plan()).about_records
 
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):

@@ -98,13 +98,14 @@ def complete(
     ``missing_words`` are the texts of categories that mean missing, ``coded`` what stands for missing numbers
     in the file that the table came from.
     """
-    blocks = tuple(replace(b, k=_K if b.k is None else b.k) for b in plan.blocks)
-    plan = replace(plan, blocks=blocks)
-    if blocks[0].columns is not None:
+    if any(block.k is None for block in plan.blocks):
+        blocks = tuple(replace(b, k=_K) if b.k is None else b for b in plan.blocks)
+        plan = replace(plan, blocks=blocks)
+    if plan.blocks[0].columns is not None:
         plan.roles(table.names)  # names that the table does not have are refused
         check_pointing(table, plan, missing_words)
-        plan = replace(plan, known=(*plan.known, *left_unnamed(plan, table.names)))
-        return Completed(_with_codes_as_nominal(table, plan), None)
+        known = (*plan.known, *left_unnamed(plan, table.names))
+        return Completed(replace(plan, known=known, **_codes_as_nominal(table, plan)), None)
     unit, weight = next(iter(plan.units), None), plan.weight
     guesses = guess(
         table,
@@ -119,8 +120,11 @@ def complete(
     return Completed(_with_policy(table, whole, missing_words, coded or {}), guesses)
 
 
-def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
-    """Give named codes the kind nominal, and named texts that are numbers theirs, unless they have one."""
+def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
+    """Give named codes the kind nominal, and named texts that are numbers theirs, unless they have one.
+
+    Returns what changes of the plan.
+    """
     open_ones = [
         name
         for block in plan.blocks
@@ -128,7 +132,7 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
         if _may_be_codes(table, plan, name)
     ]
     if not open_ones:
-        return plan
+        return {}
     found = guess(table, k=plan.k, names=set(open_ones))
     seen = dict(profiles(table, set(open_ones)))
     columns, notes = dict(plan.columns), dict(plan.notes)
@@ -139,7 +143,7 @@ def _with_codes_as_nominal(table: Frame, plan: Plan) -> Plan:
         if (is_code or (in_text and not one.codes)) and not one.unreadable:
             columns[name] = columns.get(name, Column()).of_kind(one.kind)
             notes[name] = one.reason
-    return replace(plan, columns=columns, notes=notes)
+    return {"columns": columns, "notes": notes}
 
 
 def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:

@@ -28,6 +28,7 @@ _USES = {
     "--decimal": _Use(("memory", "disk"), "is about CSV files"),
     "--escape-formulas": _Use(("memory", "disk"), "is about CSV files"),
     "--public": _Use(("memory",), "writes a report from the whole released table"),
+    "--compare": _Use(("memory",), "groups the whole table anew with other k"),
     "--bound": _Use(("memory",), "proves a bound over all records side by side"),
     "--time-limit": _Use(("memory",), "ends one search over the whole table"),
 }

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from microagg.release import Release
 from microagg.report.html import check_report_target, draw, report_texts
 from microagg.report.model import release_model
 from microagg.tables.atomic import sha256
-from microagg.tables.batches import open_batches
+from microagg.tables.batches import BatchSource, open_batches
 from microagg.tables.files import (
     CsvFormat,
     FileFormat,
@@ -71,6 +72,7 @@ __all__ = [
 
 _NO_NUMBERS = (*CATEGORIES, "date")
 _NOTICED = 2.0  # seconds after which somebody asks what takes so long
+_LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Job:
     """Whether only a green release takes the target's name; one that misses the plan's limits never does."""
     keep_rejected: Path | None = None
     """Where a table that is rejected is kept."""
+    compare: bool = False
+    """Whether the report shows what other k would give."""
     overwrite: bool = True
     """Whether a target that exists, file or folder of Parquet files, is replaced."""
 
@@ -110,11 +114,44 @@ class Job:
         """What decides whether the table takes its name."""
         return Gate(self.strict, self.keep_rejected, self.overwrite)
 
+    @cached_property
+    def looked(self) -> BatchSource | None:
+        """The source, opened once to look at names and size; None: its kind is only read as a whole."""
+        if kind_of(self.source) not in ("parquet", "csv"):
+            return None
+        return open_batches(self.source, self.csv, self.numbers)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """Columns that are numbers even if they look like codes."""
+        return numbers_of(self.plan, self.analyses, self.dominance)
+
+    @property
+    def about_records(self) -> int | None:
+        """Number of records, about; None: not known before they are read, and there may be many."""
+        if stands_for_several(self.source):
+            return None
+        if self.looked is not None:
+            return self.looked.about_rows
+        return None if self.source.stat().st_size > _LARGE_FILE else 0
+
     def check(self) -> None:
-        """Refuse what cannot work before the records are read: a mistake costs no waiting."""
+        """Refuse what cannot work before the records are read: a mistake costs no waiting.
+
+        A job is checked once, by whoever asks first.
+        """
+        if "_checked" not in vars(self):
+            self._check()
+            vars(self)["_checked"] = True
+
+    def _check(self) -> None:
         check_engine(self.engine, self._given)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
+        if self.compare and (self.report is None or self.public):
+            raise InputError(
+                "--compare is about the board's report; say where to write it with --report."
+            )
         taken = [self.source, self.target]
         for path, _ in self.reports:
             check_report_target(path, *taken)
@@ -140,9 +177,9 @@ class Job:
 
     def _check_header(self) -> None:
         """Refuse what the header of a CSV file or the footer of a Parquet file shows to be wrong."""
-        if kind_of(self.source) not in ("parquet", "csv") or stands_for_several(self.source):
+        opened = None if stands_for_several(self.source) else self.looked
+        if opened is None:
             return
-        opened = open_batches(self.source, self.csv)
         self.check_names(opened.names)
         if opened.kind == "parquet":
             self.check_analyses(opened.schema, self.plan)
@@ -177,6 +214,7 @@ class Job:
             "--decimal": csv.decimal != usual.decimal,
             "--escape-formulas": self.escape_formulas,
             "--public": any(public for _, public in self.reports),
+            "--compare": self.compare,
             "--bound": any(block.bound for block in self.plan.blocks),
             "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
         }
@@ -221,10 +259,17 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
         return _run_from_disk(job, hears)
     clock = Clock()
     with clock.time("read"):
-        numbers = numbers_of(job.plan, job.analyses, job.dominance)
-        source = read_file(job.source, numbers=numbers, csv=job.csv, sheet=job.sheet)
-        origin = {"path": str(job.source), "sha256": sha256(job.source)}
-        job.check_names(Frame(source.table).names)
+        source = read_file(
+            job.source,
+            job.numbers,
+            job.csv,
+            sheet=job.sheet,
+            looked=None if job.looked is None else job.looked.text,
+            hashed=True,
+        )
+        origin = {"path": str(job.source), "sha256": source.sha256}
+        if job.looked is None or stands_for_several(job.source):  # else its header told
+            job.check_names(source.as_written.column_names)
         left_out = what_is_left(source, job.target, job.plan.drop)
     for words in left_out:
         hears.left_out(words)
@@ -353,11 +398,9 @@ def _from_disk(job: Job) -> bool:
     """Whether a table is worked on in parts: as asked, or since it does not fit into memory."""
     if job.engine is not None:
         return job.engine == "disk"
-    if kind_of(job.source) not in ("parquet", "csv"):
-        return False
     from microagg.scale_out.room import fits
 
-    return not fits(open_batches(job.source, job.csv), job.memory)
+    return job.looked is not None and not fits(job.looked, job.memory)
 
 
 def _run_from_disk(job: Job, hears: Observer) -> Outcome:
@@ -369,8 +412,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
 
     check_engine("disk", job._given)  # which may not have been asked for
     clock = Clock()
-    numbers = numbers_of(job.plan, job.analyses, job.dominance)
-    source = open_batches(job.source, job.csv, numbers)
+    source = job.looked or open_batches(job.source)  # which refuses other kinds
     job.check_names(source.names)
     folder, kind = job.to_folder, job.kind_of_target
     if kind not in ("parquet", "csv"):
@@ -385,7 +427,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind
     form = source if same or folder else source.format.for_another(job.csv)
     digest = sha256(job.source)
-    owner = disk_job.owner_of(source, plan, numbers, digest)
+    owner = disk_job.owner_of(source, plan, job.numbers, digest)
     with opened_scratch(job.target, owner) as scratch:
 
         def told(stage: str, done: int, total: int) -> None:
@@ -557,7 +599,10 @@ def _judged(
         hears.stage("reporting")
     for number, (_, public) in enumerate(job.reports):
         with clock.time("report"):
-            model = release.report_model(evidence, public) if release else release_model(evidence)
+            if release is None:
+                model = release_model(evidence)
+            else:
+                model = release.report_model(evidence, public, job.compare)
             pictures = draw(model)
             delivery.write_report(number, report_texts(model, pictures))
         if not public:

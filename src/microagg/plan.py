@@ -202,7 +202,8 @@ class Plan:
             object.__setattr__(self, "unit_name", block.unit.name)
         if block.strata is not None:
             object.__setattr__(self, "strata", block.strata)
-        object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
+        if block.unit is not None or block.strata is not None:
+            object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
 
     @classmethod
     def of(cls, **settings: Any) -> Plan:
@@ -263,7 +264,7 @@ class Plan:
                 whole[name] = given.pop(name)
         if given:
             whole["blocks"] = self._blocks_with(given)
-        return replace(self, **whole)
+        return replace(self, **whole) if whole else self
 
     def _blocks_with(self, given: dict[str, Any]) -> tuple[Block, ...]:
         if "columns" in given and len(self.blocks) > 1:

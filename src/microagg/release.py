@@ -239,6 +239,7 @@ class Release(OldReleaseNames):
         *,
         public: bool = False,
         source: str | Path | None = None,
+        compare: bool = False,
         **measures: Any,
     ) -> None:
         """Write the evidence as one HTML file, and every number of it as JSON beside it.
@@ -249,6 +250,7 @@ class Release(OldReleaseNames):
         public : a report for readers of the release: from the released table and the plan alone
         source : the file that the table came from, of which the report gives the hash, unless the
             release was written over it
+        compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
         **measures
             As for :meth:`measure`: ``analyses``, ``dominance``.
         """
@@ -258,10 +260,10 @@ class Release(OldReleaseNames):
         written = {str(Path(file.path).resolve()) for file in self._written}
         if source is not None and str(Path(source).resolve()) not in written:
             evidence = evidence.with_figures(source=file_facts(source))
-        write_report(self.report_model(evidence, public), Path(path))
+        write_report(self.report_model(evidence, public, compare), Path(path))
 
     def report_model(
-        self, evidence: Evidence | None = None, public: bool = False
+        self, evidence: Evidence | None = None, public: bool = False, compare: bool = False
     ) -> dict[str, Any]:
         """Gather what a report shows, as plain data."""
         evidence = self.evidence if evidence is None else evidence
@@ -273,7 +275,9 @@ class Release(OldReleaseNames):
             return public_model(Frame(self.data), self.plan, self.roles, bands, file, text)
         pictures = self._measuring.pictures()
         return release_model(
-            evidence.with_figures(pictures=pictures, alternatives=self.alternatives)
+            evidence.with_figures(
+                pictures=pictures, alternatives=self.alternatives if compare else None
+            )
         )
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["PARTS", "needed"]
 
 _N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
-_LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
 
 
 def _sample() -> Any:
@@ -350,12 +349,12 @@ PARTS |= {
 }
 
 
-def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> list[str]:
-    """Parts that a job will need, as far as its plan and its file tell before that is read."""
+def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = None) -> list[str]:
+    """Parts that a job will need, as far as its plan and the number of records tell; None: maybe many."""
     found = {"evaluation", "linkage"}
     if engine == "disk":
         found.add("parts of a table")
-    many = _many_records(source)
+    many = records is None or records > FEW_RECORDS
     if many:
         found.add("linkage in a tree")
 
@@ -390,12 +389,3 @@ def needed(plan: Plan, source: Path, bound: bool, engine: str | None = None) -> 
     if bound:
         found |= {"bound", *mdav()}
     return [name for name in PARTS if name in found]
-
-
-def _many_records(source: Path) -> bool:
-    """Whether a file has probably more than few records; a folder may have."""
-    if not source.is_file() or source.stat().st_size > _LARGE_FILE:
-        return True
-    return (
-        source.read_bytes().count(b"\n") > FEW_RECORDS + 1
-    )  # records of text, and a line of names

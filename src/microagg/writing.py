@@ -17,7 +17,6 @@ from microagg.plan import Plan, Promise, Roles
 from microagg.require.figures import holds, worst
 from microagg.require.requirement import Requirement
 from microagg.require.units import Units
-from microagg.tables.atomic import sha256
 from microagg.tables.exact import codes_as_written
 from microagg.tables.files import FileFormat, Source, read_file, write_file
 from microagg.tables.formulas import with_escaped_formulas
@@ -91,7 +90,7 @@ class Outgoing:
         if escape:
             table = with_escaped_formulas(table)
         write_file(table, part, form)
-        back = read_file(part, csv=None if form is None else form.csv, like=form)
+        back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
         promised = [
             one._replace(
                 columns=[written[name] for name in one.columns or ()],
@@ -106,7 +105,7 @@ class Outgoing:
                 f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
                 "The file was removed."
             )
-        counted = Counted(str(target), tuple(found), sha256(part), self._required(back, promised))
+        counted = Counted(str(target), tuple(found), back.sha256, self._required(back, promised))
         refuse_broken(counted, target, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)

@@ -143,7 +143,7 @@ def test_protect_writes_the_evidence(files):
     done = here(
         *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, *LEFT],
         *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
-        *["--dominance", "income", "--dominance-percent", 99, "--json"],
+        *["--dominance", "income", "--dominance-percent", 99, "--json", "--compare"],
     )
     assert done.returncode == 0, done.stderr
     assert f"report {report}, and every number in report.json" in said(done)

@@ -93,6 +93,7 @@ def test_first_screen_and_twin(frame, tmp_path):
         tmp_path / "report.html",
         source=source,
         analyses=["income ~ age", "income by region"],
+        compare=True,
     )
     seen = Texts(page).text
     for words in (
@@ -428,9 +429,23 @@ def test_many_columns(tmp_path):
 
 def test_a_large_table_says_why_there_is_no_map(frame, tmp_path, monkeypatch):
     monkeypatch.setattr("microagg.release._RECORDS_FOR_ALTERNATIVES", 100)
-    page, twin = written(microagg.protect(frame, k=5, columns=["age"]), tmp_path / "r.html")
+    release = microagg.protect(frame, k=5, columns=["age"])
+    page, twin = written(release, tmp_path / "r.html", compare=True)
     assert "microagg compare" in page
     assert twin["alternatives"] is None
+
+
+def test_nothing_is_grouped_anew_for_a_report_unless_asked_for(frame, tmp_path, monkeypatch):
+    def grouped(*_, **__):
+        raise AssertionError("records were grouped anew")
+
+    release = microagg.protect(frame, k=5, columns=["age"])
+    monkeypatch.setattr("microagg.release.compare", grouped)
+    page, twin = written(release, tmp_path / "r.html")
+    assert twin["alternatives"] is None
+    assert "<code>--compare</code>" in page
+    with pytest.raises(AssertionError, match="grouped anew"):
+        release.report(tmp_path / "r.html", compare=True)
 
 
 def test_a_report_that_cannot_be_written(frame, tmp_path):
@@ -492,6 +507,6 @@ def test_other_k_are_tried_with_the_same_settings(frame, tmp_path):
         release = microagg.protect(
             frame, k=5, columns=["income", "age"], method="v-mdav", gamma=gamma, bound=False
         )
-        _, twin = written(release, tmp_path / "r.html")
+        _, twin = written(release, tmp_path / "r.html", compare=True)
         (own,) = (cell for cell in twin["alternatives"]["cells"] if cell["k"] == 5)
         assert own["information_loss"] == pytest.approx(release.utility.information_loss, rel=6e-3)

@@ -306,7 +306,7 @@ def plan_of(flags: dict[str, Any]) -> Plan:
     if "bound_effort" in given:
         given["bound"] = given.pop("bound_effort")
     options = dict(_option(word) for word in given.pop("option", ()))
-    for block in base.blocks:
+    for block in base.blocks if options else ():
         check_options(find(given.get("method", block.method)), options)
     for name in options.keys() & given.keys():
         raise InputError(f"{shown(name)} is given by --option and by its own flag. Give it once.")

@@ -196,6 +196,14 @@ def protect(
             help="Replace OUT if it exists, be it a file or a folder of Parquet files, or refuse to.",
         ),
     ] = True,
+    compare_k: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            metavar="",
+            help="Show in the report what other k would give; takes longer.",
+        ),
+    ] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     analyses: Analyses = None,
@@ -255,11 +263,14 @@ def protect(
             strict=strict,
             keep_rejected=keep_rejected,
             overwrite=overwrite,
+            compare=compare_k,
         )
         job.check()  # a mistake is told before anything is compiled
         parts = []
         if engine != "spark":  # which compiles where it runs
-            parts = needed(plan, source, bound=report is not None and not public, engine=engine)
+            parts = needed(
+                plan, job.about_records, bound=report is not None and not public, engine=engine
+            )
         with compiling(speaker, parts) as compiled:  # while IN is read
             holds = protect_file(speaker, job, compiled)
     if not holds:
@@ -582,7 +593,7 @@ def demo(
         speaker.say("example", shlex.join(words))
         plan = Plan.from_toml(example.plan)
         job = Job(example.source, example.target, plan, report=example.report)
-        with compiling(speaker, needed(plan, example.source, bound=True)) as compiled:
+        with compiling(speaker, needed(plan, job.about_records, bound=True)) as compiled:
             protect_file(speaker, job, compiled)
 
 

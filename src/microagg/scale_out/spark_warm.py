@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["warm_executors"]
 
-_NOWHERE = Path()  # the size of a file tells which kernels matter; here all that may
-
 
 def warm_executors(session: SparkSession, plan: Plan) -> int:
     """Compile what a plan needs on every machine; return how many kernels were compiled, on all of them.
@@ -37,7 +34,7 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
     """
     tasks = session.sparkContext.defaultParallelism
     frame = session.range(0, tasks, 1, tasks)
-    parts = tuple(needed(plan, _NOWHERE, bound=False))
+    parts = tuple(needed(plan, None, bound=False))
     with on_spark():
         rows = frame.mapInArrow(_Warm(parts), "compiled long").collect()
     return sum(row.compiled for row in rows)

@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from microagg.errors import TableError, shown
@@ -308,7 +309,16 @@ def sha256(path: Path) -> str:
         lines = [f"{sha256(file)}  {file.name}\n" for file in parquet_files(path)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of(file)
+
+
+def digest_of(file: BufferedReader) -> str:
+    """Hash of the content of an open file, which is then again at its beginning."""
+    import hashlib
+
+    found = hashlib.file_digest(file, "sha256").hexdigest()
+    file.seek(0)
+    return found
 
 
 def _mode_for(target: Path, folder: bool = False) -> int:

@@ -77,6 +77,11 @@ class _Records(Protocol):
 
     names: list[str]
     format: FileFormat
+    text: CsvText | None
+    """The CSV file."""
+
+    @property
+    def about_rows(self) -> int: ...
 
     @property
     def bytes_in_memory(self) -> int: ...
@@ -116,6 +121,16 @@ class BatchSource:
     def format(self) -> FileFormat:
         """What was found out about the file, for writing it back in the same way."""
         return self._records.format
+
+    @property
+    def text(self) -> CsvText | None:
+        """The CSV file whose header was read; None: it is of another kind."""
+        return self._records.text
+
+    @property
+    def about_rows(self) -> int:
+        """Number of records, of a CSV file about, by its first lines."""
+        return self._records.about_rows
 
     @property
     def bytes_in_memory(self) -> int:
@@ -234,19 +249,20 @@ class _CsvRecords:
     """Records of a CSV file."""
 
     def __init__(self, text: CsvText, numbers: Collection[str]) -> None:
-        self._text, self._numbers = text, frozenset(numbers)
+        self.text: CsvText | None = text
+        self._text = text
+        self._numbers = frozenset(numbers)
         self.names = text.names
         self.format = FileFormat(csv=text.form)
 
     @cached_property
     def bytes_in_memory(self) -> int:
         """As much as the text of the file and its cells take, whose number the first lines tell."""
-        size = self._text.path.stat().st_size
-        with self._text.path.open("rb") as file:
-            head = file.read(_READ_AHEAD)
-        lines = max(head.count(self.format.csv.newline[-1].encode()), 1)
-        cells = len(self.names) * lines * size // max(len(head), 1)
-        return size + _BYTES_OF_A_CELL * cells
+        return self._text.size + _BYTES_OF_A_CELL * len(self.names) * self._text.about_lines
+
+    @property
+    def about_rows(self) -> int:
+        return self._text.about_lines - 1  # the header
 
     @cached_property
     def _found(self) -> tuple[int, dict[str, NumberTest]]:
@@ -289,6 +305,8 @@ class _CsvRecords:
 class _ParquetRecords:
     """Records of one Parquet file or of several."""
 
+    text: CsvText | None = None
+
     def __init__(self, path: Path, several: bool, csv: CsvFormat) -> None:
         self._bytes = 0
         if several:
@@ -302,7 +320,7 @@ class _ParquetRecords:
             self._pieces = (Piece(path.name, rows, layout),)
         self.names = list(self._stored.names)
         refuse_equal_names(path, self.names)
-        self.rows = sum(piece.rows for piece in self._pieces)
+        self.rows = self.about_rows = sum(piece.rows for piece in self._pieces)
 
     def _look(self, file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
         refuse_what_is_no_file(file)

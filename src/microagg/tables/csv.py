@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import dataclasses
+import io
 import os
 import re
 import sys
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from microagg.errors import TableError, listed, shown
+from microagg.tables.atomic import digest_of
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.text_numbers import as_numbers
 
@@ -110,7 +112,7 @@ def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
     Returns the table and the format with what was found out filled in.
     """
     text = CsvText(path, form)
-    return text.read(), text.form
+    return text.read()[0], text.form
 
 
 def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.Table:
@@ -140,10 +142,8 @@ def _in_threads(work: Callable[[str, Any], Any], names: list[str], columns: list
         return [result for some in pool.map(stretch, bounds[:-1], bounds[1:]) for result in some]
 
 
-def _find_out(path: Path, form: CsvFormat) -> CsvFormat:
+def _find_out(head: bytes, form: CsvFormat) -> CsvFormat:
     """Fill in delimiter, encoding and line end from the head of the file."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
     encoding = codecs.lookup(form.encoding or "utf-8").name
     for mark, name in _MARKS.items():
         fits = form.encoding is None or name.startswith(encoding) or encoding.startswith(name)
@@ -165,31 +165,41 @@ class CsvText:
     """A CSV file as text: its format and names, and its records at once or some at a time."""
 
     def __init__(self, path: Path, form: CsvFormat) -> None:
-        self.path, self.form = path, _find_out(path, form)
-        with self._in_encoding():
-            self.names, self._lines, self._empty = _read_header(path, self.form)
+        self.path = path
+        with path.open("rb") as file:  # once, for all that is looked at before records are read
+            self.size = os.fstat(file.fileno()).st_size
+            head = file.read(_HEAD_BYTES)
+            self.form = _find_out(head, form)
+            file.seek(0)
+            with self._in_encoding():
+                self.names, self._lines, self._empty = _read_header(path, file, self.form)
+        lines = max(head.count(self.form.newline[-1].encode()), 1)
+        self.about_lines = lines * self.size // max(len(head), 1)
+        """Lines of the file, about."""
         refuse_equal_names(path, self.names)
         # A hundred rows or more, lest wide tables fall into many pieces.
         self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
 
-    def read(self) -> pa.Table:
-        """Read all records."""
-        with self._in_encoding():
+    def read(self, hashed: bool = False) -> tuple[pa.Table, str]:
+        """Read all records; return them and, if ``hashed``, the hash of the file, else an empty text."""
+        # Arrow itself opens no file whose name is not UTF-8.
+        with self._in_encoding(), self.path.open("rb") as file:
+            digest = digest_of(file) if hashed else ""
             if self._empty:
                 _refuse_broken_rows(self.path, self.form)
-                return pa.schema([(name, pa.string()) for name in self.names]).empty_table()
+                return pa.schema([(n, pa.string()) for n in self.names]).empty_table(), digest
             try:
-                table = self._parse(self._block)
+                table = self._parse(file, self._block)
             except pa.ArrowInvalid as error:
                 self._refuse_fault(error)
                 # What is left is a value longer than a block.
                 try:
-                    table = self._parse(min(self.path.stat().st_size, _LARGEST_BLOCK))
+                    table = self._parse(file, min(self.path.stat().st_size, _LARGEST_BLOCK))
                 except pa.ArrowInvalid:
                     raise self._unreadable(error) from None
             if _may_have_swallowed_the_rest(table):
                 _refuse_broken_rows(self.path, self.form)
-            return table
+            return table, digest
 
     def pieces(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
         """Read some records at a time, about as many as a block of the file holds.
@@ -232,10 +242,9 @@ class CsvText:
         if piece is not None and _may_have_swallowed_the_rest(piece.select([self.names[-1]])):
             _refuse_broken_rows(self.path, self.form)
 
-    def _parse(self, block: int) -> pa.Table:
-        # Arrow itself opens no file whose name is not UTF-8.
-        with self.path.open("rb") as file:
-            return pacsv.read_csv(file, **self._options(block, self.names))
+    def _parse(self, file: BinaryIO, block: int) -> pa.Table:
+        file.seek(0)
+        return pacsv.read_csv(file, **self._options(block, self.names))
 
     def _options(self, block: int, columns: list[str]) -> dict[str, Any]:
         form = self.form
@@ -288,9 +297,9 @@ def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
         )
 
 
-def _read_header(path: Path, form: CsvFormat) -> tuple[list[str], int, bool]:
+def _read_header(path: Path, file: BinaryIO, form: CsvFormat) -> tuple[list[str], int, bool]:
     """Return the column names, the lines they take up, and whether no record follows."""
-    with _line_reader(path, form) as reader:
+    with _line_reader(file, form) as reader:
         if form.names is not None:
             return list(form.names), 0, next((row for row in reader if row), None) is None
         names = next((row for row in reader if row), None)
@@ -305,13 +314,14 @@ def _read_header(path: Path, form: CsvFormat) -> tuple[list[str], int, bool]:
 
 
 @contextmanager
-def _line_reader(path: Path, form: CsvFormat, strict: bool = False) -> Iterator[Any]:
-    """Open a file with Python's reader, which is slow but counts lines."""
+def _line_reader(file: BinaryIO, form: CsvFormat, strict: bool = False) -> Iterator[Any]:
+    """Read a file with Python's reader, which is slow but counts lines."""
     limit = csv.field_size_limit(sys.maxsize)  # a value may be of any length
+    text = io.TextIOWrapper(file, encoding=form.encoding, newline="")
     try:
-        with path.open(encoding=form.encoding, newline="") as file:
-            yield csv.reader(file, delimiter=str(form.delimiter), strict=strict)
+        yield csv.reader(text, delimiter=str(form.delimiter), strict=strict)
     finally:
+        text.detach()  # the file stays open
         csv.field_size_limit(limit)
 
 
@@ -319,7 +329,7 @@ def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
     """Name the first line that does not fit the header."""
     start, columns = 1, len(form.names or ())
     try:
-        with _line_reader(path, form, strict=True) as reader:
+        with path.open("rb") as file, _line_reader(file, form, strict=True) as reader:
             for row in reader:
                 columns = columns or len(row)
                 if row and len(row) != columns:

@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 from microagg.errors import MicroaggError, TableError, shown
-from microagg.tables.csv import CsvFormat, as_typed, read_csv, refuse_equal_names, write_csv
+from microagg.tables.atomic import digest_of, sha256
+from microagg.tables.csv import CsvFormat, CsvText, as_typed, refuse_equal_names, write_csv
 from microagg.tables.endings import KINDS, kind_by_ending
 from microagg.tables.excel import ExcelFormat, read_excel, write_excel
 from microagg.tables.fixed_width import FixedFormat, read_fixed, typed_fields, write_fixed
@@ -88,6 +89,8 @@ class Source:
     format: FileFormat
     kind: str
     numbers: frozenset[str] = frozenset()
+    sha256: str = ""
+    """Hash of the file as it was read; empty unless asked for."""
 
     @cached_property
     def table(self) -> pa.Table:
@@ -212,6 +215,8 @@ def read_file(
     *,
     sheet: str | None = None,
     like: FileFormat | None = None,
+    looked: CsvText | None = None,
+    hashed: bool = False,
 ) -> Source:
     """Read a table.
 
@@ -222,6 +227,8 @@ def read_file(
     csv : delimiter, encoding and decimal sign of a CSV file, where they are known
     sheet : of an Excel file; the first if left out
     like : the format of a file that was written by :func:`write_file`, to read it back
+    looked : the CSV file, if its header was read before
+    hashed : whether the hash of the file is wanted
     """
     if not stands_for_several(path):
         refuse_what_is_no_file(path)
@@ -230,17 +237,25 @@ def read_file(
     named = frozenset(numbers or ())
     with readable(path, kind):
         if kind == "csv":
-            table, csv = read_csv(path, csv)
-            return Source(table, FileFormat(csv), kind, named)
-        table, form = _read(path, kind, csv, sheet, like)
+            text = looked or CsvText(path, csv)
+            table, digest = text.read(hashed)
+            return Source(table, FileFormat(text.form), kind, named, digest)
+        if kind in ("parquet", "arrow") and not stands_for_several(path):
+            # Arrow itself opens no file whose name is not UTF-8.
+            with path.open("rb") as file:
+                digest = digest_of(file) if hashed else ""
+                table, form = (_read_parquet if kind == "parquet" else _read_arrow)(file)
+        else:
+            table, form = _read(path, kind, csv, sheet, like)
+            digest = sha256(path) if hashed else ""
     refuse_equal_names(path, table.column_names)
-    return Source(table, dataclasses.replace(form, csv=csv), kind, named)
+    return Source(table, dataclasses.replace(form, csv=csv), kind, named, digest)
 
 
 def _read(
     path: Path, kind: str, csv: CsvFormat, sheet: str | None, like: FileFormat | None
 ) -> tuple[pa.Table, FileFormat]:
-    """Read a file of any kind but CSV."""
+    """Read a file that a library opens, or several files."""
     if kind in _LABELLED:
         return sound(read_statistical(path, csv.encoding)), FileFormat()
     if kind == "excel":
@@ -254,33 +269,27 @@ def _read(
             csv.encoding if known is None else known.encoding,
         )
         return table, FileFormat(fixed=fixed)
-    if kind == "arrow":
-        return _read_arrow(path)
-    if stands_for_several(path):
-        for file in parquet_files(path):
-            refuse_what_is_no_file(file)
-        table, folder = read_folder(path, _read_piece)
-        return table, FileFormat(folder=folder)
-    return _read_parquet(path)
+    for file in parquet_files(path):
+        refuse_what_is_no_file(file)
+    table, folder = read_folder(path, _read_piece)
+    return table, FileFormat(folder=folder)
 
 
 def _read_piece(path: Path) -> tuple[pa.Table, ParquetLayout]:
-    with readable(path, "parquet"):
-        table, form = _read_parquet(path)
+    with readable(path, "parquet"), path.open("rb") as file:
+        table, form = _read_parquet(file)
     return table, form.parquet
 
 
-def _read_parquet(path: Path) -> tuple[pa.Table, FileFormat]:
-    # Arrow itself opens no file whose name is not UTF-8.
-    with path.open("rb") as file, pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+def _read_parquet(file: BinaryIO) -> tuple[pa.Table, FileFormat]:
+    with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
         form = FileFormat(parquet=ParquetLayout.of(parquet.metadata))
         return sound(parquet.read()), form
 
 
-def _read_arrow(path: Path) -> tuple[pa.Table, FileFormat]:
-    with path.open("rb") as file:
-        table = sound(feather.read_table(file))
-        return table, FileFormat(arrow=ArrowLayout.of(file))
+def _read_arrow(file: BinaryIO) -> tuple[pa.Table, FileFormat]:
+    table = sound(feather.read_table(file))
+    return table, FileFormat(arrow=ArrowLayout.of(file))
 
 
 def sound(table: pa.Table) -> pa.Table:
