@@ -34,7 +34,7 @@ def draft_plan(
     }
     lines: list[tuple[str, str]] = []
     if priced:
-        parts = needed(whole, source, bound=False)
+        parts = needed(whole, read.as_written.num_rows, bound=False)
         with compiling(speaker, parts) as wait, speaker.progress("pricing") as bar:
             wait(bar)
             prices = price_table(records_of(read), whole, progress=bar)
