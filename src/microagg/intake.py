@@ -130,13 +130,15 @@ def take_in(
     plan: Plan,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
+    fitted: Mapping[Any, Recoder] | None = None,
 ) -> Intake:
     """Read the columns of a table as a plan says, and check all that can be wrong with them.
 
     ``coded`` tells what stands for missing values in the file that the table came from. Columns are recoded
-    first, if the plan says so; the plan of the intake is then that of the recoded table.
+    first, if the plan says so; the plan of the intake is then that of the recoded table. ``fitted`` has the
+    recodings, where these records are a part of the table that they were fitted to.
     """
-    new = recode_table(table, plan, text, coded)
+    new = recode_table(table, plan, text, coded, fitted)
     if new is None:
         return _take_in(table, plan, text, coded)
     found = _take_in(new.frame, new.plan, new.text, coded, new.recoders)

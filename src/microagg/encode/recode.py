@@ -25,7 +25,7 @@ import numpy as np
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Coarsen, Column, Plan
-from microagg.tables.dates import dates_in_text, is_text
+from microagg.tables.dates import dates_in_text, instants, is_text
 from microagg.tables.frames import Frame
 from microagg.tables.labelled import ColumnFacts
 from microagg.tables.libraries import plain_arrow
@@ -33,6 +33,7 @@ from microagg.tables.variable import Variable, variable_of
 
 __all__ = [
     "Recoder",
+    "Share",
     "Tally",
     "band_ends",
     "before_of",
@@ -56,6 +57,18 @@ class Share:
     squares: float = 0.0
     holders: frozenset[int] = frozenset()
     """Units that have it, as many as decide whether it is rare."""
+
+    @property
+    def total(self) -> float:
+        """Weighted sum."""
+        return self.mean * self.weight
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, as :class:`microagg.encode.summary.Moments` has it."""
+        if self.count < 2:
+            return 0.0
+        return float(np.sqrt(self.squares * self.count / self.weight / (self.count - 1)))
 
     def merge(self, other: Share, most: int = 0) -> Share:
         """Return both together."""
@@ -82,13 +95,24 @@ class Tally:
     """Of numbers: whether all are whole."""
     by_units: bool = False
     most: int = 0
+    every: Share = field(default_factory=Share)
+    """All values of numbers and dates."""
+    lost: float = 0.0
+    """Squared distances of numbers and dates to what they become, bands aside."""
 
     def merge(self, other: Tally) -> Tally:
         """Return what both have counted."""
         parts = dict(self.parts)
         for key, share in other.parts.items():
             parts[key] = parts.get(key, Share()).merge(share, self.most)
-        return Tally(parts, self.whole and other.whole, self.by_units, self.most)
+        return Tally(
+            parts,
+            self.whole and other.whole,
+            self.by_units,
+            self.most,
+            self.every.merge(other.every),
+            self.lost + other.lost,
+        )
 
 
 def band_ends(how: Coarsen, values: Floats) -> tuple[Floats, Floats]:
@@ -159,8 +183,14 @@ def tally(
     recoder = Recoder(name, plan.column(name), codes, tuple(missing_words))
     variable, how = before_of(frame, recoder), recoder.how
     there = ~variable.missing
-    x = variable.values[there]
+    x = variable.values[there] + variable.origin
     w = np.ones(len(x)) if weights is None else weights[there]
+    every, lost, whole = Share(), 0.0, bool((x == np.rint(x)).all())
+    if not variable.is_category and len(x):
+        mean = float(x[0] + np.average(x - x[0], weights=w))
+        every = Share(len(x), float(w.sum()), mean, float(w @ np.square(x - mean)))
+        if how.bands is None:
+            lost = float(w @ np.square(x - recoder.values(frame, variable)[there]))
     if how.bands is not None:
         low, high = band_ends(how, x)
         ends, which = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
@@ -174,7 +204,7 @@ def tally(
         which[x < (-np.inf if how.bottom is None else how.bottom)] = 2
         keys, x = ["between", "top", "bottom"], np.zeros(len(x))
     else:
-        return Tally()
+        return Tally(every=every, lost=lost)
     which = which.reshape(-1)
     most = how.rare or plan.k
     held = _holders(which, None if units is None else units[there], len(keys), most)
@@ -196,7 +226,7 @@ def tally(
         for at, key in enumerate(keys)
         if count[at]
     }
-    return Tally(parts, bool((x == np.rint(x)).all()), units is not None, most)
+    return Tally(parts, whole, units is not None, most, every, lost)
 
 
 def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[frozenset[int]]:
@@ -254,6 +284,10 @@ class Recoder:
     """Of categories: records of each level before."""
     other: Any = None
     """The level that rare ones become; None: they become several, or none is rare."""
+    every: Share = field(default_factory=Share)
+    """Of numbers and dates: all values before."""
+    lost: float = 0.0
+    """Of numbers and dates: squared distances to what they become."""
 
     @property
     def how(self) -> Coarsen:
@@ -283,6 +317,37 @@ class Recoder:
         if self.how.bands is None or len(self.labels) < 2:
             return variable
         return replace(variable, places=self.places, share=self.share)
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """Of categories: the levels before, in one order for all batches."""
+        return tuple(sorted(self.parts, key=str))
+
+    def merged(self) -> tuple[list[Any], Floats]:
+        """Of categories: levels that others became, and the share of each level before in their records."""
+        new = [self.becomes.get(level, level) for level in self.levels]
+        merged = list(
+            dict.fromkeys(self.becomes[level] for level in self.levels if level in self.becomes)
+        )
+        often = np.array([float(self.parts[level].count) for level in self.levels])
+        shares = np.array([[often[j] * (new[j] == one) for j in range(len(new))] for one in merged])
+        return merged, shares / shares.sum(axis=1, keepdims=True) if merged else shares
+
+    def values(self, frame: Frame, before: Variable) -> Floats:
+        """Numbers and dates after their recoding, in the units of the original; NaN: missing."""
+        if self.how.to is None:
+            return rounded(self.how, before.values)
+        after = instants(self._dates(frame), self.codes)
+        return before.values + before.origin if after is None else after.values + after.origin
+
+    def originals(self, frame: Frame) -> Floats:
+        """Values of a batch before their recoding: numbers, instants, or places among the levels."""
+        before = before_of(frame, self)
+        if not before.is_category:
+            return before.values + before.origin
+        place = {level: at for at, level in enumerate(self.levels)}
+        numbers = [float(place[level]) for level in before.levels]
+        return np.array([*numbers, np.nan])[before.level_numbers]
 
     def column(self, frame: Frame) -> Any:
         """Return the recoded column of a batch, an Arrow array."""
@@ -387,13 +452,12 @@ def fit(
     """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
     codes = tuple(plan.missing.codes.get(name, ()))
     fitted = Recoder(name, plan.column(name), codes, tuple(missing_words))
+    fitted = replace(fitted, every=found.every, lost=found.lost)
     how = fitted.how
     if how.bands is not None:
         ends = sorted(found.parts)
         parts = [found.parts[key] for key in ends]
-        every = Share()
-        for part in parts:
-            every = every.merge(part)
+        every = found.every
         within = sum(part.squares for part in parts)
         return replace(
             fitted,
@@ -401,6 +465,7 @@ def fit(
             labels=tuple(_label(low, high, found.whole) for low, high in ends),
             places=np.array([part.mean for part in parts]),
             share=1 - within / every.squares if every.squares > 0 else 1.0,
+            lost=within,
         )
     if how.prefix is not None:
         cut = {level: _text(level)[: how.prefix] for level in found.parts}

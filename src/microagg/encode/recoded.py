@@ -58,18 +58,13 @@ class Recoded:
         """The original; levels that several of its levels became are numbered after these."""
         if not self.recoder.becomes or self._read.kind == "hierarchy":
             return self._read
-        merged, shares = self._merged()
-        return replace(self._read, merged=tuple(merged), merged_from=shares)
-
-    def _merged(self) -> tuple[list[Any], Floats]:
-        """Levels that others became, and the share of each original level in its records."""
-        levels, becomes = self._read.levels, self.recoder.becomes
-        new = [becomes.get(level, level) for level in levels]
-        merged = list(dict.fromkeys(becomes.values()))
-        often = np.array([float(np.count_nonzero(self._read.values == j)) for j in range(len(new))])
-        shares = np.array([[often[j] * (new[j] == one) for j in range(len(new))] for one in merged])
-        total = shares.sum(axis=1, keepdims=True)
-        return merged, np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+        merged, shares = self.recoder.merged()
+        place = {level: at for at, level in enumerate(self.recoder.levels)}
+        at = [place[level] for level in self._read.levels if level in place]
+        there = [level in place for level in self._read.levels]
+        found = np.zeros((len(merged), len(there)))
+        found[:, there] = shares[:, at]
+        return replace(self._read, merged=tuple(merged), merged_from=found)
 
     def stands_for(self, released: Floats, after: Variable) -> Floats:
         """Return released values in the numbering of the original.
@@ -102,10 +97,11 @@ def recode_table(
     plan: Plan,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
+    fitted: Mapping[Any, Recoder] | None = None,
 ) -> RecodedTable | None:
     """Recode the columns of a table as its plan says; None where the plan recodes none.
 
-    ``text`` and ``coded`` are as for :func:`microagg.intake.take_in`.
+    ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.intake.take_in`.
     """
     import pyarrow as pa
 
@@ -116,8 +112,13 @@ def recode_table(
     recoders, columns, facts = {}, {}, {}
     codes = dict(plan.missing.codes)
     for name in plan.coarsened:
-        found = tally(table, plan, name, words, _units(table, plan, text), _weights(table, plan))
-        recoder = recoders[name] = fit(table, plan, name, found, words)
+        if fitted is not None:
+            recoder = fitted[name]
+        else:
+            units, weights = _units(table, plan, text), _weights(table, plan)
+            found = tally(table, plan, name, words, units, weights)
+            recoder = fit(table, plan, name, found, words)
+        recoders[name] = recoder
         column = recoder.column(table)
         facts[name] = recoder.facts(table, column)
         if recoder.how.bands is not None:

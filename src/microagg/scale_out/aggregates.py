@@ -107,6 +107,7 @@ def _variable(coder: Coder, values: Floats) -> Variable:
         rows=occurs,
         often=coder.often if len(coder.levels) else None,
         admissible=coder.admissible,
+        places=coder.places,
     )
 
 
@@ -130,10 +131,13 @@ def _rounded(found: Floats, coder: Coder, recipe: Recipe, weighted: bool) -> Flo
 
 
 def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
-    """Put released values into a batch of the table, whose rows they belong to, in the columns' own types."""
-    frame = Frame(table)
+    """Put released values into a batch of the table, whose rows they belong to, in the columns' own types.
+
+    The other columns of the batch come out as they are, or recoded.
+    """
+    frame = Frame(recipe.recoded(table)[0])
     new: dict[Any, Any] = {}
-    for j, (coder, variable) in enumerate(zip(recipe.coders, recipe.variables(table), strict=True)):
+    for j, (coder, variable) in enumerate(zip(recipe.coders, recipe.read(frame), strict=True)):
         values, states = np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
         new[coder.name] = _native(recipe, frame, coder, variable, values, states)
     if shared.weights is not None and recipe.plan.weight is not None:
@@ -221,8 +225,11 @@ def sums_of(
     within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
     cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
     given = recipe.original_states(records)
+    recoded = 0
     for j, coder in enumerate(recipe.coders):
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
+        if coder.recoder is not None:
+            x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
         within[j], released[j] = column_squares(coder, x, y, labels, w)
         state, old = shared.states[:, j], given[:, j]
         cells[j] = (

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from microagg.encode.recode import Recoder, recoded_plan
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import at_work, thread_count
@@ -47,6 +48,7 @@ from microagg.scale_out.one_column import STRETCH, Splits, is_one_column, sorted
 from microagg.scale_out.passes import Passes
 from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, Words
+from microagg.scale_out.recoding import recoded_batch, recoded_text, recoders_of, tallies
 from microagg.scale_out.scratch import Scratch, Shelf
 from microagg.scale_out.summaries import TableSummary, summarise
 from microagg.tables.batches import Batch, BatchSource
@@ -304,22 +306,36 @@ def _fit(
 ) -> tuple[Recipe, TableSummary, BlockPlan | Splits]:
     source = passes.source
     summary, sample, total = None, _Sample(), source.rows
+    recoders = _recoders(passes, plan) if plan.coarsened else {}
+    plan = recoded_plan(plan, recoders.values())
     for batch, keys in passes.with_keys():
         written = batch.as_written if source.is_text else None
         with _rows_from(batch):
-            own = summarise(batch.table, plan, written)
+            table = recoded_batch(batch.table, recoders)
+            text = None if written is None else recoded_text(written, table, recoders)
+            own = summarise(table, plan, text)
         summary = own if summary is None else summary.merge(own)
         sample.add(batch, keys)
         told("reading", summary.records, total)
     if summary is None:
         raise no_records()
-    recipe = recipe_of(plan, summary, source.is_text)
+    recipe = recipe_of(plan, summary, source.is_text, recoders)
     recipe = with_rare_joined(recipe, _all_words(passes, recipe))
     recipe.check_cells()
     words = sample.words(recipe)
     if is_one_column(recipe):
         return recipe, summary, split_column(recipe, words, STRETCH)
     return recipe, summary, plan_blocks(recipe, words, leaf)
+
+
+def _recoders(passes: Passes, plan: Plan) -> dict[Any, Recoder]:
+    """Fit the recodings of the plan by a pass of their own."""
+    counted, head, is_text = [], None, passes.source.is_text
+    for batch in passes:
+        head = batch.table if head is None else head
+        with _rows_from(batch):
+            counted.append(tallies(batch.table, plan, batch.as_written if is_text else None))
+    return {} if head is None else recoders_of(plan, counted, head, is_text)
 
 
 @contextmanager

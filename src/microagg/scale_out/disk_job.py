@@ -147,7 +147,7 @@ class DiskTable:
         return released_schema(first.schema, present, self.records)
 
     def _untouched(self, table: pa.Table) -> list[str]:
-        changed = {coder.name for coder in self.run.recipe.coders}
+        changed = {*(coder.name for coder in self.run.recipe.coders), *self.run.recipe.recoders}
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             changed.add(self.plan.weight.column)
         return [name for name in table.column_names if name not in changed]
@@ -188,7 +188,8 @@ class _Gathered:
         rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
         protected = [coder.name for coder in self._table.run.recipe.coders]
         self._uniques.add(row_keys([table[name] for name in protected]))
-        whole = Frame(text if source.is_text else table)
+        seen, written = self._table.run.recipe.recoded(table, text if source.is_text else None)
+        whole = Frame(seen if written is None else written)
         keys = {}
         for view, columns in self.views.items():
             values = [values_as_written(whole, name, source.is_text) for name in columns]
@@ -286,6 +287,7 @@ def write_release(
             if writer is None:
                 rows = table.records
                 changed = [coder.name for coder in table.run.recipe.coders]
+                changed += [name for name in table.run.recipe.recoders if name not in changed]
                 writer = BatchWriter(part, form, schema, rows=rows, changed=changed)
                 stack.enter_context(writer)
             broken = broken_relation(table.plan, Frame(typed))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from microagg.encode import nominal
 from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.number import Line, Transform
+from microagg.encode.recode import Recoder
 from microagg.encode.scale import Scaling, scaling_of
 from microagg.encode.space import encoder_of
 from microagg.encode.spiked import Split
@@ -29,8 +30,14 @@ from microagg.tables.variable import Variable
 __all__ = ["recipe_of"]
 
 
-def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe:
-    """Fit the recipe of a table to its summary."""
+def recipe_of(
+    plan: Plan,
+    summary: TableSummary,
+    is_csv: bool = False,
+    recoders: Mapping[Any, Recoder] | None = None,
+) -> Recipe:
+    """Fit the recipe of a table to its summary; plan and summary are of the recoded table."""
+    recoders = recoders or {}
     check_supported(plan)
     block = plan.blocks[0]
     if not summary.records:
@@ -39,7 +46,7 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
     mean_weight = summary.weights.mean if summary.weights.count else 1.0
     coders = tuple(
-        _coder(name, plan, block, summary.columns[name], mean_weight, uneven)
+        _coder(name, plan, block, summary.columns[name], mean_weight, uneven, recoders.get(name))
         for name in block.columns or ()
     )
     listed = sorted(summary.cells, key=lambda cell: (repr(cell[0]), cell[1]))
@@ -77,11 +84,18 @@ def recipe_of(plan: Plan, summary: TableSummary, is_csv: bool = False) -> Recipe
         uneven,
         int(sizes.sum()),
         is_csv,
+        recoders=recoders,
     )
 
 
 def _coder(
-    name: Any, plan: Plan, block: Block, found: Summary, mean_weight: float, uneven: bool
+    name: Any,
+    plan: Plan,
+    block: Block,
+    found: Summary,
+    mean_weight: float,
+    uneven: bool,
+    recoder: Recoder | None = None,
 ) -> Coder:
     """Fit a column; ``mean_weight`` is that of all records, which count alike unless weights are uneven."""
     setting = plan.column(name)
@@ -97,6 +111,7 @@ def _coder(
         kind = kind or found.kind or "nominal"
         levels, often = _levels(name, setting, found, mean_weight if uneven else None)
         variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
+        variable = variable if recoder is None else recoder.placed(variable)
         present = sum(found.levels.values())
         encoder = seen = _corners(variable, often, present, block)
         if uneven:
@@ -114,13 +129,27 @@ def _coder(
             form,
             seen,
             admissible,
+            recoder,
+            mean_weight,
         )
     moments = found.moments
     kind = found.kind or kind or "number"
     encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
     seen = _number(setting, kind == "spiked", "zscore", found.alike or found, 1.0)
     return Coder(
-        name, kind, setting, (), np.zeros(0), encoder, moments.deviation, moments.whole, form, seen
+        name,
+        kind,
+        setting,
+        (),
+        np.zeros(0),
+        encoder,
+        moments.deviation,
+        moments.whole,
+        form,
+        seen,
+        None,
+        recoder,
+        mean_weight,
     )
 
 

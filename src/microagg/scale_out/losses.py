@@ -12,9 +12,11 @@ import numpy as np
 
 from microagg.encode.inertia import Corners
 from microagg.encode.number import Line
+from microagg.encode.recode import Recoder
 from microagg.groups import Floats, Labels
 from microagg.measure.losses import category_squares, number_squares
 from microagg.scale_out.recipe import Coder, Recipe
+from microagg.scale_out.recoding import level_places, loss_by_recoding
 from microagg.scale_out.summaries import TableSummary
 
 __all__ = ["Loss", "column_squares", "inertia", "loss_of", "total_squares"]
@@ -40,6 +42,8 @@ def column_squares(
     if not there.any():
         return 0.0, 0.0
     x, y, labels, weights = x[there], y[there], labels[there], weights[there]
+    if coder.recoder is not None:
+        return _recoded_squares(coder, coder.recoder, x, y, labels, weights)
     if coder.kind in _UNORDERED:
         # From the categories: the coordinates of many levels are projected and distort distances.
         mass = float(coder.often.sum())
@@ -59,13 +63,46 @@ def column_squares(
     return number_squares(before, after, labels, weights, np.zeros(before.shape[1]))
 
 
+def _recoded_squares(
+    coder: Coder, recoder: Recoder, x: Floats, y: Floats, labels: Labels, weights: Floats
+) -> tuple[float, float]:
+    """The same of a recoded column against the original, whose squares are its values less one."""
+    if coder.levels:
+        y = np.append(level_places(recoder, coder.levels), np.nan)[
+            np.where(np.isnan(y), -1, y).astype(np.int64)
+        ]
+    if recoder.how.kinds[0] == "nominal":
+        mass = np.array([recoder.parts[level].weight for level in recoder.levels])
+        p = mass / mass.sum()
+        total = mass.sum() / coder.mean_weight * (1 - float(np.square(p).sum()))
+        merged, shares = recoder.merged()
+        within, released = category_squares(
+            x.astype(np.int64), y, labels, weights, p, np.arange(len(p)), shares if merged else None
+        )
+    else:
+        total = recoder.every.squares / coder.mean_weight
+        centre = np.array([recoder.every.mean])
+        within, released = number_squares(x[:, None], y[:, None], labels, weights, centre)
+    unit = _present(recoder) / total if total > 0 else 0.0
+    return within * unit, released * unit
+
+
+def _present(recoder: Recoder) -> int:
+    """Number of values of the original less one; 0 where nothing varies."""
+    if recoder.how.kinds[0] == "nominal":
+        return sum(one.count for one in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
+    return recoder.every.count - 1 if recoder.every.squares > 0 else 0
+
+
 def total_squares(recipe: Recipe, summary: TableSummary) -> Floats:
     """Squares of each column about its mean, in coordinates and without its importance."""
     found = np.zeros(len(recipe.coders))
     for j, (coder, present) in enumerate(zip(recipe.coders, inertia(recipe, summary), strict=True)):
         if not present:
             continue
-        if coder.levels:
+        if coder.recoder is not None:
+            found[j] = present
+        elif coder.levels:
             found[j] = _total_of_corners(coder)
         elif isinstance(coder.encoder, Line):
             own = summary.columns[coder.name]
@@ -88,6 +125,9 @@ def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
     """Number of values of each column less one, by which columns are put together; 0 where nothing varies."""
     found = np.zeros(len(recipe.coders))
     for j, coder in enumerate(recipe.coders):
+        if coder.recoder is not None:
+            found[j] = _present(coder.recoder)
+            continue
         own = summary.columns[coder.name]
         present = sum(own.levels.values()) if coder.levels else own.moments.count
         varies = len(own.levels) > 1 if coder.levels else own.moments.low < own.moments.high
@@ -101,6 +141,11 @@ def loss_of(recipe: Recipe, summary: TableSummary, squares: Floats) -> Loss:
     each = 100 * np.divide(squares, totals, out=np.zeros(len(totals)), where=totals > 0)
     counts = np.array([coder.setting.importance for coder in recipe.coders])
     counts = counts * inertia(recipe, summary)
-    overall = float(each @ counts / counts.sum()) if counts.sum() > 0 else 0.0
     names = [coder.name for coder in recipe.coders]
+    for name, recoder in recipe.recoders.items():
+        if name not in names:  # a stratum, or a column left as it is
+            lost, weight = loss_by_recoding(recoder)
+            names.append(name)
+            each, counts = np.append(each, 100 * lost), np.append(counts, weight)
+    overall = float(each @ counts / counts.sum()) if counts.sum() > 0 else 0.0
     return Loss(overall, dict(zip(names, each.tolist(), strict=True)))

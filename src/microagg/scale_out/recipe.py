@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.encode.inertia import Encoder
+from microagg.encode.recode import Recoder
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.intake import weights_of
@@ -28,6 +29,7 @@ from microagg.measure.coordinates import placed
 from microagg.plan import Block, Column, Plan
 from microagg.require.wanted import amounts_of
 from microagg.scale_out.counting import row_keys
+from microagg.scale_out.recoding import recoded_batch, recoded_text
 from microagg.scale_out.summaries import Cell, cells_of, coded_variable
 from microagg.tables.exact import values_as_written
 from microagg.tables.frames import Frame
@@ -54,12 +56,24 @@ class Coder(NamedTuple):
     """Coordinates for an attacker, see :mod:`microagg.measure.coordinates`: no weights, scale, importance."""
     admissible: NDArray[np.bool_] | None = None
     """Of categories: which levels at least k units of the table hold, so that groups may release them."""
+    recoder: Recoder | None = None
+    """Of a recoded column: how it was, against which its loss counts."""
+    mean_weight: float = 1.0
+    """What the weights of the recoder are in units of."""
+
+    @property
+    def places(self) -> Floats | None:
+        """Of bands: where each stands; None: at its number."""
+        if self.recoder is None or self.kind != "ordinal":
+            return None
+        return self.recoder.places if self.recoder.how.bands is not None else None
 
 
 class Records(NamedTuple):
     """Some records, as methods and requirements need them."""
 
     values: Floats  # (n, columns)
+    originals: Floats  # (n, recoded columns) before their recoding
     weights: Floats | None  # as given
     units: Labels | None
     cells: Labels | None  # number of the stratum and pattern
@@ -97,6 +111,8 @@ class Recipe:
     moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
     """Of rows that belong to another cell than their own pattern says, ascending, see :mod:`.rare`."""
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    recoders: Mapping[Any, Recoder] = field(default_factory=dict)
+    """Columns that are recoded before anything else; the plan is that of the recoded table."""
 
     @property
     def block(self) -> Block:
@@ -176,6 +192,7 @@ class Recipe:
         optional = [self.plan.weight, self.unit, self.has_cells or None]
         return (
             len(self.coders)
+            + len(self._recoded)
             + sum(one is not None for one in optional)
             + len(self.asked_columns)
             + 2
@@ -186,17 +203,31 @@ class Recipe:
         """Column of the units that k counts; None: records."""
         return self.plan.unit_of(self.block).column
 
+    @property
+    def _recoded(self) -> list[Recoder]:
+        """Recodings of protected columns."""
+        return [coder.recoder for coder in self.coders if coder.recoder is not None]
+
+    def recoded(self, table: pa.Table, written: pa.Table | None = None) -> tuple[Any, Any]:
+        """Recode a batch, typed and as a CSV file holds it."""
+        if not self.recoders:
+            return table, written
+        new = recoded_batch(table, self.recoders)
+        return new, None if written is None else recoded_text(written, new, self.recoders)
+
     def words(self, table: pa.Table, written: pa.Table | None = None) -> Words:
         """Turn a batch into records, one row of words each; records to be left out are not among them."""
+        whole, given = table if written is None else written, Frame(table)
+        table, written = self.recoded(table, written)
         frame = Frame(table)
         text = frame if written is None else Frame(written)
-        variables = [self._coded(frame, coder) for coder in self.coders]
+        variables = self.read(frame)
         parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
+        parts += [recoder.originals(given).view(np.uint64)[:, None] for recoder in self._recoded]
         if self.plan.weight is not None:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
-        whole = table if written is None else written
         keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
         if self.has_cells:
             found, which = cells_of(frame, self.plan, written, variables)
@@ -234,8 +265,11 @@ class Recipe:
         return kept
 
     def variables(self, table: pa.Table) -> list[Variable]:
-        """Read the protected columns of a batch."""
-        frame = Frame(table)
+        """Read the protected columns of a batch, recoded."""
+        return self.read(Frame(self.recoded(table)[0]))
+
+    def read(self, frame: Frame) -> list[Variable]:
+        """Read the protected columns of a batch that is recoded already."""
         return [self._coded(frame, coder) for coder in self.coders]
 
     def _coded(self, frame: Frame, coder: Coder) -> Variable:
@@ -253,6 +287,8 @@ class Recipe:
         """Read records from their words."""
         at = len(self.coders)
         values = np.ascontiguousarray(words[:, :at]).view(np.float64)
+        more = at + len(self._recoded)
+        originals, at = np.ascontiguousarray(words[:, at:more]).view(np.float64), more
         weights = units = cells = None
         if self.plan.weight is not None:
             weights, at = np.ascontiguousarray(words[:, at]).view(np.float64), at + 1
@@ -262,7 +298,9 @@ class Recipe:
             cells, at = words[:, at].astype(np.int64), at + 1
         r = len(self.asked_columns)
         asked, keys = words[:, at : at + r], words[:, at + r : at + r + 2]
-        return Records(values, weights, units, cells, asked, keys, words[:, at + r + 2 :])
+        return Records(
+            values, originals, weights, units, cells, asked, keys, words[:, at + r + 2 :]
+        )
 
     def relative_weights(self, records: Records) -> Floats | None:
         """Weights with a mean of 1 over the table; None where all are equal."""

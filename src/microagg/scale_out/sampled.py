@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from microagg.encode.recode import Share
+from microagg.encode.summary import Moments
 from microagg.evidence.measured import Measured, Part, Required
 from microagg.evidence.measuring import Measuring
 from microagg.groups import Floats, Labels, canonical_labels
@@ -111,7 +113,7 @@ def _measuring(
     plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float, counts: Counts
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
-    intake = take_in(Frame(sample.before), plan, sample.text)
+    intake = take_in(Frame(sample.before), plan, sample.text, fitted=recipe.recoders)
     found = find(recipe.block.method)
     partition = PartitionInBlocks(
         labels=canonical_labels(sample.labels),
@@ -340,8 +342,11 @@ def _summaries(
 ) -> list[Summary]:
     """Totals, means and deviations of all records in place of those of the sample."""
     found = []
-    for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=True)):
-        before, after = summary.columns[coder.name].moments, sums.after[j]
+    for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=False)):
+        after = sums.after[j]
+        before: Moments | Share = summary.columns[coder.name].moments
+        if coder.recoder is not None:
+            before = coder.recoder.every
         missing = (int(sums.cells[j][0]), recipe.records - after.count)
         nothing = not (before.count and after.count)  # every value is missing, or was blanked
         if coder.levels or coder.kind == "date" or nothing:
@@ -358,4 +363,4 @@ def _summaries(
                 missing=missing,
             )
         )
-    return found
+    return [*found, *sampled[len(found) :]]  # recoded columns that are not protected

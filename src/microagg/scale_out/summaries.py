@@ -45,7 +45,16 @@ def check_supported(plan: Plan) -> None:
         (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
         (bool(plan.renumber), "identifiers that are dropped", "renumber names some"),
         (plan.shuffle, "rows in the order they came", "shuffle is true"),
-        (bool(plan.coarsened), "columns that are not recoded", "coarsen names some"),
+        (
+            any(plan.column(name).kind == "hierarchy" for name in plan.coarsened),
+            "recodings without a hierarchy",
+            "coarsen names a column of kind hierarchy",
+        ),
+        (
+            bool(plan.coarsened) and plan.missing.policy == "drop",
+            "recodings of all records",
+            "missing is drop",
+        ),
         (bool(block.require.closeness), "requirements of a group by itself", "closeness is asked"),
         (bool(strange), "kinds without a hierarchy", "a column is of kind hierarchy"),
         (
