@@ -278,3 +278,76 @@ def test_the_headline_of_a_real_table_is_the_loss_of_its_released_categories(pro
     assert f"lose {of_groups:.1f} %" in found.loss_words
     assert found.as_dict()["information_loss"] == pytest.approx(loss, rel=5e-3)
     assert found.as_dict()["group_loss"] == pytest.approx(of_groups, rel=5e-3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recoded_columns_lose_against_the_original(protect, engine):
+    rng = np.random.default_rng(5)
+    n = 600
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(0, 95, n),
+            "pay": np.where(rng.random(n) < 0.05, np.nan, rng.lognormal(8, 1, n).round(2)),
+            "job": np.array(list("abcdefgh"))[np.minimum(rng.geometric(0.4, n) - 1, 7)],
+            "zone": np.array(["north", "south", "east", "west"])[rng.integers(0, 20, n) // 6],
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "row": np.arange(n),
+        }
+    )
+    found, loss, of_groups, after = protect(
+        engine,
+        table,
+        k=5,
+        columns=["age", "pay", "job"],
+        strata=["zone"],
+        kinds={"job": "nominal"},
+        known=["row", "seen"],
+        coarsen={
+            "age": {"bands": 10, "top": 80},
+            "pay": {"top": 9000},
+            "job": {"rare": 60},
+            "zone": {"rare": 100},
+            "seen": {"to": "quarter"},
+        },
+    )
+    low = np.minimum(table["age"] // 10 * 10, 80)
+    names = low.map(lambda x: "80 or more" if x == 80 else f"{x}–{x + 9}")
+    assert set(after["age"]) <= set(names)
+    means = after["age"].astype(str).map(table["age"].groupby(names).mean())
+    assert after["pay"].max() <= 9000
+    assert (after["seen"].dt.date == table["seen"].dt.to_period("Q").dt.start_time.dt.date).all()
+    assert set(after["zone"]) == {"north", "south", "east", "other"}
+    quarter = table["seen"].dt.to_period("Q").dt.start_time
+    counted = {
+        "age": _share(table["age"], means),
+        "pay": _share(table["pay"].dropna(), after["pay"][table["pay"].notna()]),
+        "job": _merged_share(table["job"], after["job"], least=60),
+        "zone": _merged_share(table["zone"], after["zone"], least=100),
+        "seen": _share(table["seen"].astype("int64"), quarter.astype("int64")),
+    }
+    assert found.utility.by_column == pytest.approx(counted, rel=1e-6)
+    there = {"pay": table["pay"].notna().sum()}
+    parts = [there.get(name, n) - 1 for name in counted]
+    assert loss == pytest.approx(np.average(list(counted.values()), weights=parts), rel=1e-6)
+    assert of_groups <= loss
+    assert (
+        after.groupby(["age", "pay", "job", "zone"], dropna=False, observed=True).size().min() >= 5
+    )
+    assert found.as_dict()["recoded"]["age"] == "bands of 10, 80 or more in one"
+
+
+def _share(x, y):
+    """100·Σ(x−x')²/Σ(x−x̄)²; what was blanked is at the mean."""
+    y = y.astype(float).fillna(x.mean())
+    return 100 * ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
+
+
+def _merged_share(x, y, least):
+    """The same of categories, where "other" is the mean of the rare ones."""
+    hot = pd.get_dummies(x).astype(float)
+    rare = x.map(x.value_counts()) < least
+    places = {level: (hot.columns == level).astype(float) for level in hot.columns}
+    places["other"] = hot[rare].mean().to_numpy()
+    released = np.array([places[level] for level in y])
+    total = np.square(hot - hot.mean()).to_numpy().sum()
+    return 100 * np.square(hot.to_numpy() - released).sum() / total

@@ -21,7 +21,7 @@ from microagg.tables.variable import Variable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Recoded", "RecodedTable", "recode_table"]
+__all__ = ["Recoded", "RecodedTable", "check_recoded", "recode_table"]
 
 
 @dataclass(frozen=True, eq=False)

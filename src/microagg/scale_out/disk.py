@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.encode.recode import Recoder, recoded_plan
+from microagg.encode.recoded import check_recoded
 from microagg.errors import InputError
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.threads import at_work, thread_count
@@ -330,6 +331,7 @@ def _fit(
 
 def _recoders(passes: Passes, plan: Plan) -> dict[Any, Recoder]:
     """Fit the recodings of the plan by a pass of their own."""
+    check_recoded(plan, passes.source.names)
     counted, head, is_text = [], None, passes.source.is_text
     for batch in passes:
         head = batch.table if head is None else head

@@ -113,6 +113,8 @@ class Recipe:
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     recoders: Mapping[Any, Recoder] = field(default_factory=dict)
     """Columns that are recoded before anything else; the plan is that of the recoded table."""
+    given: Plan | None = None
+    """The plan as it was given, where it recodes columns."""
 
     @property
     def block(self) -> Block:
@@ -192,7 +194,7 @@ class Recipe:
         optional = [self.plan.weight, self.unit, self.has_cells or None]
         return (
             len(self.coders)
-            + len(self._recoded)
+            + len(self.recoded_columns)
             + sum(one is not None for one in optional)
             + len(self.asked_columns)
             + 2
@@ -204,7 +206,7 @@ class Recipe:
         return self.plan.unit_of(self.block).column
 
     @property
-    def _recoded(self) -> list[Recoder]:
+    def recoded_columns(self) -> list[Recoder]:
         """Recodings of protected columns."""
         return [coder.recoder for coder in self.coders if coder.recoder is not None]
 
@@ -223,7 +225,9 @@ class Recipe:
         text = frame if written is None else Frame(written)
         variables = self.read(frame)
         parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
-        parts += [recoder.originals(given).view(np.uint64)[:, None] for recoder in self._recoded]
+        parts += [
+            recoder.originals(given).view(np.uint64)[:, None] for recoder in self.recoded_columns
+        ]
         if self.plan.weight is not None:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
         if self.unit is not None:
@@ -287,7 +291,7 @@ class Recipe:
         """Read records from their words."""
         at = len(self.coders)
         values = np.ascontiguousarray(words[:, :at]).view(np.float64)
-        more = at + len(self._recoded)
+        more = at + len(self.recoded_columns)
         originals, at = np.ascontiguousarray(words[:, at:more]).view(np.float64), more
         weights = units = cells = None
         if self.plan.weight is not None:

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.encode.recode import Recoder, Tally, fit, tally
-from microagg.encode.recoded import check_recoded
 from microagg.groups import Floats
 from microagg.intake import weights_of
 from microagg.plan import Plan
@@ -44,10 +43,9 @@ def tallies(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> Tal
 
 
 def recoders_of(
-    plan: Plan, counted: Iterable[Tallies], head: pa.Table, is_csv: bool
+    plan: Plan, counted: Iterable[Tallies], head: pa.Table, is_csv: bool = False
 ) -> dict[Any, Recoder]:
     """Fit the recodings to what was counted in all batches; ``head`` has the types of the table."""
-    check_recoded(plan, head.column_names)
     total: Tallies = {}
     for own in counted:
         total = {

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ import pyarrow as pa
 
 from microagg import errors
 from microagg.draft import Completed
+from microagg.encode.recode import Recoder, recoded_plan
+from microagg.encode.recoded import check_recoded
 from microagg.errors import InputError, MicroaggError, listed
 from microagg.plan import Plan, Roles
 from microagg.require.requirement import Requirement
@@ -34,6 +36,7 @@ from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.one_column import is_one_column
 from microagg.scale_out.rare import Rare
 from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.recoding import recoders_of
 from microagg.scale_out.spark_column import cut_column
 from microagg.scale_out.summaries import TableSummary, check_supported
 from microagg.scale_out.worker_tables import TOLD, Layout, unpack
@@ -50,6 +53,7 @@ from microagg.scale_out.workers import (
     Seen,
     SomeKeys,
     Summaries,
+    Tallied,
     Told,
     Work,
 )
@@ -263,8 +267,11 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
     layout, rows = positional(frame)
     roles = plan.roles(layout.names)
     with on_spark():
-        summary = _summary(rows, plan, layout, roles)
-        recipe = _with_rare_joined(rows, recipe_of(plan, summary), layout)
+        recoders = _recoders(rows, plan, layout)
+        after = recoded_plan(plan, recoders.values())
+        summary = _summary(rows, after, layout, roles, recoders)
+        recipe = replace(recipe_of(after, summary, recoders=recoders), given=plan)
+        recipe = _with_rare_joined(rows, recipe, layout)
         recipe.check_cells()
         width = recipe.width + bool(roles.known)
         words = ", ".join(f"w{j} long" for j in range(width))
@@ -278,7 +285,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
                 blocks = _blocks(records, recipe, words, leaf)
                 moved, places = _moved(records, recipe, blocks, words)
                 finish = Finish(recipe, blocks, blocks.rounds, _share(recipe))
-            alone = [f"w{j}" for j in range(len(recipe.coders))]
+            alone = [f"w{j}" for j in range(len(recipe.coders) + len(recipe.recoded_columns))]
             unique = records.groupBy(*alone).count().where("count = 1").count()
             released = _released(moved, places, recipe, finish, bool(roles.known))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
@@ -314,14 +321,38 @@ def _added(told: list[Told], recipe: Recipe) -> Sums:
     return reduce(lambda one, other: one.merge(other, rules), (block.sums for block in told))
 
 
-def _summary(rows: DataFrame, plan: Plan, layout: Layout, roles: Roles) -> TableSummary:
-    """Summarise the columns that matter."""
-    wanted = {*roles.protected, *roles.strata, *plan.related, *plan.units}
-    wanted |= set() if plan.weight is None else {plan.weight.column}
-    places = [j for j, name in enumerate(layout.names) if name in wanted]
+def _narrow(
+    rows: DataFrame, plan: Plan, layout: Layout, wanted: Iterable[Any]
+) -> tuple[DataFrame, Layout]:
+    """Some columns, and those of weight and units."""
+    chosen = {*wanted, *plan.units, *([] if plan.weight is None else [plan.weight.column])}
+    places = [j for j, name in enumerate(layout.names) if name in chosen]
     narrow = rows.select(*(rows[f"c{j}"].alias(f"c{at}") for at, j in enumerate(places)))
-    names = Layout(tuple(layout.names[j] for j in places))
-    found = narrow.mapInArrow(Summaries(plan, names), "packed binary").collect()
+    return narrow, Layout(tuple(layout.names[j] for j in places))
+
+
+def _recoders(rows: DataFrame, plan: Plan, layout: Layout) -> dict[Any, Recoder]:
+    """Fit the recodings of the plan, by a pass of their own if there are any."""
+    if not plan.coarsened:
+        return {}
+    check_recoded(plan, layout.names)
+    narrow, names = _narrow(rows, plan, layout, plan.coarsened)
+    found = narrow.mapInArrow(Tallied(plan, names), "packed binary").collect()
+    head = names.table(narrow.limit(0).toArrow())
+    return recoders_of(plan, (unpack(bytes(row.packed)) for row in found), head)
+
+
+def _summary(
+    rows: DataFrame,
+    plan: Plan,
+    layout: Layout,
+    roles: Roles,
+    recoders: Mapping[Any, Recoder],
+) -> TableSummary:
+    """Summarise the columns that matter."""
+    wanted = {*roles.protected, *roles.strata, *plan.related, *recoders}
+    narrow, names = _narrow(rows, plan, layout, wanted)
+    found = narrow.mapInArrow(Summaries(plan, names, recoders), "packed binary").collect()
     if not found:
         raise no_records()
     parts: list[TableSummary] = [unpack(bytes(row.packed)) for row in found]

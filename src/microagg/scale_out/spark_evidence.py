@@ -72,7 +72,7 @@ class Gather:
             np.arange(len(own)),
         )
         measured = measured_at_scale(
-            recipe.plan,
+            recipe.given or recipe.plan,
             recipe,
             whole.summary,
             whole.sums,

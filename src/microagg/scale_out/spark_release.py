@@ -54,7 +54,7 @@ class SparkRelease:
         """Put what was grouped back into the rows; Spark does so when rows are asked for."""
         with on_spark():
             data, counted = grouped.rows()
-        return cls(data, grouped.recipe.plan, grouped, counted)
+        return cls(data, grouped.recipe.given or grouped.recipe.plan, grouped, counted)
 
     @property
     def roles(self) -> Roles:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from microagg.encode.recode import Recoder
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.plan import Plan
 from microagg.scale_out.aggregates import (
@@ -29,6 +30,7 @@ from microagg.scale_out.completing import complete_from_head, some_keys
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.rare import Rare, with_rare_joined
 from microagg.scale_out.recipe import Recipe, Records, Words
+from microagg.scale_out.recoding import recoded_batch, tallies
 from microagg.scale_out.summaries import TableSummary, summarise
 from microagg.scale_out.worker_tables import (
     TOLD,
@@ -56,6 +58,7 @@ __all__ = [
     "Seen",
     "SomeKeys",
     "Summaries",
+    "Tallied",
     "Told",
     "Work",
 ]
@@ -95,8 +98,8 @@ class SomeKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class Summaries:
-    """Rows of the columns that matter → one summary."""
+class Tallied:
+    """Rows of the columns that matter → what their recodings need to know of them."""
 
     plan: Plan
     layout: Layout
@@ -104,9 +107,24 @@ class Summaries:
     @streaming
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Go through the batches of a task."""
+        for rows in gathered(batches):
+            yield pa.table({"packed": [pack(tallies(self.layout.table(rows), self.plan))]})
+
+
+@dataclass(frozen=True, eq=False)
+class Summaries:
+    """Rows of the columns that matter → one summary."""
+
+    plan: Plan
+    layout: Layout
+    recoders: Mapping[Any, Recoder]
+
+    @streaming
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """Go through the batches of a task."""
         total: TableSummary | None = None
         for rows in gathered(batches):
-            own = summarise(self.layout.table(rows), self.plan)
+            own = summarise(recoded_batch(self.layout.table(rows), self.recoders), self.plan)
             total = own if total is None else total.merge(own)
         if total is not None:
             yield pa.table({"packed": [pack(total)]})
@@ -127,7 +145,8 @@ class Encode:
             table = self.layout.told_apart(rows)
             words = self.recipe.words(table)
             if self.known:
-                beside = row_keys([table.column(name) for name in self.known])[:, :1]
+                seen, _ = self.recipe.recoded(table)
+                beside = row_keys([seen.column(name) for name in self.known])[:, :1]
                 kept = self.recipe.kept(self.recipe.variables(table))
                 words = np.hstack([words, beside if kept is None else beside[kept]])
             yield pa.table(word_columns(words))
