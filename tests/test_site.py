@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import subprocess
@@ -155,23 +156,45 @@ def test_pages_fit_the_screen_and_ask_the_net_for_nothing(site, browser):
             assert not browser.complaints
 
 
-def test_search_works_in_pages_opened_as_files(site, browser):
-    browser.open(site / "index.html", 1280, 900)
+def searched(browser, words: str) -> list[tuple[str, str]]:
+    """Type words into the search of the page that is open; return address and text of each result."""
     typed = (
         "(() => { const q = document.querySelector('[data-md-component=search-query]');"
         " document.querySelector('#__search').checked || document.querySelector('#__search').click();"
-        " q.value = 'semidefinite'; q.dispatchEvent(new Event('focus'));"
+        f" q.value = {json.dumps(words)}; q.dispatchEvent(new Event('focus'));"
         " q.dispatchEvent(new Event('keyup'));"
-        " return document.querySelector('.md-search-result__list').textContent; })()"
+        " return JSON.stringify([...document.querySelectorAll('.md-search-result__item')].map("
+        "one => [one.querySelector('a').getAttribute('href'), one.textContent])); })()"
     )
-    found = ""
+    found: list[list[str]] = []
     for _ in range(100):  # until the index is read and the page listens
-        found = browser.evaluate(typed)
-        if found:
+        last, found = found, json.loads(browser.evaluate(typed))
+        if found and found == last:
             break
         time.sleep(0.1)
-    assert "semidefinite" in found.lower()
-    assert not [url for url in browser.requests if not url.startswith("file:")]
+    return [(address, text) for address, text in found]
+
+
+# What somebody asks, and the page that answers.
+QUESTIONS = {
+    "semidefinite": None,  # on any page: that the search works at all
+    "choose k": "tutorials/choosing-k.html",
+    "protect households": "tutorials/household.html",
+    "coarsen": "how-to/coarsen.html",
+    "which method": "methods/index.html",
+    "is it GDPR anonymous": "data-protection.html",
+}
+
+
+def test_search_finds_the_right_page_first_in_pages_opened_as_files(site, browser):
+    for words, page in QUESTIONS.items():
+        browser.open(site / "index.html", 1280, 900)
+        address, text = searched(browser, words)[0]
+        if page is None:
+            assert words in text.lower()
+        else:
+            assert re.sub(r"[?#].*", "", address).endswith(page), (words, address)
+        assert not [url for url in browser.requests if not url.startswith("file:")]
 
 
 def test_doctests_are_compared():

@@ -123,9 +123,9 @@ class Release(OldReleaseNames):
 
         Parameters
         ----------
-        analyses, dominance, dominance_percent
-            As for :func:`microagg.utility` and :func:`microagg.risk`; confidential columns are named in
-            the plan.
+        **measures
+            ``analyses``, ``dominance`` and ``dominance_percent`` as for :func:`microagg.utility` and
+            :func:`microagg.risk`; confidential columns are named in the plan.
         """
         return self._measuring.measure(**measures)
 
