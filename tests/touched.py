@@ -1,17 +1,19 @@
 """Print the tests of what differs from main, for ``make quick``.
 
-A changed test counts, and a changed module counts for the tests that import it, that are named after it, or
-that stand in the folder named after its own. Tests that take minutes are left to ``make test``.
+A changed test counts, and a changed module counts for the tests that are named after it and, unless many
+tests import it, for those that do. The others, and tests that take minutes, are left to ``make test``.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ALWAYS = ["tests/test_layers.py"]
+MOST_IMPORTERS = 10  # files of tests; what more of them import is part of everything
 SLOW = re.compile(r"test_(site|spark|spark_files|threads|methods|examples|way|work)\.py$")
 
 
@@ -44,9 +46,12 @@ def tests_of(paths: list[str]) -> list[str]:
         found.add(name)  # its doctests
         module = ".".join(path.with_suffix("").parts[1:])
         imports = re.compile(rf"\b{re.escape(module)}\b")
-        for test, text in texts.items():
-            if test.stem == f"test_{path.stem}" or imports.search(text):
-                found.add(test.relative_to(ROOT).as_posix())
+        named = {test for test in texts if test.stem.startswith(f"test_{path.stem}")}
+        importers = {test for test, text in texts.items() if imports.search(text)}
+        if len(importers) > MOST_IMPORTERS:
+            print(f"{len(importers)} files of tests import {module}: make test", file=sys.stderr)
+            importers = set()
+        found |= {test.relative_to(ROOT).as_posix() for test in named | importers}
     return sorted(test for test in found if not SLOW.search(test))
 
 
