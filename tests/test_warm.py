@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from command import here
 from microagg import warm
@@ -17,15 +20,6 @@ from microagg.job import Job
 from microagg.plan import Plan
 from microagg.settings import FEW_RECORDS
 from microagg.warm_parts import needed
-
-FILE = """\
-import numpy as np, pyarrow as pa, pyarrow.csv, sys
-n = 300
-rng = np.random.default_rng(0)
-columns = {f"c{j}": rng.normal(size=n) for j in range(3)}
-columns |= {"home": np.arange(n) // 2, "w": rng.uniform(1, 9, n), "ill": rng.integers(0, 5, n)}
-pa.csv.write_csv(pa.table(columns), sys.argv[1])
-"""
 
 # Runs jobs and prints what each compiled, by the names of kernels, and which slow modules were loaded. One
 # process does: what an earlier job had compiled is told of that one.
@@ -80,8 +74,10 @@ MDAV = {"mdav of few", "mdav", "left", "mdav in threads"}
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    path = tmp_path_factory.mktemp("warm") / "table.csv"
-    subprocess.run([sys.executable, "-c", FILE, str(path)], check=True)
+    path, n, rng = tmp_path_factory.mktemp("warm") / "table.csv", 300, np.random.default_rng(0)
+    columns = {f"c{j}": rng.normal(size=n) for j in range(3)}
+    columns |= {"home": np.arange(n) // 2, "w": rng.uniform(1, 9, n), "ill": rng.integers(0, 5, n)}
+    csv.write_csv(pa.table(columns), path)
     return path
 
 

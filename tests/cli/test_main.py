@@ -265,7 +265,7 @@ def test_verify_of_a_column_of_text(survey):
 def test_methods_lists_the_registry():
     narrow = run("methods", env={**os.environ, "COLUMNS": "40"}).stdout.splitlines()
     assert [line for line in narrow if line[0] != " "] == [m.name for m in microagg.methods()]
-    rows = json.loads(run("methods", "--json", "--quiet").stdout)["methods"]
+    rows = json.loads(here("methods", "--json", "--quiet").stdout)["methods"]
     assert {"name", "family", "paper", "exact", "time", "options"} <= set(rows[0])
     assert "mdav" in [row["name"] for row in rows]
 
@@ -283,7 +283,7 @@ def test_demo_without_its_extra_takes_a_simpler_table_and_says_so(tmp_path, monk
 
 @pytest.mark.parametrize("arguments", [["--help"], ["protect", "--help"], ["verify", "-h"], []])
 def test_help_teaches(arguments):
-    done = run(*arguments)
+    done = (run if arguments == ["--help"] else here)(*arguments)
     assert "Usage: microagg" in done.stdout + done.stderr
     assert done.returncode == (0 if arguments else 2)
 
@@ -366,7 +366,7 @@ def test_ctrl_c_ends_a_search_with_a_verified_release(searched):
     assert process.wait(timeout=60) == 0
     assert "stopped early as asked" in " ".join(words.split())
     assert "k = 3 holds" in words
-    assert run("verify", out, "--k", 3).returncode == 0
+    assert here("verify", out, "--k", 3).returncode == 0
     assert len(out.read_text().splitlines()) == 601
 
 
