@@ -2,18 +2,22 @@
 
 Every try goes from file to file by the command; what it claims is counted again by pandas and plain Python
 (``tests/attacks``). ``python -m benchmarks attacks --area=disk --tries=300`` runs one area; without an
-area all of them run. Results are kept in ``benchmarks/attacks.json``, and the table of docs/disclosure.md is
-written from there.
+area all of them run, with ``--processes=16`` in as many processes (by default one for each processor, for
+Spark one for two). Results are kept in ``benchmarks/attacks.json``, and the table of docs/disclosure.md is
+written from there while it runs.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +27,8 @@ KEPT = HERE / "attacks.json"
 PAGE = HERE.parent / "docs" / "disclosure.md"
 BEGIN, END = "<!-- attacks -->", "<!-- end of attacks -->"
 _FIRST_SEED = 1_000_000
-_AT_ONCE = 25
+_AT_ONCE = 25  # tries that a process does before it tells how they ended
+_AT_ONCE_ON_SPARK = 4
 
 # What is tried, how often, and how the table names it.
 AREAS = {
@@ -42,19 +47,29 @@ def main() -> None:
     results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for area in [asked["area"]] if "area" in asked else AREAS:
         tries = int(asked.get("tries", AREAS[area][0]))
-        for found in run_area(area, tries):  # a run that is ended early has its count
+        processes = int(asked.get("processes", max(1, (os.cpu_count() or 1) // _cores(area))))
+        for found in run_area(area, tries, processes):  # a run that is ended early has its count
             results[area] = found
             KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
             write_table(results)
 
 
-def run_area(area: str, tries: int) -> Iterator[dict[str, Any]]:
-    """Carry out random plans in two processes; give how they ended so far, until there are as many tries."""
-    parts = [min(_AT_ONCE, tries - at) for at in range(0, tries, _AT_ONCE)]
+def _cores(area: str) -> int:
+    """Processors that one process keeps busy: on Spark Java and Python workers, too."""
+    return 2 if area == "spark" else 1
+
+
+def run_area(area: str, tries: int, processes: int) -> Iterator[dict[str, Any]]:
+    """Carry out random plans in some processes; give how they ended so far, until there are as many tries.
+
+    Which plans are tried does not depend on the number of processes.
+    """
+    at_once = _AT_ONCE_ON_SPARK if area == "spark" else _AT_ONCE
+    parts = [min(at_once, tries - at) for at in range(0, tries, at_once)]
     seeds = [_FIRST_SEED + _AT_ONCE * 100 * at for at in range(len(parts))]
     ends: Counter[str] = Counter()
     failures: list[str] = []
-    with ProcessPoolExecutor(1 if area == "spark" else 2) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for own, failed in pool.map(run_part, [area] * len(parts), parts, seeds):
             ends += own
             failures += failed
@@ -72,7 +87,7 @@ def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]
 
     ends: Counter[str] = Counter()
     failures: list[str] = []
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, _session(area):
         while sum(ends.values()) < tries:
             seed += 1
             try:
@@ -98,6 +113,13 @@ def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]
                 failures.append(f"{seed} {end}")
             ends[end] += 1
     return ends, failures
+
+
+def _session(area: str) -> Any:
+    """One session of Spark for many tries, as the command starts it; nothing for other engines."""
+    from microagg.scale_out.spark_session import session_on
+
+    return session_on("local[2]") if area == "spark" else nullcontext()
 
 
 def table_of(results: dict[str, Any]) -> str:

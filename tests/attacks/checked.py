@@ -18,7 +18,7 @@ from attacks.mixed_cases import QUANTITIES, Mixed
 
 
 def read_back(path: Path) -> dict[Any, list[Any]]:
-    if path.suffix == ".parquet":
+    if path.is_dir() or path.suffix == ".parquet":
         return as_cells(pd.read_parquet(path))
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     return {name: [GONE if v == "" else v for v in table[name]] for name in table.columns}

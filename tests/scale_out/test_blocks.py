@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from microagg import partition
+from microagg import InputError, partition
 from microagg.encode.space import space_of
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.plan import Column, Plan
+from microagg.plan_blocks import Require
 from microagg.protect import protect_table
+from microagg.require.wanted import RULES, requirements_of
 from microagg.scale_out.aggregates import shared_values, sums_of
 from microagg.scale_out.blocks import (
     BlockPlan,
     in_sample,
     plan_blocks,
+    requirements,
     sample_share,
     work_on_block,
 )
 from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.losses import loss_of
-from microagg.scale_out.summaries import summarise
+from microagg.scale_out.summaries import check_supported, summarise
 from microagg.tables.frames import Frame
 from microagg.tables.variable import variable_of
+from scale_out.tables import mixed_table
 
 
 def table_of(n, seed=0, **more):
@@ -208,3 +214,46 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     assert found[1].by_column == pytest.approx(utility.group_loss_by_column, rel=1e-6)
     assert found[0].overall == pytest.approx(utility.information_loss, rel=1e-6)
     assert found[1].overall == pytest.approx(utility.group_loss, rel=1e-6)
+
+
+_ASKED: dict[str, object] = {
+    "distinct": {"town": 2},
+    "entropy": {"town": 1.5},
+    "recursive": {"town": (3, 2)},
+    "closeness": {"town": 0.4},
+    "p_percent": {"amount": 10},
+    "n_k": {"amount": (1, 80)},
+    "population": 12,
+    "individual_risk": 0.5,
+}
+
+
+@pytest.mark.parametrize("key", [one.name for one in fields(Require)])
+def test_a_requirement_is_made_as_in_memory_or_refused(key):
+    """Whatever a plan can ask for, none is dropped or taken for another where a table is read in parts."""
+    table = mixed_table(200)
+    table = table.append_column("amount", pc.abs(table["wealth"]))
+    plan = Plan.of(
+        k=4,
+        columns=["age", "in.come"],
+        require={key: _ASKED[key]},
+        unit="person",
+        weight="weight",
+        missing="majority",
+    )
+    if not RULES[key].in_parts:
+        with pytest.raises(InputError, match=f"{key} is asked"):
+            check_supported(plan)
+        return
+    recipe = recipe_of(plan, summarise(table, plan))
+    records = recipe.records_of(recipe.words(table))
+    ours = requirements(recipe, records)
+    frame = Frame(table)
+    units, weights = frame.categories("person")[0], frame.doubles("weight")
+    theirs = requirements_of(frame, plan.blocks[0], units, "person", weights)
+    assert [rule.describe() for rule in ours] == [rule.describe() for rule in theirs]
+    assert [rule.feasible() for rule in ours] == [rule.feasible() for rule in theirs]
+    assert len(ours) == 2
+    for one, other in zip(ours, theirs, strict=True):
+        for rows in (np.arange(3), np.arange(50), np.arange(len(records))):
+            assert one.violation(rows) == pytest.approx(other.violation(rows))

@@ -656,3 +656,22 @@ def test_a_column_that_is_constant_at_first_only_needs_a_role(tmp_path, monkeypa
         completed_on_disk(open_batches(source), Plan.of(k=3))
     found = completed_on_disk(open_batches(source), Plan.of(k=3, drop=["year"]))
     assert found.plan.known == ("wave",)
+
+
+def test_a_unit_that_stays_in_the_file_is_known(tmp_path):
+    """To whoever knows the household of a record, k households are one: amber on disk as in memory."""
+    rng = np.random.default_rng(4)
+    home = rng.permutation(np.repeat(np.arange(60), 2))
+    ill = rng.choice(["flu", "none"], 120)
+    frame = pd.DataFrame({"x": rng.normal(size=120), "home": home, "ill": ill})
+    source = written(frame, tmp_path, "in.parquet")
+    plan = Plan.of(k=3, columns=["x"], unit="home", known=["home"], confidential=["ill"])
+    found = [
+        run(Job(source, tmp_path / f"{engine}.parquet", plan, engine=engine)).evidence
+        for engine in ("memory", "disk")
+    ]
+    memory, disk_ = (one.as_dict()["risk"] for one in found)
+    for view in ("with_known", "if_confidential_known"):
+        assert memory[view]["below_k"] == disk_[view]["below_k"] == 1
+    ambers = [{c.columns for c in one.cautions if c.severity == "amber"} for one in found]
+    assert ambers[0] == ambers[1]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Block
+from microagg.plan_blocks import Require
 from microagg.require.closeness import Closeness
 from microagg.require.distinct import Distinct
 from microagg.require.dominance import LargestShare, PPercent
@@ -23,7 +24,98 @@ from microagg.require.units import Units
 from microagg.tables.frames import Frame
 from microagg.words import names
 
-__all__ = ["Within", "amounts_of", "requirements_of", "whole_of", "within"]
+__all__ = [
+    "RULES",
+    "Within",
+    "amounts_of",
+    "asked_columns",
+    "make_requirements",
+    "requirements_of",
+    "whole_of",
+    "within",
+]
+
+
+class Rule(NamedTuple):
+    """How a requirement is made; the key in the plan is the key in :data:`RULES`."""
+
+    sees: Literal["values", "amounts", "weights"]
+    """Numbers of the values of a column, its amounts, or the survey weights."""
+    make: Callable[[Any, Any, Seen], Requirement]
+    """Of what it sees, what the plan asks for, and the rest."""
+    in_parts: bool = True
+    """Whether groups can be judged by themselves, so that a table can be read in parts."""
+
+
+class Seen(NamedTuple):
+    """What else a rule may need."""
+
+    column: str
+    """Name of the column, as it is shown."""
+    units: Labels | None
+    ordered: bool = False
+    """Whether the values of the column have an order."""
+
+
+# Every key of a plan's ``require``, in the order in which groups are judged; for all engines.
+RULES: dict[str, Rule] = {
+    "distinct": Rule("values", lambda x, least, by: Distinct(x, least, by.column)),
+    "entropy": Rule("values", lambda x, least, by: Entropy(x, least, by.column)),
+    "recursive": Rule("values", lambda x, rule, by: Recursive(x, rule.c, rule.l, by.column)),
+    "closeness": Rule(
+        "values", lambda x, most, by: Closeness(x, most, by.ordered, by.column), in_parts=False
+    ),
+    "p_percent": Rule("amounts", lambda x, p, by: PPercent(x, p, by.units, by.column)),
+    "n_k": Rule(
+        "amounts", lambda x, rule, by: LargestShare(x, rule.n, rule.k, by.units, by.column)
+    ),
+    "population": Rule("weights", lambda x, least, _: Population(x, least)),
+    "individual_risk": Rule("weights", lambda x, most, _: IndividualRisk(x, most)),
+}
+
+
+def asked_columns(asked: Require) -> list[tuple[str, Any]]:
+    """Requirements that look at a column: their key and the column."""
+    return [
+        (key, name)
+        for key, rule in RULES.items()
+        if rule.sees != "weights"
+        for name in getattr(asked, key)
+    ]
+
+
+def make_requirements(
+    block: Block,
+    units: Labels | None,
+    unit: Any,
+    weights: Floats | None,
+    look: Callable[[str, Any], tuple[Any, bool]],
+) -> list[Requirement]:
+    """Make the requirements of a block, k units among them.
+
+    Parameters
+    ----------
+    block : with k and what it requires beside
+    units, unit : the unit of each record, and the column that it comes from
+    weights : survey weights of the records, as given
+    look : of a key of :data:`RULES` and a column: what the rule sees of it, and whether it has an order
+    """
+    asked, found = block.require, list[Requirement]()
+    if units is not None:
+        found.append(Units(units, block.k or 1, names([unit])))
+    for key, column in asked_columns(asked):
+        seen, ordered = look(key, column)
+        by = Seen(names([column]), units, ordered)
+        found.append(RULES[key].make(seen, getattr(asked, key)[column], by))
+    for key, rule in RULES.items():
+        if rule.sees != "weights" or getattr(asked, key) is None:
+            continue
+        if weights is None:
+            raise InputError(
+                f"{key} is counted in survey weights; the plan names none. Name their column as weight."
+            )
+        found.append(rule.make(weights, getattr(asked, key), Seen("", units)))
+    return found
 
 
 def requirements_of(
@@ -33,42 +125,14 @@ def requirements_of(
     unit: Any = None,
     weights: Floats | None = None,
 ) -> list[Requirement]:
-    """Make the requirements of a block, k units among them; arrays are of all records.
+    """Make the requirements of a block of a table in memory; arrays are of all records."""
 
-    Parameters
-    ----------
-    frame : the table
-    block : with k and what it requires beside
-    units, unit : the unit of each record, and the column that it comes from
-    weights : survey weights of the records, as given
-    """
-    asked, found = block.require, list[Requirement]()
-    if units is not None:
-        found.append(Units(units, block.k or 1, names([unit])))
-    for column, least in asked.distinct.items():
-        found.append(Distinct(_values(frame, column), least, names([column])))
-    for column, l_value in asked.entropy.items():
-        found.append(Entropy(_values(frame, column), l_value, names([column])))
-    for column, rule in asked.recursive.items():
-        found.append(Recursive(_values(frame, column), rule.c, rule.l, names([column])))
-    for column, most in asked.closeness.items():
-        ordered = _has_order(frame, column)
-        found.append(Closeness(_values(frame, column), most, ordered, names([column])))
-    for column, p in asked.p_percent.items():
-        found.append(PPercent(amounts_of(frame, column), p, units, names([column])))
-    for column, largest in asked.n_k.items():
-        amounts = amounts_of(frame, column)
-        found.append(LargestShare(amounts, largest.n, largest.k, units, names([column])))
-    for wanted in ("population", "individual_risk"):
-        if getattr(asked, wanted) is not None and weights is None:
-            raise InputError(
-                f"{wanted} is counted in survey weights; the plan names none. Name their column as weight."
-            )
-    if asked.population is not None and weights is not None:
-        found.append(Population(weights, asked.population))
-    if asked.individual_risk is not None and weights is not None:
-        found.append(IndividualRisk(weights, asked.individual_risk))
-    return found
+    def look(key: str, column: Any) -> tuple[Any, bool]:
+        if RULES[key].sees == "amounts":
+            return amounts_of(frame, column), True
+        return _values(frame, column), _has_order(frame, column)
+
+    return make_requirements(block, units, unit, weights, look)
 
 
 def _values(frame: Frame, name: Any) -> Labels:

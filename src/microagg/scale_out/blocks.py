@@ -31,17 +31,10 @@ from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halving_tree import leaves_of
 from microagg.methods.refine.refine import refine
 from microagg.registry import find
-from microagg.require.distinct import Distinct
-from microagg.require.dominance import LargestShare, PPercent
-from microagg.require.entropy import Entropy
-from microagg.require.individual_risk import IndividualRisk
-from microagg.require.population import Population
-from microagg.require.recursive import Recursive
 from microagg.require.requirement import Requirement
 from microagg.require.search import satisfy
-from microagg.require.units import Units
+from microagg.require.wanted import RULES, make_requirements
 from microagg.scale_out.recipe import Recipe, Records, Words
-from microagg.words import names
 
 __all__ = [
     "LEAF",
@@ -337,34 +330,16 @@ def by_key(keys: Words, groups: Labels | None = None) -> Labels:
 
 
 def requirements(recipe: Recipe, records: Records) -> list[Requirement]:
-    """What groups of these records must satisfy beside k, as :mod:`microagg.require.wanted` has it."""
-    found: list[Requirement] = []
-    asked, k = recipe.block.require, recipe.k
+    """What groups of these records must satisfy beside k."""
+    places = {asked: at for at, asked in enumerate(recipe.asked_columns)}
+
+    def look(key: str, column: Any) -> tuple[Any, bool]:
+        words = np.ascontiguousarray(records.asked[:, places[key, column]])
+        # Values are keys here, which have no order.
+        return (words.view(np.float64) if RULES[key].sees == "amounts" else _numbered(words)), False
+
     units = None if records.units is None else _numbered(records.units)
-    if units is not None:
-        found.append(Units(units, k, names([recipe.unit])))
-    for at, (kind, name) in enumerate(recipe.asked_columns):
-        words, column = np.ascontiguousarray(records.asked[:, at]), names([name])
-        wanted: Any = getattr(asked, kind)[name]
-        if kind == "distinct":
-            found.append(Distinct(_numbered(words), wanted, column))
-        elif kind == "entropy":
-            found.append(Entropy(_numbered(words), wanted, column))
-        elif kind == "recursive":
-            found.append(Recursive(_numbered(words), wanted.c, wanted.l, column))
-        elif kind == "p_percent":
-            found.append(PPercent(words.view(np.float64), wanted, units, column))
-        else:
-            found.append(LargestShare(words.view(np.float64), wanted.n, wanted.k, units, column))
-    for wanted, rule in ((asked.population, Population), (asked.individual_risk, IndividualRisk)):
-        if wanted is not None:
-            if records.weights is None:
-                raise InputError(
-                    "population and individual_risk are counted in survey weights; the plan names none. "
-                    "Name their column as weight."
-                )
-            found.append(rule(records.weights, wanted))
-    return found
+    return make_requirements(recipe.block, units, recipe.unit, records.weights, look)
 
 
 def _numbered(values: Any) -> Labels:

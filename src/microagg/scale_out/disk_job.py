@@ -345,7 +345,15 @@ def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Veri
     verified = verify_batches(back, every, table.scratch.folder, table.memory, gathered.units())
     own = verified[: len(promises)]
     found = dict(zip(asked, verified[len(promises) :], strict=True))
-    known_below = found["known below k"].records_below_k if known else 0
+    recipe, records = table.run.recipe, own[0].records
+
+    def below_k(of: Any, *more: Any) -> int:
+        """Records of classes below k; to whoever knows the unit of a record, a class has one unit."""
+        if recipe.unit in (*known, *more) and recipe.unit is not None and recipe.k > 1:
+            return records
+        return int(found[of].records_below_k)
+
+    known_below = below_k("known below k") if known else 0
     counts = Counts(
         found["alone"],
         own[0].records_below_k,
@@ -357,8 +365,8 @@ def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Veri
         seen = [*shared, *(() if known_below else known)]
         counts = counts._replace(
             claimed=found["claimed"],
-            claimed_below_k=found["claimed below k"].records_below_k,
-            stakes={name: found["stake", name].records_below_k for name in secret},
+            claimed_below_k=below_k("claimed below k", *secret),
+            stakes={name: below_k(("stake", name), name) for name in secret},
             agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
         )
     return own, counts
@@ -370,7 +378,7 @@ def _classes_to_count(
     """Classes by what groups share, with known columns and with confidential ones, for 2 and for k."""
 
     def below(*more: Any) -> Promise:
-        """Who counts units cannot hold them fixed."""
+        """Units are counted, so that their column is not among those that classes share."""
         by = [name for name in [*shared, *known, *more] if name != recipe.unit]
         return Promise(recipe.k, by, recipe.unit)
 

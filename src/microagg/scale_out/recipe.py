@@ -27,7 +27,7 @@ from microagg.groups import Floats, Labels
 from microagg.intake import weights_of
 from microagg.measure.coordinates import placed
 from microagg.plan import Block, Column, Plan
-from microagg.require.wanted import amounts_of
+from microagg.require.wanted import RULES, amounts_of, asked_columns
 from microagg.scale_out.counting import row_keys
 from microagg.scale_out.recoding import recoded_batch, recoded_text
 from microagg.scale_out.summaries import Cell, cells_of, coded_variable
@@ -183,10 +183,8 @@ class Recipe:
 
     @property
     def asked_columns(self) -> list[tuple[str, Any]]:
-        """Requirements that look at a column: their name and the column."""
-        asked = self.block.require
-        kinds = ("distinct", "entropy", "recursive", "p_percent", "n_k")
-        return [(kind, name) for kind in kinds for name in getattr(asked, kind)]
+        """Requirements that look at a column: their key and the column."""
+        return asked_columns(self.block.require)
 
     @property
     def width(self) -> int:
@@ -238,7 +236,7 @@ class Recipe:
             number = np.array([self.cells.get(cell, 0) for cell in found], dtype=np.int64)
             parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
         for kind, name in self.asked_columns:
-            if kind in ("p_percent", "n_k"):
+            if RULES[kind].sees == "amounts":
                 parts.append(amounts_of(frame, name, tells_row=False).view(np.uint64)[:, None])
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])

@@ -152,8 +152,8 @@ class SparkRelease:
         recipe = self._grouped.recipe
         (promise,) = self.plan.promises()
         by = [*(promise.columns or ()), *self.roles.known]
-        by = list(dict.fromkeys(name for name in by if name != recipe.unit))
-        return count_by(self._counted, [*by, *confidential], recipe.unit, recipe.k)
+        by = list(dict.fromkeys([*by, *confidential]))
+        return count_by(self._counted, by, recipe.unit, recipe.k)
 
     def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
         """Tell what was counted in what was written, with the figures of all requirements."""

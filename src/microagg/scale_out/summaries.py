@@ -17,6 +17,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.intake import check_relations, weights_of
 from microagg.plan import Block, Plan
+from microagg.require.wanted import RULES
 from microagg.scale_out.counting import row_keys
 from microagg.tables.dates import dates_in_text, is_text
 from microagg.tables.exact import values_as_written
@@ -33,6 +34,9 @@ Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 def check_supported(plan: Plan) -> None:
     """Refuse what a table that is read in parts cannot have, with the way out."""
     block = plan.blocks[0]
+    whole = [
+        key for key, rule in RULES.items() if not rule.in_parts and getattr(block.require, key)
+    ]
     strange = [name for name in block.columns or () if plan.column(name).kind == "hierarchy"]
     refused = [
         (len(plan.blocks) > 1, "one block of columns", "the plan has several"),
@@ -55,7 +59,7 @@ def check_supported(plan: Plan) -> None:
             "recodings of all records",
             "missing is drop",
         ),
-        (bool(block.require.closeness), "requirements of a group by itself", "closeness is asked"),
+        (bool(whole), "requirements of a group by itself", f"{', '.join(whole)} is asked"),
         (bool(strange), "kinds without a hierarchy", "a column is of kind hierarchy"),
         (
             any(plan.column(name).transform == "rank" for name in block.columns or ()),
