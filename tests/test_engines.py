@@ -91,7 +91,6 @@ def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ([], "the plan names none"),
         (["-c", "x,nix"], "nix"),
         (["-c", "x,y", "--shuffle"], "shuffle is true"),
         (["-c", "x,y", "--analysis", "x by nix"], "nix"),
