@@ -73,6 +73,7 @@ STAGES = [
     ["scale_out.spark_release"],
     ["scale_out.spark_warm"],
     ["scale_out.spark_job", "spark"],
+    ["job_settings"],
     ["job"],
     ["rehearse"],
     ["page"],

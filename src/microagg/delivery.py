@@ -11,7 +11,9 @@ from pathlib import Path
 from microagg.errors import InputError, shown
 from microagg.evidence import Evidence
 from microagg.observer import Observer
+from microagg.tables.addresses import Place
 from microagg.tables.atomic import Parts, check_target, replacing_all
+from microagg.tables.places import Outgoing
 
 __all__ = ["Delivery", "Gate", "delivering"]
 
@@ -55,7 +57,7 @@ class Gate:
         return replace(evidence, rejected=words)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Delivery:
     """The temporary files of a job: those of the reports, of what belongs to the table, and the table's."""
 
@@ -64,17 +66,23 @@ class Delivery:
     targets: Sequence[Path]
     public: Sequence[bool]
     """For each report, whether it is for readers of the table."""
+    table: Path
+    """Where the table is written until it takes its name."""
+    outgoing: Outgoing | None = None
+    """The place that the table is sent to, unless it is a plain local file."""
+    rejected: bool = False
 
     @property
-    def table(self) -> Path:
-        """Where the table is written until it takes its name."""
-        return self.parts[-1]
-
-    @property
-    def files(self) -> list[Path]:
+    def files(self) -> list[Place]:
         """The files that take their names, the table first."""
-        chosen = [t for j, t in enumerate(self.targets) if j not in self.parts.withheld]
-        return chosen if self.parts.withheld else [chosen[-1], *chosen[:-1]]
+        chosen: list[Place] = [
+            target for j, target in enumerate(self.targets) if j not in self.parts.withheld
+        ]
+        if self.rejected:
+            return chosen
+        if self.outgoing is not None and not self.outgoing.is_local:
+            return [self.outgoing.place, *chosen]
+        return [chosen[-1], *chosen[:-1]]
 
     def write_report(self, number: int, texts: Sequence[str]) -> None:
         """Write the page and the JSON of one of the reports."""
@@ -83,8 +91,13 @@ class Delivery:
 
     def judge(self, evidence: Evidence) -> Evidence:
         """Let the gate decide; a rejected table, and what only its readers need, take no name."""
+        if self.outgoing is not None and evidence.counted is not None:
+            digest = self.outgoing.pack(self.table, self.parts[-1] if self.parts else self.table)
+            packed = replace(evidence.counted, path=str(self.outgoing.place), sha256=digest)
+            evidence = evidence.with_figures(counted=packed)
         judged = self.gate.judged(evidence)
         if judged.rejected:
+            self.rejected = True
             reports = 2 * len(self.public)
             shown_to_readers = {j for j in range(reports) if self.public[j // 2]}
             self.parts.withheld |= shown_to_readers | {*range(reports, len(self.parts))}
@@ -108,6 +121,7 @@ def delivering(
     hears: Observer,
     folder: bool = False,
     extra: Sequence[Path] = (),
+    outgoing: Outgoing | None = None,
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
@@ -117,14 +131,28 @@ def delivering(
     reports : each with whether it is for readers of the table
     folder : whether the table is a folder of Parquet files
     extra : further files that belong to the table
+    outgoing : the place that the table is sent to from ``target``, a file in a private folder
     """
-    pages = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
-    targets = [*pages, *extra, target]  # the largest last: what others replaced may be put back
+    targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
+    targets += extra
+    if outgoing is None:
+        targets.append(target)  # the largest last: what others replaced may be put back
+    elif isinstance(outgoing.place, Path) and outgoing.is_local:
+        targets.append(outgoing.place)
     parts = Parts()
     try:
-        with replacing_all(targets, folder, gate.overwrite) as parts:
-            delivery = Delivery(gate, parts, targets, [public for _, public in reports])
+        with replacing_all(targets, folder and outgoing is None, gate.overwrite) as parts:
+            table = parts[-1] if outgoing is None else target
+            if outgoing is not None and folder:
+                target.mkdir()
+            public = [one for _, one in reports]
+            delivery = Delivery(gate, parts, targets, public, table, outgoing)
             yield delivery
+            if outgoing is not None and not delivery.rejected:
+                outgoing.send()
+                outgoing.take_name()
     finally:
+        if outgoing is not None:
+            outgoing.remove()
         if parts.named:  # also if an interrupt comes right after
             hears.written(delivery.files)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg.comparing.tries import Records
-from microagg.delivery import Delivery, Gate, delivering
+from microagg.delivery import Delivery, delivering
 from microagg.draft import Guess, complete
 from microagg.engines import check_engine
 from microagg.errors import (
@@ -27,32 +26,29 @@ from microagg.errors import (
     shown,
 )
 from microagg.evidence.evidence import Evidence
-from microagg.measure.analyses import check_analyses, check_named, columns_of
+from microagg.job_settings import Job, numbers_of
 from microagg.observer import Observer
 from microagg.partition import seconds_of_proof
 from microagg.plan import UNSET, Plan
-from microagg.plan_checks import no_column
 from microagg.progress import Listener
 from microagg.protect import Clock, protect_table
 from microagg.release import Release
-from microagg.report.html import check_report_target, draw, report_texts
+from microagg.report.html import draw, report_texts
 from microagg.report.model import release_model
+from microagg.tables.addresses import Place, as_place
 from microagg.tables.atomic import sha256
-from microagg.tables.batches import BatchSource, open_batches
+from microagg.tables.batches import open_batches
 from microagg.tables.files import (
     CsvFormat,
     FileFormat,
     Source,
-    is_folder_target,
-    kind_of,
     read_file,
     stands_for_several,
 )
-from microagg.tables.formulas import formula_cells, no_formulas
+from microagg.tables.formulas import formula_cells
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.metadata import left_out_words
 from microagg.tables.misfits import what_is_left
-from microagg.tables.variable import CATEGORIES, QUANTITIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,168 +66,7 @@ __all__ = [
 ]
 
 
-_NO_NUMBERS = (*CATEGORIES, "date")
 _NOTICED = 2.0  # seconds after which somebody asks what takes so long
-_LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
-
-
-@dataclass(frozen=True)
-class Job:
-    """What to do."""
-
-    source: Path
-    target: Path
-    plan: Plan
-    csv: CsvFormat | None = None
-    sheet: str | None = None
-    report: Path | None = None
-    public: bool = False
-    """Whether ``report`` is the one for readers of the target."""
-    public_report: Path | None = None
-    """A second report, for readers of the target, beside the board's."""
-    analyses: Sequence[Any] = ()
-    dominance: Sequence[Any] = ()
-    dominance_percent: float = 80.0
-    engine: str | None = None
-    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
-    memory: int | None = None
-    """Bytes that the table may take in memory, and work on disk besides; None: a share of what is free."""
-    escape_formulas: bool = False
-    """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
-    master: str | None = None
-    """Where Spark runs; None: the session there is, or what is configured."""
-    strict: bool = False
-    """Whether only a green release takes the target's name; one that misses the plan's limits never does."""
-    keep_rejected: Path | None = None
-    """Where a table that is rejected is kept."""
-    compare: bool = False
-    """Whether the report shows what other k would give."""
-    overwrite: bool = True
-    """Whether a target that exists, file or folder of Parquet files, is replaced."""
-
-    @property
-    def gate(self) -> Gate:
-        """What decides whether the table takes its name."""
-        return Gate(self.strict, self.keep_rejected, self.overwrite)
-
-    @cached_property
-    def looked(self) -> BatchSource | None:
-        """The source, opened once to look at names and size; None: its kind is only read as a whole."""
-        if kind_of(self.source) not in ("parquet", "csv"):
-            return None
-        return open_batches(self.source, self.csv, self.numbers)
-
-    @property
-    def numbers(self) -> list[Any]:
-        """Columns that are numbers even if they look like codes."""
-        return numbers_of(self.plan, self.analyses, self.dominance)
-
-    @property
-    def about_records(self) -> int | None:
-        """Number of records, about; None: not known before they are read, and there may be many."""
-        if stands_for_several(self.source):
-            return None
-        if self.looked is not None:
-            return self.looked.about_rows
-        return None if self.source.stat().st_size > _LARGE_FILE else 0
-
-    def check(self) -> None:
-        """Refuse what cannot work before the records are read: a mistake costs no waiting.
-
-        A job is checked once, by whoever asks first.
-        """
-        if "_checked" not in vars(self):
-            self._check()
-            vars(self)["_checked"] = True
-
-    def _check(self) -> None:
-        check_engine(self.engine, self._given)
-        if self.public and self.report is None:
-            raise InputError("--public is about the report; say where to write it with --report.")
-        if self.compare and (self.report is None or self.public):
-            raise InputError(
-                "--compare is about the board's report; say where to write it with --report."
-            )
-        taken = [self.source, self.target]
-        for path, _ in self.reports:
-            check_report_target(path, *taken)
-            taken += [path, path.with_suffix(".json")]
-        self.plan.check_complete()
-        if self.engine == "spark":
-            from microagg.scale_out.spark_job import check_spark_job
-
-            self.gate.check(self.target, True, *taken)
-            check_spark_job(self.source, self.plan)
-            self._check_header()
-            return
-        kind_of(self.source)
-        kind = self.kind_of_target
-        self.gate.check(self.target, self.to_folder, *taken)
-        if self.sheet is not None and kind_of(self.source) != "excel":
-            raise InputError(
-                f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
-            )
-        if self.escape_formulas and kind != "csv":
-            raise no_formulas(self.target)
-        self._check_header()
-
-    def _check_header(self) -> None:
-        """Refuse what the header of a CSV file or the footer of a Parquet file shows to be wrong."""
-        opened = None if stands_for_several(self.source) else self.looked
-        if opened is None:
-            return
-        self.check_names(opened.names)
-        if opened.kind == "parquet":
-            self.check_analyses(opened.schema, self.plan)
-
-    def check_analyses(self, schema: Any, plan: Plan) -> None:
-        """Refuse analyses that cannot be done with columns of these types."""
-        if not self.analyses:
-            return
-        gone = {*plan.drop, *plan.renumber}
-        check_analyses(self.analyses, Frame(schema.empty_table()), gone, whole=False)
-
-    @property
-    def to_folder(self) -> bool:
-        """Whether the target is a folder of Parquet files."""
-        return is_folder_target(self.target, self.source)
-
-    @property
-    def kind_of_target(self) -> str:
-        """The format of the target."""
-        return "parquet" if self.to_folder else kind_of(self.target, writing=True)
-
-    @property
-    def _given(self) -> dict[str, bool]:
-        """Which of the settings that not every engine uses were given, by flag."""
-        csv, usual = self.csv or CsvFormat(), CsvFormat()
-        return {
-            "--memory": self.memory is not None,
-            "--master": self.master is not None,
-            "--sheet": self.sheet is not None,
-            "--delimiter": csv.delimiter is not None,
-            "--encoding": csv.encoding is not None,
-            "--decimal": csv.decimal != usual.decimal,
-            "--escape-formulas": self.escape_formulas,
-            "--public": any(public for _, public in self.reports),
-            "--compare": self.compare,
-            "--bound": any(block.bound for block in self.plan.blocks),
-            "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
-        }
-
-    def check_names(self, names: Collection[Any]) -> None:
-        """Refuse columns that the table does not have."""
-        self.plan.roles(names)
-        for name in self.dominance:
-            if name not in names:
-                raise no_column(name, names)
-        check_named(self.analyses, names)
-
-    @property
-    def reports(self) -> list[tuple[Path, bool]]:
-        """The reports to write, and whether each is for readers of the target."""
-        found = [] if self.report is None else [(self.report, self.public)]
-        return found if self.public_report is None else [*found, (self.public_report, True)]
 
 
 @dataclass(frozen=True)
@@ -241,7 +76,7 @@ class Outcome:
     evidence: Evidence
     guesses: Mapping[Any, Guess] | None
     """What the draft made of the columns; None where they were named."""
-    files: list[Path]
+    files: Sequence[Place]
     """The files that were written, the table first."""
     left_out: list[str] = field(default_factory=list)
     """What the source tells and the target has no place for, in words."""
@@ -255,22 +90,26 @@ def run(job: Job, observer: Observer | None = None) -> Outcome:
     if job.engine == "spark":
         return _run_on_spark(job, hears)
     hears.stage("reading")
-    if _from_disk(job):
-        return _run_from_disk(job, hears)
+    with job.at_hand() as local:
+        return _run_from_disk(local, hears) if _from_disk(local) else _run_in_memory(local, hears)
+
+
+def _run_in_memory(job: Job, hears: Observer) -> Outcome:
+    """Do a job with a table that is read as a whole."""
     clock = Clock()
     with clock.time("read"):
         source = read_file(
-            job.source,
+            job.reads,
             job.numbers,
             job.csv,
             sheet=job.sheet,
             looked=None if job.looked is None else job.looked.text,
             hashed=True,
         )
-        origin = {"path": str(job.source), "sha256": source.sha256}
-        if job.looked is None or stands_for_several(job.source):  # else its header told
+        origin = job.origin or {"path": str(job.source), "sha256": source.sha256}
+        if job.looked is None or stands_for_several(job.reads):  # else its header told
             job.check_names(source.as_written.column_names)
-        left_out = what_is_left(source, job.target, job.plan.drop)
+        left_out = what_is_left(source, job.writes, job.plan.drop)
     for words in left_out:
         hears.left_out(words)
     table = Frame(source.table)
@@ -332,14 +171,15 @@ def protect_file(
 
     Parameters
     ----------
-    source, target : files whose endings tell their formats; folders or patterns of Parquet files
+    source, target : files whose endings tell their formats; folders or patterns of Parquet files; addresses
+        such as ``s3://bucket/survey.parquet``
     k, plan, **settings
         As for :func:`microagg.protect`.
     engine : {"memory", "disk", "spark"}, optional
         "disk" works on Parquet and CSV files in parts, "spark" on Parquet files by a session of Spark. By
         default memory where the table fits, else disk.
     memory : int, optional
-        Bytes that the table may take in memory; by default a share of what is free.
+        Bytes that the job may take in memory; by default a share of what is free.
     master : str, optional
         Where Spark runs, such as ``local[2]``; by default the session there is, or what is configured.
     report, public_report : where to write the evidence for the board, and for readers of the target
@@ -371,8 +211,8 @@ def protect_file(
     """
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
     job = Job(
-        Path(source),
-        Path(target),
+        as_place(source),
+        as_place(target),
         whole,
         csv=csv,
         report=None if report is None else Path(report),
@@ -410,9 +250,9 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
 
-    check_engine("disk", job._given)  # which may not have been asked for
+    check_engine("disk", job.given_settings)  # which may not have been asked for
     clock = Clock()
-    source = job.looked or open_batches(job.source)  # which refuses other kinds
+    source = job.looked or open_batches(job.reads)  # which refuses other kinds
     job.check_names(source.names)
     folder, kind = job.to_folder, job.kind_of_target
     if kind not in ("parquet", "csv"):
@@ -424,11 +264,11 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         drafted = disk_job.completed_on_disk(source, job.plan)
         plan = drafted.plan
         job.check_analyses(source.schema, plan)
-    same = job.source.suffix.lower() == job.target.suffix.lower() and kind == source.kind
+    same = job.reads.suffix.lower() == job.writes.suffix.lower() and kind == source.kind
     form = source if same or folder else source.format.for_another(job.csv)
-    digest = sha256(job.source)
+    digest = sha256(job.reads)
     owner = disk_job.owner_of(source, plan, job.numbers, digest)
-    with opened_scratch(job.target, owner) as scratch:
+    with opened_scratch(job.writes, owner) as scratch:
 
         def told(stage: str, done: int, total: int) -> None:
             hears.progress(stage, done, total)
@@ -436,13 +276,15 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
         with clock.time("partition"):
             table = disk_job.DiskTable.grouped(source, plan, scratch, memory_for(job.memory), told)
-        with delivering(job.gate, job.target, job.reports, hears, folder) as delivery:
+        with delivering(
+            job.gate, job.writes, job.reports, hears, folder, outgoing=job.outgoing
+        ) as delivery:
             hears.stage("writing")
             with clock.time("write"):
                 measured, metadata = disk_job.write_release(
                     table,
                     delivery.table,
-                    job.target,
+                    job.writes,
                     form,
                     hears,
                     escape=job.escape_formulas,
@@ -451,9 +293,9 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                     dominance=job.dominance,
                     dominance_percent=job.dominance_percent,
                 )
-            if sha256(job.source) != digest:  # of which the report says that it was read
-                raise source_changed(job.source)
-            origin = {"path": str(job.source), "sha256": digest}
+            if sha256(job.reads) != digest:  # of which the report says that it was read
+                raise source_changed(job.reads)
+            origin = job.origin or {"path": str(job.source), "sha256": digest}
             evidence = Evidence(plan, replace(measured, source=origin))
             for caution in evidence.cautions:
                 hears.caution(caution)
@@ -477,8 +319,8 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
     clock = Clock()
     with clock.time("run"):
         evidence, guesses = protect_files(
-            job.source,
-            job.target,
+            job.reads,
+            job.writes,
             job.plan,
             job.master,
             hears,
@@ -490,7 +332,7 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
             dominance_percent=job.dominance_percent,
         )
     reports = [] if job.report is None else [job.report, job.report.with_suffix(".json")]
-    released = [] if evidence.rejected else [job.target]
+    released = [] if evidence.rejected else [job.writes]
     return Outcome(evidence, guesses, [*released, *reports], [], clock.seconds)
 
 
@@ -540,23 +382,6 @@ def completed_source(source: Source, plan: Plan) -> Plan:
     return complete(Frame(source.table), plan, words, source.coded()).plan
 
 
-def numbers_of(
-    plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()
-) -> list[Any]:
-    """Columns that are numbers even if they look like codes, since the plan says so or computes with them.
-
-    A column that is only named is read as what it looks like: 01067 stays a code, with its zero.
-    """
-    said = [
-        name
-        for name, own in plan.columns.items()
-        if own.kind in QUANTITIES or (own.kind is None and own.transform is not None)
-    ]
-    said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
-    said += [name for analysis in analyses for name in columns_of(analysis)]
-    return [name for name in dict.fromkeys(said) if plan.column(name).kind not in _NO_NUMBERS]
-
-
 def _write(
     job: Job,
     source: Source,
@@ -565,15 +390,17 @@ def _write(
     evidence: Evidence,
     clock: Clock,
     hears: Observer,
-) -> tuple[Evidence, list[Path]]:
+) -> tuple[Evidence, Sequence[Place]]:
     """Write table and report beside their targets, count, and let them take their names together."""
     form = _format(job, source, job.kind_of_target, release)
-    extra = [] if form.fixed is None else [job.target.with_suffix(".rda")]
-    with delivering(job.gate, job.target, job.reports, hears, job.to_folder, extra) as delivery:
+    extra = [] if form.fixed is None else [job.writes.with_suffix(".rda")]
+    with delivering(
+        job.gate, job.writes, job.reports, hears, job.to_folder, extra, job.outgoing
+    ) as delivery:
         hears.stage("writing")
         with clock.time("write"):
             counted = release.outgoing.write(
-                table, delivery.table, job.target, form, job.escape_formulas
+                table, delivery.table, job.writes, form, job.escape_formulas
             )
         if form.fixed is not None:
             delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
@@ -612,7 +439,7 @@ def _judged(
 
 def _format(job: Job, source: Source, kind: str, release: Release) -> FileFormat:
     """Return the format to write: that of the source, as far as the target is of the same kind."""
-    same = job.source.suffix.lower() == job.target.suffix.lower()
+    same = job.reads.suffix.lower() == job.writes.suffix.lower()
     if not same and (kind != source.kind or kind == "csv"):
         return source.format.for_another(job.csv)
     fixed = source.format.fixed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from microagg.evidence.sentences import Caution
+from microagg.tables.addresses import Place
 
 __all__ = ["Observer"]
 
@@ -35,5 +35,5 @@ class Observer:
     def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
         """What the board's report says and shows, as plain data and SVG."""
 
-    def written(self, files: Sequence[Path]) -> None:
+    def written(self, files: Sequence[Place]) -> None:
         """The files have taken their names; whatever happens now, they are there."""

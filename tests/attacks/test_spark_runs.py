@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg.scale_out import spark_session
+from microagg.tables.atomic import remove_orphan_folders
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -185,7 +186,7 @@ def test_a_run_that_is_ended_leaves_no_file_and_no_process(source, who, sent, co
             assert "A process of Spark ended before its work was done" in " ".join(words.split())
         assert not readable_by_others(run.files)
         if sent == signal.SIGKILL:
-            spark_session._remove_orphans(run.files)  # as the next run does first
+            remove_orphan_folders(run.files, spark_session._START)  # as the next run does first
         assert run.folders == []
         left = sorted(path.name for path in source.parent.iterdir() if path.name != "files")
         parts = [name for name in left if ".part" in name]
@@ -201,7 +202,7 @@ def test_a_folder_in_use_is_nobodys_orphan(tmp_path):
         (folder / "file").touch()
     handle = os.open(used, os.O_RDONLY)
     assert spark_session.lock(handle)
-    spark_session._remove_orphans(tmp_path)
+    remove_orphan_folders(tmp_path, spark_session._START)
     os.close(handle)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "microagg-spark-a"]
 

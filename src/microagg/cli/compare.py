@@ -10,7 +10,9 @@ from microagg.cli.show import Speaker
 from microagg.compare import Comparison, check_public, prepare, try_prepared
 from microagg.errors import InputError, StopSearch
 from microagg.report.html import check_report_target
+from microagg.tables.addresses import Place, is_plain
 from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.places import at_hand
 from microagg.trials import Tried
 from microagg.words import percent
 
@@ -19,7 +21,7 @@ __all__ = ["compare_file"]
 
 def compare_file(
     speaker: Speaker,
-    source: Path,
+    source: Place,
     form: CsvFormat,
     columns: list[str] | None,
     report: Path | None,
@@ -35,8 +37,9 @@ def compare_file(
     if public and report is None:
         raise InputError("--public is about the report; say where to write it with --report.")
     if report is not None:
-        check_report_target(report, source)
-    table = read_file(source, columns, form).table
+        check_report_target(report, *([source] if isinstance(source, Path) else []))
+    with at_hand(source) as (file,):
+        table = read_file(file, columns, form).table
     speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
     trials = prepare(table, columns=columns, max_loss=max_loss, max_linkage=max_linkage, **settings)
     if public:
@@ -65,7 +68,10 @@ def compare_file(
     suggestion = found.suggest()
     speaker.say("choose", suggestion.words)
     if report is not None:
-        found.report(report, public=public, source=source, command=command)
+        of = (
+            str(source) if is_plain(source) else None
+        )  # of a copy nobody else has the hash says little
+        found.report(report, public=public, source=of, command=command)
         speaker.written = [str(report)]
         speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
     speaker.give(

@@ -17,6 +17,7 @@ from microagg.errors import InputError, shown
 from microagg.own_process import start_quickly
 from microagg.plan_text import split_names
 from microagg.settings import bytes_of
+from microagg.tables.addresses import STANDARD, as_place
 
 if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
@@ -37,17 +38,21 @@ In = Annotated[
     Path,
     typer.Argument(
         metavar="IN",
+        parser=as_place,
         help="File whose ending tells its format: .csv .tsv .txt, .parquet (also a folder, or a pattern "
         "in quotes), .arrow .feather, SPSS .sav .zsav .por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx "
-        ".xls .ods, fixed width .dat .asc with a µ-ARGUS description .rda beside it.",
+        ".xls .ods, fixed width .dat .asc with a µ-ARGUS description .rda beside it; CSV compressed as "
+        ".csv.gz or .csv.zst. Also an address (s3:// gs:// abfss:// hdfs://), or - for CSV or Arrow from "
+        "standard input.",
     ),
 ]
 Out = Annotated[
     Path,
     typer.Argument(
         metavar="OUT",
+        parser=as_place,
         help="File to write; its ending tells the format. Written are all of these but .por, .sas7bdat, "
-        ".xls and .ods; a folder, if IN is one.",
+        ".xls and .ods; a folder, if IN is one; - for standard output.",
     ),
 ]
 Sheet = Annotated[
@@ -245,6 +250,10 @@ def protect(
         from microagg.cli.protect import protect_file
         from microagg.job import Job
 
+        if as_json and target == STANDARD:
+            raise InputError(
+                "The table goes to standard output, where --json has no place. Write one of them to a file."
+            )
         job = Job(
             source,
             target,
@@ -314,10 +323,15 @@ def plan(
 
 @app.command()
 def measure(
-    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="File before protection.")],
+    original: Annotated[
+        Path,
+        typer.Argument(metavar="ORIGINAL", parser=as_place, help="File before protection."),
+    ],
     protected: Annotated[
         Path,
-        typer.Argument(metavar="PROTECTED", help="The same records, protected by any program."),
+        typer.Argument(
+            metavar="PROTECTED", parser=as_place, help="The same records, protected by any program."
+        ),
     ],
     columns: Columns = None,
     id_: Annotated[
@@ -465,7 +479,7 @@ def compare(
             split_names(columns),
             report,
             public,
-            ["microagg", *sys.argv[1:]],
+            ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
             max_loss=max_loss,
             max_linkage=max_linkage,
             k=_whole_numbers(k),
@@ -476,6 +490,11 @@ def compare(
         )
     if not meets:
         raise typer.Exit(1)
+
+
+def _without_credentials(word: str) -> str:
+    place = as_place(word)
+    return word if isinstance(place, Path) else str(place)
 
 
 def _whole_numbers(text: str) -> list[int]:
@@ -498,7 +517,10 @@ def _whole_numbers(text: str) -> list[int]:
 @app.command()
 def verify(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File of any format that protect reads.")
+        Path,
+        typer.Argument(
+            metavar="FILE", parser=as_place, help="File of any format that protect reads."
+        ),
     ],
     k: Annotated[
         int | None,

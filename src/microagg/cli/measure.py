@@ -25,9 +25,11 @@ from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
 from microagg.plan import Accept, Column, Plan, Promise
 from microagg.protect import Clock
+from microagg.tables.addresses import Place
 from microagg.tables.files import CsvFormat, kind_of, read_file
 from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
+from microagg.tables.places import at_hand
 from microagg.tables.variable import QUANTITIES
 from microagg.verify import Verification, verify_all
 from microagg.words import UnitWords, names, number, percent, plural, share
@@ -37,8 +39,8 @@ __all__ = ["measure_files", "verify_file"]
 
 def measure_files(
     speaker: Speaker,
-    original: Path,
-    protected: Path,
+    original: Place,
+    protected: Place,
     csv: CsvFormat,
     columns: list[str] | None,
     id_: str | None,
@@ -62,8 +64,8 @@ def measure_files(
         )
     numbers = [*(columns or ()), *dominance, *(str(n) for a in analyses for n in columns_of(a))]
     numbers = [n for n in numbers if n not in kinds or kinds[n].kind in QUANTITIES]
-    with clock.time("read"):
-        before, after = (read_file(path, numbers, csv).table for path in (original, protected))
+    with clock.time("read"), at_hand(original, protected) as files:
+        before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table.num_rows:,} records, {table.num_columns} columns")
     with clock.time("match"):
@@ -224,7 +226,7 @@ def _gates(
 
 def verify_file(
     speaker: Speaker,
-    file: Path,
+    file: Place,
     k: int | None,
     columns: list[str] | None,
     unit: str | None,
@@ -283,7 +285,7 @@ def _read_promise(path: Path) -> Plan:
     return Plan.from_dict(plan)
 
 
-def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
+def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
     plan.check_complete()
     if any(block.columns is None for block in plan.blocks):
         raise InputError(
@@ -299,8 +301,13 @@ def _promised(file: Path, plan: Plan, csv: CsvFormat) -> list[Verification]:
     return _counted(file, promises, csv)
 
 
-def _counted(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
     """Count in a file, in parts where it does not fit into memory."""
+    with at_hand(place) as (file,):
+        return _counted_locally(file, promises, csv)
+
+
+def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
     if kind_of(file) in ("parquet", "csv"):
         from tempfile import TemporaryDirectory
 
@@ -315,7 +322,7 @@ def _counted(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verifi
     return verify_all(file, promises, csv)
 
 
-def _say_count(speaker: Speaker, file: Path, found: Verification, who: UnitWords) -> None:
+def _say_count(speaker: Speaker, file: Place, found: Verification, who: UnitWords) -> None:
     speaker.say("columns", names(found.columns, 40))
     if found.left_out:
         why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())

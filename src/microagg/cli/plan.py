@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from microagg.cli.show import Speaker
@@ -10,7 +9,9 @@ from microagg.cli.warmup import compiling
 from microagg.comparing.pricing import price_table
 from microagg.job import completed_source, records_of
 from microagg.plan import Plan
+from microagg.tables.addresses import Place
 from microagg.tables.files import CsvFormat, read_file
+from microagg.tables.places import at_hand
 from microagg.warm_parts import needed
 
 __all__ = ["draft_plan"]
@@ -18,14 +19,15 @@ __all__ = ["draft_plan"]
 
 def draft_plan(
     speaker: Speaker,
-    source: Path,
+    source: Place,
     plan: Plan,
     csv: CsvFormat | None,
     sheet: str | None = None,
     priced: bool = False,
 ) -> None:
     """Print the plan that a table and the flags give, with a reason for each column; prices if asked for."""
-    read = read_file(source, csv=csv, sheet=sheet)
+    with at_hand(source) as (file,):
+        read = read_file(file, csv=csv, sheet=sheet)
     whole = completed_source(read, plan)
     found: dict[str, Any] = {
         "input": str(source),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from microagg.cli.lines import (
@@ -30,6 +29,7 @@ from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
+from microagg.tables.addresses import Place
 from microagg.words import names, plural
 
 __all__ = ["protect_file", "say_secrets"]
@@ -70,7 +70,7 @@ class _Listener(Observer):
     def exposed(self, words: str) -> None:
         self._speaker.warn(words)
 
-    def written(self, files: Sequence[Path]) -> None:
+    def written(self, files: Sequence[Place]) -> None:
         self._speaker.written = [str(path) for path in files]
 
 

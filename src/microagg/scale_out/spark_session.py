@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import MicroaggError, shown
-from microagg.tables.atomic import HAS_LOCKS, lock
+from microagg.tables.atomic import HAS_LOCKS, lock, remove_orphan_folders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def _private_folder() -> Path:
     if _FOLDER and _FOLDER[0].is_dir():
         return _FOLDER[0]
     base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
-    _remove_orphans(base)
+    remove_orphan_folders(base, _START)
     folder = Path(tempfile.mkdtemp(prefix=_START, dir=base))  # made with the mode 0700
     if HAS_LOCKS:
         lock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))  # held as long as this process lives
@@ -148,20 +148,6 @@ def _remove(folder: Path, maker: int) -> None:
             if running is not None:
                 running.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_orphans(base: Path) -> None:
-    """Remove folders of this user whose run was killed: nobody holds their lock."""
-    if not HAS_LOCKS:
-        return
-    for folder in base.glob(f"{_START}*"):
-        with suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                if os.fstat(handle).st_uid == os.getuid() and lock(handle, wait=False):
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
@@ -26,7 +27,17 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
-__all__ = ["HAS_LOCKS", "Parts", "check_target", "lock", "replacing", "replacing_all", "sha256"]
+__all__ = [
+    "HAS_LOCKS",
+    "Parts",
+    "check_target",
+    "lock",
+    "private_folder",
+    "remove_orphan_folders",
+    "replacing",
+    "replacing_all",
+    "sha256",
+]
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -265,6 +276,42 @@ def _remove_orphans(target: Path, folder: bool = False) -> None:
                         _remove(path)
                 finally:
                     os.close(handle)
+
+
+@contextmanager
+def private_folder(base: Path, start: str = "microagg-files-") -> Iterator[Path]:
+    """Make a folder that only its owner can read, removed at the end; first remove those of killed runs."""
+    remove_orphan_folders(base, start)
+    handle = None
+    while handle is None:
+        folder = Path(tempfile.mkdtemp(prefix=start, dir=base))  # made with the mode 0700
+        if not HAS_LOCKS:
+            break
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        lock(handle)
+        if not os.fstat(handle).st_nlink:  # another run took it for an orphan: once more
+            os.close(handle)
+            handle = None
+    try:
+        yield folder
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_orphan_folders(base: Path, start: str) -> None:
+    """Remove folders of this user whose run was killed: nobody holds their lock."""
+    if not HAS_LOCKS:
+        return
+    for folder in base.glob(f"{start}*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(handle).st_uid == os.getuid() and lock(handle, wait=False):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)
 
 
 def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> None:
