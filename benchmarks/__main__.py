@@ -28,6 +28,7 @@ BENCHMARKS = (
     "gower",
     "drafts",
     "scale",
+    "memory",
     "spark",
     "attacks",
 )

@@ -240,7 +240,7 @@ def _from_disk(job: Job) -> bool:
         return job.engine == "disk"
     from microagg.scale_out.room import fits
 
-    return job.looked is not None and not fits(job.looked, job.memory)
+    return job.looked is not None and not fits(job.looked, job.memory, job.plan)
 
 
 def _run_from_disk(job: Job, hears: Observer) -> Outcome:

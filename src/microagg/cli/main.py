@@ -134,7 +134,8 @@ Memory = Annotated[
     str | None,
     typer.Option(
         "--memory",
-        help="What the table may take in memory, such as 2GiB; a share of what is free if left out.",
+        help="What the job may take in memory, such as 2GiB: a table that needs more is worked on in parts. "
+        "A share of what is free if left out.",
     ),
 ]
 Master = Annotated[
@@ -193,14 +194,15 @@ def protect(
         Path | None,
         typer.Option(metavar="PATH", help="Keep a rejected OUT under another name."),
     ] = None,
-    overwrite: Annotated[
+    no_overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite/--no-overwrite",
+            "--no-overwrite",
             metavar="",
-            help="Replace OUT if it exists, be it a file or a folder of Parquet files, or refuse to.",
+            help="Refuse if OUT exists, be it a file or a folder of Parquet files; --overwrite, the "
+            "default, replaces it.",
         ),
-    ] = True,
+    ] = False,
     compare_k: Annotated[
         bool,
         typer.Option(
@@ -209,6 +211,7 @@ def protect(
             help="Show in the report what other k would give; takes longer.",
         ),
     ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", metavar="", hidden=True)] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     analyses: Analyses = None,
@@ -254,6 +257,8 @@ def protect(
             raise InputError(
                 "The table goes to standard output, where --json has no place. Write one of them to a file."
             )
+        if overwrite and no_overwrite:
+            raise InputError("Say --overwrite or --no-overwrite, not both.")
         job = Job(
             source,
             target,
@@ -271,7 +276,7 @@ def protect(
             master=master,
             strict=strict,
             keep_rejected=keep_rejected,
-            overwrite=overwrite,
+            overwrite=not no_overwrite,
             compare=compare_k,
         )
         job.check()  # a mistake is told before anything is compiled

@@ -1,21 +1,74 @@
-"""Whether a table fits into memory."""
+"""Memory that a job takes, and whether it is there.
+
+The model is fitted to the largest resident memory of whole jobs, by ``python -m benchmarks memory``: what
+Python and its libraries take, and bytes for each record, each value and each coordinate of a category.
+"""
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.encode.nominal import MOST_COORDINATES
+from microagg.plan import Plan
 from microagg.tables.batches import BatchSource
 from microagg.tables.memory import free_memory
+from microagg.tables.text_numbers import NumberTest
+from microagg.tables.variable import CATEGORIES
 
-__all__ = ["fits", "memory_for"]
+__all__ = ["fits", "memory_for", "needed"]
 
-# What a table takes in memory while it is protected there, for each byte of its Arrow table.
-_TIMES = 6.0
+_BASE = 330 << 20  # Python, its libraries, and compiled code
+_RECORD = 140  # bytes for each record: labels, classes, order
+_VALUE = (
+    140  # for each value of a protected column: before, encoded, after, and what measures compute
+)
+_KNOWN = 60  # for each value of another column
+_COORDINATE = 60  # for each coordinate of a category beyond the first
+_TEXT = 2.5  # copies of the text of a CSV file
+_TIMES = 6.0  # what a table takes for each byte of its Arrow table, while it is only counted
 _SHARE_OF_FREE = 0.6
 
 
-def fits(source: BatchSource, memory: int | None) -> bool:
-    """Whether a table can be protected in memory."""
+def needed(source: BatchSource, plan: Plan) -> int:
+    """Bytes of memory that a job takes at most if the whole table is read.
+
+    The coordinates of categories are estimated by the levels that the first records have.
+    """
+    head, named = source.head, {n for block in plan.blocks for n in block.columns or ()}
+    protected = [name for name in source.names if name in named or not named]
+    protected = [name for name in protected if name not in plan.drop]
+    coordinates = sum(
+        _coordinates(source, head[name], plan.column(name).kind) for name in protected
+    )
+    others = len(source.names) - len(protected)
+    per_record = _RECORD + _VALUE * len(protected) + _KNOWN * others + _COORDINATE * coordinates
+    text = _TEXT * source.bytes_in_memory if source.is_text else 0
+    return int(_BASE + source.about_rows * per_record + text)
+
+
+def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None) -> int:
+    """Coordinates of a protected column beyond the first; numbers, orders and dates have one."""
+    if kind is None:
+        texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not texts and not pa.types.is_dictionary(column.type):
+            return 0
+        if source.is_text:
+            test = NumberTest(source.format.csv.decimal, codes_are_text=True)
+            test.add(column)
+            if test.way is not None:
+                return 0
+    elif kind not in CATEGORIES or kind == "ordinal":
+        return 0
+    levels = int(pc.count_distinct(column).as_py())
+    return min(max(levels - 2, 0), MOST_COORDINATES - 1)
+
+
+def fits(source: BatchSource, memory: int | None, plan: Plan | None = None) -> bool:
+    """Whether a job can be done in memory; without a plan: whether a table can be counted there."""
     room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
-    return source.bytes_in_memory * _TIMES <= room
+    asked = source.bytes_in_memory * _TIMES if plan is None else needed(source, plan)
+    return asked <= room
 
 
 def memory_for(memory: int | None) -> int:

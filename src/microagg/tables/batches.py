@@ -142,6 +142,12 @@ class BatchSource:
         """Number of records; of a CSV file known after a pass over it."""
         return self._records.rows
 
+    @cached_property
+    def head(self) -> pa.Table:
+        """The first records as they stand in the file."""
+        first = next(self._records.pieces(self.names, _SAMPLE_ROWS), None)
+        return self.schema.empty_table() if first is None else first.slice(0, _SAMPLE_ROWS)
+
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the typed table."""
