@@ -22,6 +22,7 @@ from microagg.errors import (
 if TYPE_CHECKING:
     from microagg.compare import compare, suggest
     from microagg.comparing.pricing import Prices, prices
+    from microagg.comparing.searching import search
     from microagg.counts import count_partitions
     from microagg.datasets import simulate_clusters
     from microagg.draft import draft
@@ -82,6 +83,7 @@ __all__ = [
     "protect_file",
     "refine",
     "risk",
+    "search",
     "simulate_clusters",
     "suggest",
     "utility",
@@ -118,6 +120,7 @@ _HOMES = {
     "protect_file": "job",
     "refine": "improve",
     "risk": "measure.risk",
+    "search": "comparing.searching",
     "simulate_clusters": "datasets",
     "suggest": "compare",
     "utility": "measure.utility",

@@ -304,9 +304,23 @@ def plan(
         typer.Option(
             "--prices",
             help="For each column, also estimate what other decisions would cost: protect it, make it a "
-            "stratum, drop it, call it confidential. About 20 seconds.",
+            "stratum, make it coarser, drop it, call it confidential. About 20 seconds.",
         ),
     ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="With a target: columns that the search does not drop or make coarser; they become strata, "
+            "and so stay exact, if the loss allows.",
+        ),
+    ] = None,
+    may_drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="With a target: the only columns that the search may drop."
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -315,15 +329,20 @@ def plan(
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
     settle what you know already. With --prices, what each decision about a column costs goes to stderr.
+    With --max-loss or --max-linkage, a plan is searched that meets the target and keeps most of the table;
+    the steps go to stderr, and the exit code is 1 if no such plan was found.
 
-    Example: microagg plan survey.csv --k 5 --drop name --prices > plan.toml
+    Example: microagg plan survey.csv --k 5 --max-loss 10 --keep sex,region > plan.toml
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.plan import draft_plan
 
         csv = _csv_format(delimiter, encoding, decimal)
-        draft_plan(speaker, source, plan_of(flags), csv, sheet, prices)
+        kept, droppable = split_names(keep) or [], split_names(may_drop)
+        meets = draft_plan(speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable)
+    if not meets:
+        raise typer.Exit(1)
 
 
 @app.command()

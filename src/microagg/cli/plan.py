@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from microagg.choices import Targets
 from microagg.cli.show import Speaker
 from microagg.cli.warmup import compiling
 from microagg.comparing.pricing import price_table
+from microagg.comparing.searching import search_table
+from microagg.errors import InputError
 from microagg.job import completed_source, records_of
 from microagg.plan import Plan
 from microagg.tables.addresses import Place
@@ -24,25 +27,51 @@ def draft_plan(
     csv: CsvFormat | None,
     sheet: str | None = None,
     priced: bool = False,
-) -> None:
-    """Print the plan that a table and the flags give, with a reason for each column; prices if asked for."""
+    keep: Sequence[str] = (),
+    may_drop: Sequence[str] | None = None,
+) -> bool:
+    """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
+
+    Where the plan has a target, one that meets it is searched; return whether it does.
+    """
+    targets = Targets(plan.accept.loss, plan.accept.linkage)
+    if (keep or may_drop is not None) and not targets.given:
+        raise InputError(
+            "--keep and --may-drop tell a search what it may decide; there is no target to search for. Give "
+            "--max-loss or --max-linkage."
+        )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
     whole = completed_source(read, plan)
-    found: dict[str, Any] = {
-        "input": str(source),
-        "plan": whole.as_dict(),
-        "notes": dict(whole.notes),
-    }
+    parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
     lines: list[tuple[str, str]] = []
-    if priced:
-        parts = needed(whole, read.as_written.num_rows, bound=False)
-        with compiling(speaker, parts) as wait, speaker.progress("pricing") as bar:
-            wait(bar)
-            prices = price_table(records_of(read), whole, progress=bar)
-        found["prices"], lines = prices.as_dict(), prices.lines()
-    speaker.give(found)
+    meets, more = True, {}
+    with compiling(speaker, parts) as wait:
+        if targets.given:
+            with speaker.progress("searching") as bar:
+                wait(bar)
+                best = search_table(
+                    records_of(read), plan, targets, keep=keep, may_drop=may_drop, progress=bar
+                )
+            whole, meets, lines = best, best.meets, best.lines()
+            more["search"] = {
+                "meets": meets,
+                "words": best.words,
+                "steps": [step.words for step in best.steps],
+                "loss": best.figures.loss,
+                "record_linkage": best.figures.linkage,
+                "runner_up": None if best.runner_up is None else best.runner_up.as_dict(),
+            }
+        if priced:
+            with speaker.progress("pricing") as bar:
+                wait(bar)
+                prices = price_table(records_of(read), whole, progress=bar)
+            more["prices"] = prices.as_dict()
+            lines += prices.lines()
+    notes = dict(whole.notes)
+    speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": notes} | more)
     if not speaker.as_json:
         print(whole.to_toml(), end="", flush=True)
     for label, words in lines:
         speaker.say(label, words)
+    return meets

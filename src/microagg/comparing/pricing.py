@@ -23,13 +23,25 @@ from microagg.drafting.guesses import Guess
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError, shown
 from microagg.measure.classes import share_below
-from microagg.plan import Plan
+from microagg.plan import Column, Plan
 from microagg.plan_roles import role_of, with_role
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.words import names as listed_names
 from microagg.words import percent, plural, share
 
-__all__ = ["ColumnPrices", "Price", "Prices", "price_table", "prices"]
+__all__ = [
+    "ColumnPrices",
+    "Price",
+    "Prices",
+    "Trend",
+    "check_stratum",
+    "fast",
+    "may_be_stratum",
+    "price_table",
+    "prices",
+    "recodings",
+    "sampled",
+]
 
 SAMPLE = 5_000
 BUDGET = 20.0
@@ -37,6 +49,7 @@ _LEAST_SAMPLE = 1_000
 _PARTS = 4  # of the sample, to see how the loss falls with the number of records
 _MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _MOST_STRATA = 30
+_BANDS = 10  # of a recoding that is priced
 _LARGEST_FALL = 1.0  # of the exponent a
 
 
@@ -45,7 +58,7 @@ class Price:
     """What one decision about one column gives for the table; shares of records are from 0 to 1."""
 
     decision: str
-    """protect, stratum, drop or confidential."""
+    """protect, stratum, drop, confidential, or a recoding such as "coarsen bands:5"."""
     loss: float | None
     """Percent of the information of the protected columns that is lost, estimated for the whole table."""
     change: float | None
@@ -230,10 +243,10 @@ def prices(
 
     >>> import pyarrow as pa
     >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66], "sex": ["f", "m", "f", "m", "f", "m"]})
-    >>> found = prices(t, Plan.of(k=3, columns=["age", "sex"]))
+    >>> found = prices(t, Plan.of(k=3, columns=["age", "sex"]), budget=600)
     >>> sex = next(one for one in found.columns if one.column == "sex")
     >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
-    [('stratum', 91.8), ('drop', 2.2), ('confidential', 2.2)]
+    [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
     """
     records = Records(Frame(frame))
     return price_table(records, plan or Plan(), sample=sample, budget=budget, progress=progress)
@@ -257,20 +270,20 @@ def price_table(
     whole = complete(records.frame, plan, words, records.coded).plan
     guesses = guess(records.frame, k=whole.k, missing_words=words)
     wanted = _decisions(records, whole, guesses)
-    quick = {key: for_a_sample(_fast(one)) for key, one in wanted.items() if isinstance(one, Plan)}
+    quick = {key: for_a_sample(fast(one)) for key, one in wanted.items() if isinstance(one, Plan)}
     # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
     twice = {key for key in quick if key[1] == "drop" and (key[0], "confidential") in quick}
     quick = {key: one for key, one in quick.items() if key not in twice}
-    base, tries = _fast(whole), len(quick)
-    part, now, seconds = _sampled(records, base, min(sample, len(records)))
+    base, tries = fast(whole), len(quick)
+    part, now, seconds = sampled(records, base, min(sample, len(records)))
     remaining = started + budget - time.monotonic()
     if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
         # Fewer records for each decision, so that all decisions fit into the time.
         smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
-        part, now, _ = _sampled(records, base, smaller)
+        part, now, _ = sampled(records, base, smaller)
     if now.problem is not None:
         raise InputError(f"The plan cannot be carried out on a sample of the table: {now.problem}")
-    trend = _Trend.of(part, now, base, len(records))
+    trend = Trend.of(part, now, base, len(records))
     found = try_plans(part, quick, ends=started + budget, on_progress=progress)
     found |= {(name, "drop"): found[name, "confidential"] for name, _ in twice}
     standing = _price("as it stands", now, now, trend, None)
@@ -312,7 +325,7 @@ _ROLE_WORDS = {
 }
 
 
-def _fast(plan: Plan) -> Plan:
+def fast(plan: Plan) -> Plan:
     """Return the plan with little effort where its method has such a setting."""
     blocks = [
         replace(block, options={**block.options, "effort": "fast"})
@@ -323,15 +336,11 @@ def _fast(plan: Plan) -> Plan:
     return replace(plan, blocks=tuple(blocks))
 
 
-def _sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
+def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
     """Draw whole units until there are enough records, and carry out the plan on them."""
     part = records
     if size < len(records):
-        shares = max(2, round(len(records) / size))
-        rows = records.shared_out(plan, shares)
-        # Shares are of whole units; the first ones together are the sample.
-        part = records.taken(rows[0])
-        plan = for_a_sample(plan)
+        part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
     try_plan(part.taken(np.arange(min(len(part), 50))), for_a_sample(plan))  # loads the kernels
     before = time.monotonic()
     found = try_plan(part, plan)
@@ -339,7 +348,7 @@ def _sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures,
 
 
 @dataclass(frozen=True)
-class _Trend:
+class Trend:
     """How the loss falls with the number of records."""
 
     factor: float
@@ -348,7 +357,7 @@ class _Trend:
     """Points by which the loss of the table may be off."""
 
     @classmethod
-    def of(cls, part: Records, now: Figures, plan: Plan, n: int) -> _Trend:
+    def of(cls, part: Records, now: Figures, plan: Plan, n: int) -> Trend:
         """Compare the sample with its quarters."""
         if len(part) == n or not now.loss > 0:
             return cls(1.0, 0.0)
@@ -362,7 +371,7 @@ class _Trend:
         return cls(factor, _MARGIN * float(losses.std(ddof=1)) / losses.mean() * now.loss * factor)
 
 
-def _price(decision: str, found: Figures, now: Figures, trend: _Trend, plan: Plan | None) -> Price:
+def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
     if found.problem is not None:
         return Price(decision, None, None, None, None, None, problem=found.problem, plan=plan)
     return Price(
@@ -389,6 +398,8 @@ def _decisions(
         points = guessed.role in ("drop", "unit")  # to single records
         if points:
             continue
+        for label, setting in recodings(records, plan, name, guessed):
+            found[name, f"coarsen {label}"] = plan.override(coarsen={name: setting})
         for decision, other in (
             ("protect", "block-0"),
             ("stratum", "strata"),
@@ -396,25 +407,66 @@ def _decisions(
             ("confidential", "confidential"),
         ):
             same = role.startswith("block-") if decision == "protect" else role == other
-            if same or (decision == "stratum" and not _may_be_stratum(records, name)):
+            if same or (decision == "stratum" and not may_be_stratum(records, name)):
                 continue
             try:
                 changed = with_role(plan, name, other, guessed.kind)
                 if decision == "stratum":
-                    _check_stratum(records, changed)
+                    check_stratum(records, changed)
                 found[name, decision] = changed
             except MicroaggError as error:
                 found[name, decision] = str(error)
     return found
 
 
-def _may_be_stratum(records: Records, name: Any) -> bool:
+def recodings(
+    records: Records, plan: Plan, name: Any, guessed: Guess
+) -> list[tuple[str, dict[str, Any]]]:
+    """List recodings that fit a column: ten bands, rare levels together, or dates by month.
+
+    A column that is dropped or confidential is not recoded, and one that is recoded already stays as it is.
+    """
+    setting = plan.columns.get(name, Column())
+    if setting.coarsen is not None or name in plan.drop or name in plan.confidential:
+        return []
+    kind = setting.kind or guessed.kind or "number"
+    if kind in ("number", "integer") and records.frame.is_numeric(name):
+        values = records.frame.doubles(name)
+        low, high = np.nanquantile(values, [0.05, 0.95]) if len(values) else (0.0, 0.0)
+        width = _round_number((high - low) / _BANDS)
+        whole = bool((values[~np.isnan(values)] % 1 == 0).all())
+        if width <= 0 or (whole and width < 2):
+            return []
+        width = int(width) if width >= 1 else width
+        return [(f"bands:{width:g}", {"bands": width})]
+    if kind == "nominal":
+        codes, levels = records.frame.categories(name)
+        rare = 2 * plan.k
+        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+        some = bool(((counts > 0) & (counts < rare)).any()) and bool((counts >= rare).any())
+        return [(f"rare:{rare}", {"rare": rare})] if some else []
+    return [("to:month", {"to": "month"})] if kind == "date" else []
+
+
+def _round_number(value: float) -> float:
+    """Return the largest of 1, 2, 5, 10, 20, 50 … (or .5, .2 …) up to a value; 0 for none.
+
+    >>> _round_number(7.3), _round_number(1234.0), _round_number(0.0)
+    (5.0, 1000.0, 0.0)
+    """
+    if not 0 < value < math.inf:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(max(step * power for step in (1, 2, 5) if step * power <= value))
+
+
+def may_be_stratum(records: Records, name: Any) -> bool:
     """Whether a column has a few different values, and none is missing."""
     codes, levels = records.frame.categories(name)
     return bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
 
 
-def _check_stratum(records: Records, plan: Plan) -> None:
+def check_stratum(records: Records, plan: Plan) -> None:
     """Refuse strata with fewer than k units, which only the whole table can tell."""
     written = None if records.text is None else Frame(records.text)
     strata, _ = strata_of(records.frame, plan.strata.columns, written)

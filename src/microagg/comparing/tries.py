@@ -60,12 +60,21 @@ class Records:
         written = self.frame if self.text is None else Frame(self.text)
         return codes_as_written(written, unit, self.text is not None)
 
+    def some(self, plan: Plan, size: int, seed: int = 0) -> Labels:
+        """Draw whole units at random, of about as many records as asked for; return their rows."""
+        units, turn = self._turns(plan, seed)
+        return np.flatnonzero(turn[units] < round(len(turn) * size / len(self)))
+
     def shared_out(self, plan: Plan, shares: int, seed: int = 0) -> list[Labels]:
         """Deal the rows out at random into shares of about the same number of whole units."""
+        units, turn = self._turns(plan, seed)
+        return [np.flatnonzero(turn[units] % shares == share) for share in range(shares)]
+
+    def _turns(self, plan: Plan, seed: int) -> tuple[Labels, Labels]:
+        """Return the unit of each record, and the place of each unit in a random order."""
         units = self.units(plan)
         units = np.arange(len(self)) if units is None else units
-        number = np.random.default_rng(seed).permutation(int(units.max()) + 1) % shares
-        return [np.flatnonzero(number[units] == share) for share in range(shares)]
+        return units, np.random.default_rng(seed).permutation(int(units.max()) + 1)
 
 
 @dataclass(frozen=True)
