@@ -675,3 +675,15 @@ def test_a_unit_that_stays_in_the_file_is_known(tmp_path):
         assert memory[view]["below_k"] == disk_[view]["below_k"] == 1
     ambers = [{c.columns for c in one.cautions if c.severity == "amber"} for one in found]
     assert ambers[0] == ambers[1]
+
+
+def test_a_stratum_of_too_few_units_is_refused(tmp_path):
+    """Three records of two households are no three households: refused, and nothing is written."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "home": [*range(57), 57, 57, 58]})
+    frame["wave"] = ["a"] * 57 + ["b"] * 3
+    source = written(frame, tmp_path, "in.parquet")
+    plan = Plan.of(k=3, columns=["x"], unit="home", drop=["home"], strata=["wave"])
+    with pytest.raises(InputError, match="3 records that share both cannot have at least 3 dist"):
+        run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
+    assert not (tmp_path / "out.parquet").exists()

@@ -31,9 +31,9 @@ from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halving_tree import leaves_of
 from microagg.methods.refine.refine import refine
 from microagg.registry import find
-from microagg.require.requirement import Requirement
+from microagg.require.requirement import Requirement, check_feasible
 from microagg.require.search import satisfy
-from microagg.require.wanted import RULES, make_requirements
+from microagg.require.wanted import RULES, make_requirements, within
 from microagg.scale_out.recipe import Recipe, Records, Words
 
 __all__ = [
@@ -355,12 +355,16 @@ def solve_block(recipe: Recipe, records: Records, divided: bool = False) -> Labe
     cells = recipe.apart(records)
     cells = np.zeros(len(X), np.int64) if cells is None else _numbered(cells)
     weights = recipe.relative_weights(records) if recipe.weighs else None
+    wanted = requirements(recipe, records)
+    if wanted:
+        for cell in range(int(cells.max()) + 1):
+            check_feasible(within(wanted, np.flatnonzero(cells == cell)))
     found = group(
         Space(X, "none"),
         replace(block, scale="none", bound=False),
         cells,
         weights=weights,
-        requirements=requirements(recipe, records),
+        requirements=wanted,
         seed=recipe.plan.seed,
         whole=recipe.records,
         span=(0.0, _FIRST if divided else 1.0),
