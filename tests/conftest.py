@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +52,7 @@ _COSTLY = ("spark", "cluster", "site", "server", "browser")
 def costly(item: pytest.Item | None) -> str | None:
     """Name of the first costly fixture that a test uses."""
     used = set(getattr(item, "fixturenames", ()))
-    if item is not None and "/scale_out/" in item.nodeid and "[spark" in item.nodeid:
+    if item is not None and re.search(r"/scale_out/.*[\[-]spark[\]-]", item.nodeid):
         used.add("spark")  # asked for when the test runs
     return next((name for name in _COSTLY if name in used), None)
 
