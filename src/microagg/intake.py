@@ -15,7 +15,8 @@ import numpy as np
 from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
 from microagg.encode.recode import Recoder
 from microagg.encode.recoded import Recoded, recode_table
-from microagg.encode.space import Space, are_plain, space_of
+from microagg.encode.releases import with_releases
+from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
@@ -350,9 +351,22 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
         for stratum in range(int(strata.max()) + 1):
             check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
     states = np.column_stack([variable.states for variable in variables])
+
+    def ready(states: Labels, cells: Labels) -> PartInput:
+        found = space
+        if unit.mode != "together":  # whose groups of places in households are made afterwards
+            able = [with_admissible(variable, k, units) for variable in variables]
+            rounded = [
+                one.kind == "date"
+                or (one.kind == "integer" and plan.column(one.name).round == "nearest")
+                for one in variables
+            ]
+            found = with_releases(space, able, states, weights, policy, block.released, rounded)
+        return PartInput(variables, found, states, cells, merged, requirements)
+
     # Whole households have patterns of their own, see households.py.
     if policy != "pattern" or not states.any() or unit.mode == "together":
-        return PartInput(variables, space, states, strata, merged, requirements)
+        return ready(states, strata)
 
     def satisfied(rows: Labels) -> bool:
         return all(one.feasible() for one in within(requirements, rows))
@@ -361,7 +375,7 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     if block.require:
         joined = join_enough(joined, states, strata, satisfied)
     check_blanked(states, joined.states, plan)
-    return PartInput(variables, space, joined.states, joined.cells, merged, requirements)
+    return ready(joined.states, joined.cells)
 
 
 def _by_majority(states: Labels, k: int) -> tuple[int, int]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
-from microagg.groups import canonical_labels, sum_of_squares
+from microagg.groups import Floats, canonical_labels, sum_of_squares
 from microagg.improve import bounded, check_weighted_effort, refined
 from microagg.progress import STOP, Listener, State, new_state, run_watched
 from microagg.registry import METHODS, Method, find
 from microagg.results import Outcome, Partition
 from microagg.settings import check_effort, settings_of
 
-__all__ = ["partition"]
+__all__ = ["partition", "seconds_of_proof", "with_bound"]
 
 _QUICK = 20_000  # values of one column that the slowest algorithm cuts in a fraction of a second
 _EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
@@ -198,6 +198,21 @@ def _check_weighable(chosen: Method, proof: str) -> None:
         )
     if proof:
         check_weighted_effort(proof, "bound")
+
+
+def with_bound(
+    result: Partition,
+    X: Floats,
+    weights: Floats | None,
+    bound: bool | str,
+    progress: Listener | None = None,
+) -> Partition:
+    """Add to a partition of scaled records the bound that is asked for."""
+    proof = _effort_of_proof(bound, len(X), result.k, weights is not None)
+    if weights is not None:
+        check_weighted_effort(proof, "bound")
+    records = prepare(X, result.k, "none", weights)
+    return _with_bound(result, records, proof, False, progress)
 
 
 def _with_bound(

@@ -249,8 +249,8 @@ METHODS: dict[str, Method] = {
             guarantee="heuristic",
             time="O(n log n)",
             summary="chooses the method: the fastest exact one for a single column; for several a start that "
-            "suits the number of records, then local search; effort best also combines the groups of many "
-            "searches by integer programs",
+            "suits the number of records, then local search, for categories by the loss of what is released; "
+            "effort best also combines the groups of many searches by integer programs",
             implementation="microagg.methods.auto:auto",
             univariate="microagg.methods.univariate.sorted_cut:fastest",
             options=(

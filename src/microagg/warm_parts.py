@@ -14,7 +14,7 @@ from microagg.registry import METHODS
 from microagg.settings import FEW_RECORDS, LARGE_K
 
 if TYPE_CHECKING:
-    from microagg.plan import Plan
+    from microagg.plan import Block, Plan
 
 __all__ = ["PARTS", "needed"]
 
@@ -85,6 +85,31 @@ def _required_search() -> None:
     from microagg.methods.required.anneal import Search, anneal_cells
 
     anneal_cells(*_no_cells(Search(2, _N, 0.1), _sample(), _weights(), _demands()))
+
+
+def _last_search() -> None:
+    import numpy as np
+
+    from microagg.kernels.release_kinds import MODE, Releases
+    from microagg.methods.refine.last_search import search_cells
+    from microagg.require.requirement import demands_of
+
+    numbers, none = np.zeros((_N, 1)), np.zeros(0)
+    releases = Releases(
+        X=_sample(),
+        kind=np.array([MODE], np.intp),
+        unit=np.ones(1),
+        origin=np.zeros(1),
+        points=none,
+        start=np.zeros(2, np.intp),
+        level=numbers.astype(np.intp),
+        value=numbers,
+        blank=numbers,
+        majority=False,
+    )
+    X, old, groups, first, begin, end, k, _, *rest = _no_cells(None, _sample())
+    demands = demands_of([], _N)
+    search_cells(X, _weights(), releases, demands, old, groups, first, begin, end, k, *rest)
 
 
 def _required_start() -> None:
@@ -314,6 +339,7 @@ _AFTER = {"cbfs-mhm": "centroid", "igd": "mdav", "imhm": "mdav", "mdav-mhm": "md
 PARTS: dict[str, Callable[[], None]] = {
     "search": _search,
     "required search": _required_search,
+    "last search": _last_search,
     "weighted search": _weighted_search,
     "required start": _required_start,
     "bound": _bound,
@@ -366,6 +392,9 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
     heavy = "weighted " if plan.weight is not None else ""
     for block in plan.blocks:
         searched = block.method == "auto" or bool(block.refine)
+        required = plan.unit_of(block).column is not None or bool(block.require)
+        if (searched or required) and _may_be_mixed(plan, block):
+            found.add("last search")
         in_pairs = (block.k or 0) > LARGE_K
         if searched:
             ways = {"large search", "pairs"} if in_pairs else {"search"}
@@ -382,10 +411,16 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
             found.add("centroid in threads")
         if METHODS[block.method].closeness:
             found |= {"closeness", *mdav()}
-        if plan.unit_of(block).column is not None or block.require:
+        if required:
             found |= {"required search", "required start", "required merging", "left", *mdav()}
         if block.per_column or len(block.columns or "some") == 1:
             found.add("one column")
     if bound:
         found |= {"bound", *mdav()}
     return [name for name in PARTS if name in found]
+
+
+def _may_be_mixed(plan: Plan, block: Block) -> bool:
+    """Whether a block has, or is drafted and so probably has, columns that are no numbers."""
+    kinds = {plan.column(name).kind for name in block.columns or ()}
+    return block.columns is None or bool(kinds & {"boolean", "nominal", "ordinal", "spiked"})

@@ -19,6 +19,7 @@ from microagg.encode import hierarchy, nominal, number, ordinal, spiked
 from microagg.encode.inertia import Encoder
 from microagg.encode.scale import fit_scale
 from microagg.groups import Floats, Labels
+from microagg.kernels.release_kinds import Releases
 from microagg.tables.variable import Variable
 
 __all__ = [
@@ -44,6 +45,19 @@ class Space:
     levels: Labels | None = None
     """Level of each record, −1: missing, where the coordinates are the corners of one category and nothing
     else: then only the counts of levels in a group matter."""
+    encoders: tuple[Encoder, ...] = ()
+    """Of the columns, where they are encoded."""
+    widths: tuple[tuple[int, int], ...] = ()
+    """Coordinates of each column: of its values, and of whether they are missing."""
+    releases: Releases | None = None
+    """What groups release, where that loses more than the SSE says; see :mod:`microagg.encode.releases`."""
+    factors: Floats | None = None
+    """(c,) of the coordinates in a search by the SSE, so that groups lose little by what they release."""
+
+    @property
+    def searched(self) -> Floats:
+        """The matrix in which groups of a low SSE are searched for."""
+        return self.matrix if self.factors is None else self.matrix * self.factors
 
     @cached_property
     def scaled(self) -> Floats:
@@ -74,22 +88,30 @@ def space_of(
     """
     if are_plain(variables) and weights is None:
         return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
-    coordinates = []
+    coordinates, encoders, widths = [], [], []
     for variable in variables:
         importance = np.sqrt(variable.setting.importance)
-        found = encoder_of(variable, scale, weights).apply(variable.values)
-        coordinates.append(found * importance)
+        encoders.append(encoder_of(variable, scale, weights))
+        coordinates.append(encoders[-1].apply(variable.values) * importance)
+        widths.append((coordinates[-1].shape[1], 0))
         if states and variable.missing.any():
             levels = range(int(variable.states.max()) + 1)
             state = Variable(
                 variable.name, "nominal", variable.states.astype(np.float64), levels=tuple(levels)
             )
             coordinates.append(nominal.encoder(state, weights).apply(state.values) * importance)
+            widths[-1] = (widths[-1][0], coordinates[-1].shape[1])
     matrix = np.ascontiguousarray(np.hstack(coordinates))
     first = variables[0]
     only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
     only_corners = only_corners and len(first.levels) <= nominal.MOST_COORDINATES + 1
-    return Space(matrix, "none", levels=first.level_numbers if only_corners else None)
+    return Space(
+        matrix,
+        "none",
+        levels=first.level_numbers if only_corners else None,
+        encoders=tuple(encoders),
+        widths=tuple(widths),
+    )
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:

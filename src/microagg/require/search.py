@@ -70,6 +70,9 @@ _QUANTILES = (
 )
 _GROWN = 4_096  # records up to which groups are grown beside them
 _TURNS = 4  # of effort best without a time limit
+# Groups of mixed columns, which have more coordinates, take longer to settle: as many times the steps for a
+# table, up to so many for each group.
+_MIXED, _ENOUGH = 7, 150
 
 
 def is_compiled() -> bool:
@@ -158,6 +161,7 @@ class _Run(NamedTuple):
     k: int
     seed: int
     state: State
+    mixed: bool  # whether to search longer where groups are many
 
 
 def _pools(run: _Run, budget: _Budget, labels: Labels) -> tuple[Any, float]:
@@ -233,7 +237,10 @@ def _anneal(run: _Run, labels: Labels, budget: _Budget, turn: int, records: int)
     each = budget.each / min(
         slower, 2
     )  # in a large table every group needs some steps all the same
-    steps = min(each + budget.table / mean / n_groups / slower, budget.most / slower)
+    table = budget.table / mean / n_groups / slower
+    steps = min(each + table, budget.most / slower)
+    if run.mixed:
+        steps = max(steps, min(each + _MIXED * table, _ENOUGH / slower))
     passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
     steps /= passes
     hot = min(budget.hot * np.sqrt(steps * passes), _HOTTEST)
@@ -314,6 +321,7 @@ def satisfy(
     time_limit: float | None = None,
     random_state: int | None = 0,
     whole: int | None = None,
+    mixed: bool = False,
     state: State | None = None,
 ) -> Labels:
     """Find groups of at least k records that satisfy all requirements, at a low SSE.
@@ -329,6 +337,7 @@ def satisfy(
     time_limit : seconds after which the best groups so far are returned
     random_state : seed; None draws a fresh one
     whole : records of the table that these are a part of, whose steps are shared out; None: all of it
+    mixed : whether columns are of several kinds: then the search is longer where groups are many
     state : shared state of a watched run, see :mod:`microagg.progress`
 
     Returns
@@ -367,7 +376,7 @@ def satisfy(
     repaired = [merge(X, mass, demands, start, k) for start in starts]
     best = min(repaired, key=lambda start: sum_of_squares(X, start, mass))
     tell_best(state, sum_of_squares(X, best, mass))
-    run = _Run(X, mass, demands, k, seed, state)
+    run = _Run(X, mass, demands, k, seed, state, mixed and effort == "balanced")
     left = rest_of(time_limit, started)
     with stop_after(state, left, len(X)):
         found = best if state[STOP] else _search(run, best, effort, left is not None, whole)

@@ -84,7 +84,7 @@ def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
     states = np.empty(records.values.shape, dtype=np.int64)
     for j, coder in enumerate(recipe.coders):
         of_groups = group_states(given[:, [j]], labels, g, plan.missing.policy)[:, 0]
-        variable = _variable(coder, np.ascontiguousarray(records.values[:, j]))
+        variable = variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
         found = released_values(variable, labels, g, block.released, weights)
         of_groups = without_values(of_groups, found)
         found = _rounded(found, coder, recipe, weights is not None)
@@ -96,7 +96,8 @@ def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
     return Shared(values, states, mean)
 
 
-def _variable(coder: Coder, values: Floats) -> Variable:
+def variable_of_block(coder: Coder, values: Floats) -> Variable:
+    """Some values of a column, with what is known of the whole table."""
     occurs = np.where(coder.often > 0, 0, -1)
     return Variable(
         coder.name,

@@ -24,16 +24,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.encode.releases import with_releases
 from microagg.encode.space import Space
 from microagg.errors import InputError
-from microagg.grouping import group
+from microagg.grouping import group, is_searched, search_by_release
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halving_tree import leaves_of
 from microagg.methods.refine.refine import refine
+from microagg.progress import new_state
 from microagg.registry import find
 from microagg.require.requirement import Requirement, check_feasible
 from microagg.require.search import satisfy
 from microagg.require.wanted import RULES, make_requirements, within
+from microagg.scale_out.aggregates import stays_whole, variable_of_block
 from microagg.scale_out.recipe import Recipe, Records, Words
 
 __all__ = [
@@ -346,21 +349,45 @@ def _numbered(values: Any) -> Labels:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
+def space_of_block(recipe: Recipe, records: Records) -> Space:
+    """Coordinates of records, and what groups of them release."""
+    variables = [
+        variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
+        for j, coder in enumerate(recipe.coders)
+    ]
+    rounded = [coder.kind == "date" or stays_whole(recipe, coder) for coder in recipe.coders]
+    space = Space(
+        recipe.coordinates(records),
+        "none",
+        encoders=tuple(coder.encoder for coder in recipe.coders),
+        widths=recipe.widths,
+    )
+    return with_releases(
+        space,
+        variables,
+        recipe.states(records),
+        None,  # how often each level occurs in the whole table is known
+        recipe.plan.missing.policy,
+        recipe.block.released,
+        rounded,
+    )
+
+
 def solve_block(recipe: Recipe, records: Records, divided: bool = False) -> Labels:
     """Partition the records of a block, which are :func:`in_order`; the group of each, 0, 1, ….
 
     The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
     """
-    block, X = recipe.block, recipe.coordinates(records)
+    block, space = recipe.block, space_of_block(recipe, records)
     cells = recipe.apart(records)
-    cells = np.zeros(len(X), np.int64) if cells is None else _numbered(cells)
+    cells = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
     weights = recipe.relative_weights(records) if recipe.weighs else None
     wanted = requirements(recipe, records)
     if wanted:
         for cell in range(int(cells.max()) + 1):
             check_feasible(within(wanted, np.flatnonzero(cells == cell)))
     found = group(
-        Space(X, "none"),
+        space,
         replace(block, scale="none", bound=False),
         cells,
         weights=weights,
@@ -379,30 +406,33 @@ def refine_block(
     block = recipe.block
     if not (find(block.method).name == "auto" or block.refine) or labels.max() == 0:
         return canonical_labels(labels)
-    X = recipe.coordinates(records)
+    space = space_of_block(recipe, records)
     weights = recipe.relative_weights(records) if recipe.weighs else None
     wanted = requirements(recipe, records)
-    labels = canonical_labels(labels)
+    effort = "fast" if block.options.get("effort") == "fast" else "balanced"
+    shared: dict[str, Any] = {"random_state": recipe.plan.seed, "whole": recipe.records}
+    found = canonical_labels(labels)
     if wanted:
-        return satisfy(
-            X,
-            recipe.k,
-            wanted,
-            labels,
-            weights=weights,
-            effort="fast",
-            random_state=recipe.plan.seed,
-            whole=recipe.records,
+        found = satisfy(
+            space.searched, recipe.k, wanted, found, weights=weights, effort="fast", **shared
         )
-    return refine(
-        X,
-        labels,
+    else:
+        found = refine(
+            space.searched, found, recipe.k, weights=weights, effort=effort, span=span, **shared
+        )
+    if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
+        return found
+    return search_by_release(
+        space,
+        None,
+        found,
         recipe.k,
+        wanted,
         weights=weights,
-        effort="fast" if block.options.get("effort") == "fast" else "balanced",
-        random_state=recipe.plan.seed,
+        effort=effort,
+        seed=recipe.plan.seed,
         whole=recipe.records,
-        span=span,
+        state=new_state(),
     )
 
 

@@ -332,8 +332,19 @@ class Recipe:
     @property
     def n_coordinates(self) -> int:
         """Coordinates of the space in which records are grouped."""
-        encoders = [coder.encoder for coder in self.coders] + list(self.state_encoders.values())
-        return sum(encoder.apply(np.full(1, np.nan)).shape[1] for encoder in encoders)
+        return sum(map(sum, self.widths))
+
+    @property
+    def widths(self) -> tuple[tuple[int, int], ...]:
+        """Coordinates of each column: of its values, and of whether they are missing."""
+
+        def width(encoder: Encoder | None) -> int:
+            return 0 if encoder is None else encoder.apply(np.full(1, np.nan)).shape[1]
+
+        return tuple(
+            (width(coder.encoder), width(self.state_encoders.get(j)))
+            for j, coder in enumerate(self.coders)
+        )
 
     def coordinates(self, records: Records) -> Floats:
         """Coordinates of records, C-contiguous."""

@@ -232,7 +232,7 @@ def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
     """
     groups, count = _form(X, weights, labels, k)
     most, room = search.most, search.room
-    pool = new_pool(room, most + 1, len(demands.rule))
+    pool = new_pool(room, most + 1, len(demands.rule), X.shape[1])
     chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
     owner, random = np.empty(room, np.intp), np.array([seed], np.uint64)
     for step in range(steps):

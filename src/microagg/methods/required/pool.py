@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.kernels.jit import subkernel
+from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.require_kinds import TOLERANCE
 from microagg.methods.refine.pool import draw
 from microagg.methods.required.tally import FOUND, TOTAL, after, note, number_codes
@@ -35,6 +36,7 @@ class Pool(NamedTuple):
 
     rows: Any  # (records,)
     weight: Any  # (records,)
+    values: Any  # (columns, records) coordinates
     distance: Any  # (records, records) squared, times both weights
     to_group: Any  # (groups, records) sum of distances to the members
     members: Any  # (groups, records)
@@ -52,11 +54,12 @@ class Pool(NamedTuple):
 
 
 @subkernel
-def new_pool(records, groups, requirements):
-    """Allocate a pool with room for this number of records, groups and requirements."""
+def new_pool(records, groups, requirements, columns):
+    """Allocate a pool with room for this number of records, groups, requirements and columns."""
     return Pool(
         np.empty(records, np.intp),
         np.empty(records),
+        np.empty((columns, records)),
         np.empty((records, records)),
         np.empty((groups, records)),
         np.empty((groups, records), np.intp),
@@ -72,28 +75,31 @@ def new_pool(records, groups, requirements):
     )
 
 
-@subkernel
+@lean_subkernel
 def measure(X, weights, demands, pool, m):
     """Fill in what depends on the first m rows alone: distances and codes."""
-    rows, weight, distance = pool.rows, pool.weight, pool.distance
-    d = X.shape[1]
+    rows, weight, distance, values = pool.rows, pool.weight, pool.distance, pool.values
     for a in range(m):
-        row = rows[a]
-        weight[a] = weights[row]
-        distance[a, a] = 0.0
+        weight[a] = weights[rows[a]]
+        for j in range(X.shape[1]):
+            values[j, a] = X[rows[a], j]
+    for a in range(m):
+        for b in range(a + 1):
+            distance[a, b] = 0.0
+        for j in range(X.shape[1]):  # column by column, so that a processor adds several at once
+            value = values[j, a]
+            for b in range(a):
+                gap = value - values[j, b]
+                distance[a, b] += gap * gap
         for b in range(a):
-            other, total = rows[b], 0.0
-            for j in range(d):
-                gap = X[row, j] - X[other, j]
-                total += gap * gap
-            distance[a, b] = distance[b, a] = total * weight[a] * weight[b]
+            distance[a, b] = distance[b, a] = distance[a, b] * weight[a] * weight[b]
     for r in range(len(demands.rule)):
         number_codes(demands.codes[r], rows, pool.left, pool.own[r], pool.code[r], m)
         for x in range(m):
             pool.amount[r, x] = demands.amounts[r, rows[x]]
 
 
-@subkernel
+@lean_subkernel
 def cost(pool, q):
     """SSE of the pool's groups."""
     total = 0.0
@@ -102,7 +108,7 @@ def cost(pool, q):
     return total
 
 
-@subkernel
+@lean_subkernel
 def violation(pool, q):
     """Sum of the violations of the pool's groups."""
     total = 0.0
@@ -111,7 +117,7 @@ def violation(pool, q):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _clear(code, tally, to_group, size, books, g, m):
     """Empty a group."""
     size[g] = 0
@@ -124,7 +130,7 @@ def _clear(code, tally, to_group, size, books, g, m):
             tally[r, g, c] = 0.0
 
 
-@subkernel
+@lean_subkernel
 def _join(own, amount, tally, weight, distance, to_group, members, size, books, x, g, m):
     """Put a record that is in no group into one; its violation is not known then."""
     members[g, size[g]] = x
@@ -136,7 +142,7 @@ def _join(own, amount, tally, weight, distance, to_group, members, size, books, 
     note(own, amount, tally, x, g, 1.0)
 
 
-@subkernel
+@lean_subkernel
 def _leave(own, amount, tally, weight, distance, to_group, members, size, books, a, g, m):
     """Take the record at place a out of a group; its violation is not known then."""
     x = members[g, a]
@@ -150,7 +156,7 @@ def _leave(own, amount, tally, weight, distance, to_group, members, size, books,
     return x
 
 
-@subkernel
+@lean_subkernel
 def grow(demands, pool, m, k, g, at, count):
     """Grow group g from the record left[at] until it lacks nothing or nobody is left.
 
@@ -184,7 +190,7 @@ def grow(demands, pool, m, k, g, at, count):
                 at, least = a, near
 
 
-@subkernel
+@lean_subkernel
 def _place(demands, pool, m, q, k, x, dear):
     """Put a record that is left over where it costs least."""
     rule, table, weight, books = demands.rule, demands.table, pool.weight, pool.books
@@ -203,7 +209,7 @@ def _place(demands, pool, m, q, k, x, dear):
     books[g, SHORT] = short
 
 
-@subkernel
+@lean_subkernel
 def rebuild(demands, pool, m, q, k, dear, random):
     """Form at most q groups anew around random records; return how many.
 
@@ -227,7 +233,7 @@ def rebuild(demands, pool, m, q, k, dear, random):
     return formed
 
 
-@subkernel
+@lean_subkernel
 def adopt(demands, pool, m, q, k, owner):
     """Form the groups that the records are in; ``owner`` numbers them from 0."""
     own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
@@ -256,7 +262,7 @@ def adopt(demands, pool, m, q, k, owner):
         )
 
 
-@subkernel
+@lean_subkernel
 def _best_move(
     rule,
     table,
@@ -293,7 +299,7 @@ def _best_move(
     return place
 
 
-@subkernel
+@lean_subkernel
 def _best_swap(
     rule,
     table,
@@ -343,7 +349,7 @@ def _best_swap(
     return place
 
 
-@subkernel
+@lean_subkernel
 def _improve_pair(demands, pool, m, k, g, h, bound, dear):
     """Make the best move or swap between two groups again and again; say whether there was one."""
     rule, table, weight, distance = demands.rule, demands.table, pool.weight, pool.distance
@@ -414,7 +420,7 @@ def _improve_pair(demands, pool, m, k, g, h, bound, dear):
             books[c, SHORT] = after(rule, table, own, amount, code, tally, size, k, c, -1, -1)
 
 
-@subkernel
+@lean_subkernel
 def descend(demands, pool, m, q, k, dear):
     """Move and swap records of the pool until nothing gains any more.
 
@@ -439,7 +445,7 @@ def descend(demands, pool, m, q, k, dear):
                     stamps[g, h] = clock
 
 
-@subkernel
+@lean_subkernel
 def dear_for(sse):
     """What a violation of 1 costs while groups of this SSE are put together."""
     return max(_DEAR * sse, _UNDERFLOW)

@@ -75,7 +75,7 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
 @kernel
 def rounds(left, weights, demands, m, k, limit, group, state):
     """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
-    pool = new_pool(limit, 1, len(demands.rule))
+    pool = new_pool(limit, 1, len(demands.rule), left.X.shape[1])
     rows, distances = np.empty(limit, np.intp), np.empty(limit)
     first = min(_TIMES * k, limit)
     looked, worn = first, False

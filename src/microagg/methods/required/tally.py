@@ -6,14 +6,14 @@ in the pool (kernels/require_demands.py).
 
 from __future__ import annotations
 
-from microagg.kernels.jit import subkernel
+from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.require_demands import shortage
 from microagg.kernels.require_kinds import DISTINCT, KIND, LEVEL, POPULATION, RISK, TOLERANCE
 
 FOUND, TOTAL = -2, -1  # at the end of a group's tallies: codes that it has, sum of amounts
 
 
-@subkernel
+@lean_subkernel
 def number_codes(codes, rows, order, own, code, m):
     """Number the codes of the pool's records in ascending order."""
     for x in range(m):  # insertion: a pool is small
@@ -32,7 +32,7 @@ def number_codes(codes, rows, order, own, code, m):
     code[-1] = entries
 
 
-@subkernel
+@lean_subkernel
 def _one_after(rule, table, own, amount, code, tally, size, out, extra):
     """Shortage of one requirement, other than distinct codes, after a change; see ``after``."""
     total = tally[TOTAL]
@@ -53,7 +53,7 @@ def _one_after(rule, table, own, amount, code, tally, size, out, extra):
     return found
 
 
-@subkernel
+@lean_subkernel
 def after(rule, table, own, amount, code, tally, size, k, g, out, extra):
     """Violation of group g without record ``out`` and with ``extra``; −1 stands for none."""
     records = size[g] - (out >= 0) + (extra >= 0)
@@ -76,7 +76,7 @@ def after(rule, table, own, amount, code, tally, size, k, g, out, extra):
     return lacking if lacking > TOLERANCE else 0.0
 
 
-@subkernel
+@lean_subkernel
 def note(own, amount, tally, x, g, sign):
     """Add a record to the tallies of a group, or take it away."""
     for r in range(len(own)):
