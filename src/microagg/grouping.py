@@ -54,6 +54,7 @@ __all__ = [
 
 _SECONDS_BETWEEN_CALLS = 0.1
 _LAST = 0.3  # of a time limit is for the last search
+_SHARE = 2  # of the steps for a table, the search by the SSE makes one in so many where a last search follows
 _EXACT_FOR_CATEGORIES = (
     "auto",
     "optimal",
@@ -151,7 +152,7 @@ def group(
             random_state=seed,
             refine=block.refine,
             bound=not searches and (block.bound or False),
-            whole=part_of(rows),
+            whole=_SHARE * (part_of(rows) or len(X)) if searches else part_of(rows),
             span=span,
             progress=watch,
             **heavy,

@@ -72,7 +72,7 @@ _GROWN = 4_096  # records up to which groups are grown beside them
 _TURNS = 4  # of effort best without a time limit
 # Groups of mixed columns, which have more coordinates, take longer to settle: as many times the steps for a
 # table, up to so many for each group.
-_MIXED, _ENOUGH = 7, 150
+_MIXED, _ENOUGH = 8, 150
 
 
 def is_compiled() -> bool:

@@ -512,8 +512,8 @@ class _Budget(NamedTuple):
 
 
 _BUDGETS = {
-    "fast": _Budget(8, 50_000, 60, 2, 0.0),
-    "balanced": _Budget(40, 600_000, 300, 8, 0.02),
+    "fast": _Budget(5, 20_000, 30, 2, 0.0),
+    "balanced": _Budget(30, 120_000, 150, 6, 0.02),
     "best": _Budget(200, 2_400_000, 1_200, 16, 0.02),
 }
 
