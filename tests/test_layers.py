@@ -45,6 +45,7 @@ STAGES = [
     ["improve"],
     ["partition"],
     ["require"],
+    ["by_release"],
     ["grouping", "intake"],
     ["households"],
     ["released"],

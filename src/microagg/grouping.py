@@ -7,14 +7,14 @@ time; their SSE, and the bounds on it, add up. A table of one cell is given to t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import numpy as np
 
-from microagg.encode.releases import taken
+from microagg.by_release import LAST, is_plain, is_searched, searched_by_release
 from microagg.encode.scale import total_squares
 from microagg.encode.space import Space
 from microagg.errors import InputError, StopSearch, shown
@@ -22,19 +22,9 @@ from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
 from microagg.improve import lower_bound
 from microagg.kernels.threads import at_work, thread_count
 from microagg.methods.nominal import nominal_exact
-from microagg.partition import partition, with_bound
+from microagg.partition import partition
 from microagg.plan import Block
-from microagg.progress import (
-    DONE,
-    STOP,
-    Listener,
-    Progress,
-    State,
-    new_state,
-    run_watched,
-    stop_after,
-    tell_best,
-)
+from microagg.progress import STOP, Listener, Progress, State, new_state, run_watched
 from microagg.registry import find
 from microagg.require.closeness import Closeness
 from microagg.require.requirement import Requirement, demands_of
@@ -43,17 +33,9 @@ from microagg.require.wanted import whole_of, within
 from microagg.results import Partition
 from microagg.settings import settings_of
 
-__all__ = [
-    "bound_over_cells",
-    "group",
-    "is_searched",
-    "search_by_release",
-    "seconds_of_bound",
-    "squares",
-]
+__all__ = ["bound_over_cells", "group", "seconds_of_bound", "squares"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
-_LAST = 0.3  # of a time limit is for the last search
 _SHARE = 2  # of the steps for a table, the search by the SSE makes one in so many where a last search follows
 _EXACT_FOR_CATEGORIES = (
     "auto",
@@ -100,7 +82,10 @@ def group(
         _check_method(block)
     if close:
         _check_closeness(block, requirements, weights)
-    searches = span[1] == 1.0 and is_searched(space, block, bool(requirements))
+    by_release = is_searched(space, block, bool(requirements))
+    if not by_release:
+        space = replace(space, releases=None, factors=None)
+    last = by_release and span[1] == 1.0  # otherwise others go on with these groups
     if cells.any() and not space.encoded and space.matrix.shape[1] > 1:
         # Scaled once for all cells: the s.d. of a cell would be another measure than that of the loss.
         space = Space(np.ascontiguousarray(space.scaled), "none")
@@ -113,8 +98,8 @@ def group(
         elif close:
             return _published(space, block, rows, within(requirements, rows))
         limit = options.get("time_limit")
-        if searches and limit is not None:
-            options = {**options, "time_limit": (1 - _LAST) * limit}
+        if last and limit is not None:
+            options = {**options, "time_limit": (1 - LAST) * limit}
         found = divide(rows, _quick(block, options) if requirements else options, watch)
         if requirements:
             found = _required(
@@ -128,19 +113,26 @@ def group(
                 part_of(rows),
                 watch,
             )
-        if not searches:
+        if not last:
             return found
-        seconds = None if limit is None else _LAST * limit
-        return _by_release(
-            found, space, rows, block, requirements, weights, seed, part_of(rows), seconds, watch
+        return searched_by_release(
+            found,
+            space,
+            rows,
+            block,
+            requirements,
+            weights=weights,
+            seed=seed,
+            whole=part_of(rows),
+            time_limit=limit,
+            watch=watch,
         )
 
     def part_of(rows: Labels | None) -> int | None:
         return whole if whole is not None or rows is None else len(cells)
 
     def divide(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
-        X = space.searched if searches else space.matrix
-        X = X if rows is None else np.ascontiguousarray(X[rows])
+        X = space.searched if rows is None else np.ascontiguousarray(space.searched[rows])
         heavy = {}
         if weights is not None:
             heavy = {"weights": weights if rows is None else weights[rows]}
@@ -151,8 +143,8 @@ def group(
             scale=space.scale,
             random_state=seed,
             refine=block.refine,
-            bound=not searches and (block.bound or False),
-            whole=_SHARE * (part_of(rows) or len(X)) if searches else part_of(rows),
+            bound=not by_release and (block.bound or False),
+            whole=_SHARE * (part_of(rows) or len(X)) if by_release else part_of(rows),
             span=span,
             progress=watch,
             **heavy,
@@ -412,10 +404,10 @@ def _required(
 ) -> Partition:
     """Change groups until they satisfy all requirements, at the least loss that a search finds."""
     started = time.perf_counter()
-    X = space.scaled if space.factors is None else space.searched
+    X = space.scaled if space.releases is None else space.searched
     X = X if rows is None else np.ascontiguousarray(X[rows])
     own = weights if weights is None or rows is None else weights[rows]
-    plain = _is_plain(options)
+    plain = is_plain(options)
     state = new_state()
 
     def work(state: State) -> Labels:
@@ -449,109 +441,6 @@ def _required(
         seconds=found.seconds + time.perf_counter() - started,
         stopped=found.stopped or bool(state[STOP]),
     )
-
-
-def _is_plain(options: Mapping[str, Any]) -> bool:
-    """Whether groups cost their SSE and nothing else."""
-    return options.get("cost", "sse") == "sse" and not options.get("group_cost")
-
-
-def is_searched(space: Space, block: Block, required: bool) -> bool:
-    """Whether groups are searched for by the loss of what they release.
-
-    So they are where any search is made: by auto, refine, and under requirements. Groups of a method as it
-    was published stay as they are.
-    """
-    method = find(block.method)
-    searched = method.name == "auto" or bool(block.refine) or (required and not method.closeness)
-    return space.releases is not None and searched and _is_plain(block.options)
-
-
-def search_by_release(
-    space: Space,
-    rows: Labels | None,
-    labels: Labels,
-    k: int,
-    requirements: Sequence[Requirement],
-    *,
-    weights: Floats | None,
-    effort: str,
-    seed: int | None,
-    whole: int | None,
-    state: State,
-) -> Labels:
-    """Make the last search among records of a space: by the loss of the values that groups release.
-
-    ``requirements`` and ``weights`` are those of all records, ``labels`` those of the rows.
-    """
-    from microagg.methods.refine.last_search import lower_released_loss
-
-    assert space.releases is not None
-    X, releases, mine = space.searched, space.releases, within(requirements, rows)
-    if rows is not None:
-        X, releases = np.ascontiguousarray(X[rows]), taken(releases, rows)
-        weights = None if weights is None else weights[rows]
-    return lower_released_loss(
-        X,
-        labels,
-        k,
-        releases,
-        demands_of(mine, len(X)),
-        weights=weights,
-        effort=effort,
-        random_state=seed,
-        whole=whole,
-        state=state,
-    )
-
-
-def _by_release(
-    found: Partition,
-    space: Space,
-    rows: Labels | None,
-    block: Block,
-    requirements: Sequence[Requirement],
-    weights: Floats | None,
-    seed: int | None,
-    whole: int | None,
-    seconds: float | None,
-    watch: Listener | None,
-) -> Partition:
-    """Search groups that were searched by their SSE further, and measure them in the space as it is."""
-    started = time.perf_counter()
-    X = space.matrix if rows is None else np.ascontiguousarray(space.matrix[rows])
-    own = weights if weights is None or rows is None else weights[rows] / weights[rows].mean()
-    state, labels = new_state(), found.labels
-    # Who watches is told of the records that are done already.
-    state[DONE] = len(X)
-    tell_best(state, found.sse)
-
-    def work(state: State) -> Labels:
-        with stop_after(state, seconds):
-            return search_by_release(
-                space,
-                rows,
-                found.labels,
-                found.k,
-                requirements,
-                weights=weights,
-                effort=dict(block.options).get("effort", "balanced"),
-                seed=seed,
-                whole=whole,
-                state=state,
-            )
-
-    if not found.stopped:
-        labels = run_watched(work, watch, state=state, sst=found.sst)
-    result = replace(
-        found,
-        labels=labels,
-        sse=squares(X, labels, own),
-        sst=squares(X, np.zeros(len(X), dtype=np.int64), own),
-        seconds=found.seconds + time.perf_counter() - started,
-        stopped=found.stopped or bool(state[STOP]),
-    )
-    return with_bound(result, X, own, block.bound, watch) if block.bound else result
 
 
 def seconds_of_bound(cells: Labels, k: int) -> float:

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.by_release import is_searched, search_by_release
 from microagg.encode.releases import with_releases
 from microagg.encode.space import Space
 from microagg.errors import InputError
-from microagg.grouping import group, is_searched, search_by_release
+from microagg.grouping import group
 from microagg.groups import Floats, Labels, canonical_labels
 from microagg.kernels.halving_tree import leaves_of
 from microagg.methods.refine.refine import refine

@@ -33,7 +33,7 @@ def mixed(rng, n, policy="pattern", weighted=False):
         {"kind": "nominal", "values": rng.integers(0, 2, n), "allowed": {0, 1}},
         {"kind": "ordinal", "values": rng.integers(0, 5, n), "allowed": {0, 1, 4}},
         {"kind": "spiked", "values": rng.integers(0, 9, n) * rng.integers(0, 2, n), "spike": 0.0},
-        {"kind": "spiked", "values": rng.integers(1, 5, n), "spike": 2.0, "release": "spike"},
+        {"kind": "spiked", "values": rng.integers(2, 6, n), "spike": 2.0, "release": "spike"},
         {"kind": "integer", "values": rng.integers(-2, 3, n), "rounded": True},
         {"kind": "number", "values": rng.normal(size=n)},
     ]
@@ -238,7 +238,6 @@ def test_releases_lose_less_than_with_a_search_by_sse_alone(plan, monkeypatch):
             before.setattr("microagg.intake.with_releases", lambda space, *_: space)
             old = release(frame, **PLANS[plan])
         new = release(frame, **PLANS[plan])
-        assert new.verify().holds if hasattr(new, "verify") else True
         assert new.risk.smallest_class >= 3
         # The SSE of the groups is that of the space as it is, whatever was searched for.
         assert new.partition.sse / new.partition.sst == pytest.approx(
@@ -254,7 +253,7 @@ def test_methods_as_published_and_tables_of_numbers_are_not_searched(monkeypatch
     def refuse(*_args, **_given):
         raise AssertionError("searched")
 
-    monkeypatch.setattr("microagg.grouping.search_by_release", refuse)
+    monkeypatch.setattr("microagg.by_release.search_by_release", refuse)
     frame = table(np.random.default_rng(0), 60)
     release(frame, method="mdav")
     release(frame, columns=["age", "w"])
