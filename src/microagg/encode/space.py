@@ -54,7 +54,7 @@ class Space:
     factors: Floats | None = None
     """(c,) of the coordinates in a search by the SSE, so that groups lose little by what they release."""
 
-    @property
+    @cached_property
     def searched(self) -> Floats:
         """The matrix in which groups of a low SSE are searched for."""
         return self.matrix if self.factors is None else self.matrix * self.factors
