@@ -80,6 +80,16 @@ def test_bounds_add_up_and_hold():
     assert 0.8 * found.sse < bound <= found.sse * (1 + 1e-12)
 
 
+def test_bounds_of_cells_with_unlike_weights_hold():
+    # A light cell's bound is about its own mean weight: taken as it is, the sum would be above the SSE.
+    rng = np.random.default_rng(1)
+    X, cells = rng.normal(size=(36, 2)), np.repeat([0, 1], [30, 6])
+    weights = np.where(cells == 0, 0.1, 5.5) * rng.uniform(0.9, 1.1, 36)
+    block = Block(k=3, method="mdav", bound="fast")
+    found = group(Space(X, "none"), block, cells, weights=weights / weights.mean())
+    assert 0 < found.lower_bound < 0.9 * found.sse
+
+
 def test_who_stops_still_gets_groups_of_every_record():
     rng = np.random.default_rng(2)
     X, cells = rng.normal(size=(4000, 4)), np.repeat([0, 1], 2000)

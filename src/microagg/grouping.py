@@ -133,6 +133,7 @@ def group(
 
     def divide(rows: Labels | None, options: dict[str, Any], watch: Listener | None) -> Partition:
         X = space.searched if rows is None else np.ascontiguousarray(space.searched[rows])
+        shares = by_release and options.get("effort", "balanced") == "balanced"
         heavy = {}
         if weights is not None:
             heavy = {"weights": weights if rows is None else weights[rows]}
@@ -144,7 +145,7 @@ def group(
             random_state=seed,
             refine=block.refine,
             bound=not by_release and (block.bound or False),
-            whole=_SHARE * (part_of(rows) or len(X)) if by_release else part_of(rows),
+            whole=_SHARE * (part_of(rows) or len(X)) if shares else part_of(rows),
             span=span,
             progress=watch,
             **heavy,
