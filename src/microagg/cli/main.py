@@ -303,6 +303,7 @@ def plan(
         bool,
         typer.Option(
             "--prices",
+            metavar="",
             help="For each column, also estimate what other decisions would cost: protect it, make it a "
             "stratum, make it coarser, drop it, call it confidential. About 20 seconds.",
         ),

@@ -30,17 +30,19 @@ _TIMES = 6.0  # what a table takes for each byte of its Arrow table, while it is
 _SHARE_OF_FREE = 0.6
 
 
-def needed(source: BatchSource, plan: Plan) -> int:
+def needed(source: BatchSource, plan: Plan, looked: bool = True) -> int:
     """Bytes of memory that a job takes at most if the whole table is read.
 
-    The coordinates of categories are estimated by the levels that the first records have.
+    The coordinates of categories are estimated by the levels that the first records have, or, unless these
+    are ``looked`` at, are the most that there can be.
     """
-    head, named = source.head, {n for block in plan.blocks for n in block.columns or ()}
+    named = {n for block in plan.blocks for n in block.columns or ()}
     protected = [name for name in source.names if name in named or not named]
     protected = [name for name in protected if name not in plan.drop]
-    coordinates = sum(
-        _coordinates(source, head[name], plan.column(name).kind) for name in protected
-    )
+    coordinates = (MOST_COORDINATES - 1) * len(protected)
+    if looked:
+        kinds = {name: plan.column(name).kind for name in protected}
+        coordinates = sum(_coordinates(source, source.head[n], kinds[n]) for n in protected)
     others = len(source.names) - len(protected)
     per_record = _RECORD + _VALUE * len(protected) + _KNOWN * others + _COORDINATE * coordinates
     text = _TEXT * source.bytes_in_memory if source.is_text else 0
@@ -67,8 +69,10 @@ def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None)
 def fits(source: BatchSource, memory: int | None, plan: Plan | None = None) -> bool:
     """Whether a job can be done in memory; without a plan: whether a table can be counted there."""
     room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
-    asked = source.bytes_in_memory * _TIMES if plan is None else needed(source, plan)
-    return asked <= room
+    if plan is None:
+        return source.bytes_in_memory * _TIMES <= room
+    # A small table fits whatever it holds, and is not opened once more to look into it.
+    return needed(source, plan, looked=False) <= room or needed(source, plan) <= room
 
 
 def memory_for(memory: int | None) -> int:
