@@ -60,6 +60,7 @@ JOBS = {
     "large k": ["--k", "40", *COLUMNS],
     "weights": ["--k", "3", "--columns", "c0,c1,c2", "--weight", "w", "--drop", "home,ill"],
     "units": ["--k", "3", "--columns", "c0,c1,c2", "--unit", "home", "--drop", "w,ill"],
+    "kinds": ["--k", "3", "--columns", "c0,ill", "--kind", "ill=nominal", "--drop", "home,w"],
     "report": ["--k", "3", *COLUMNS, "--report", "report.html"],
     "closeness": [
         *("--k", "3", "--method", "k-first", "--columns", "c0,c1,c2", "--drop", "home,w"),
@@ -102,11 +103,20 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
 @pytest.mark.parametrize(
     ("settings", "parts", "parts_of_many"),
     [
-        ({"k": 3}, {"search", "start"}, {"large start", *MDAV}),
-        ({"k": 40}, {"pairs", "large search", "start", "mdav of few"}, {"large start", *MDAV}),
+        ({"k": 3}, {"search", "last search", "start"}, {"large start", *MDAV}),
+        (
+            {"k": 40},
+            {"pairs", "large search", "last search", "start", "mdav of few"},
+            {"large start", *MDAV},
+        ),
+        (
+            {"k": 3, "columns": ["a", "b"], "kinds": {"a": "nominal"}},
+            {"search", "last search", "start"},
+            {"large start", *MDAV},
+        ),
         (
             {"k": 3, "weight": "w"},
-            {"weighted search", "start"},
+            {"weighted search", "last search", "start"},
             {"large start", *(f"weighted {m}" for m in MDAV)},
         ),
         ({"k": 3, "method": "mdav"}, {"mdav of few"}, MDAV),
@@ -121,7 +131,7 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
         ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, {"large start", *MDAV}),
         (
             {"k": 3, "unit": "u"},
-            {"search", "start", "mdav of few", "left", *REQUIRED},
+            {"search", "last search", "start", "mdav of few", "left", *REQUIRED},
             {"large start", *MDAV},
         ),
     ],

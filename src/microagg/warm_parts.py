@@ -393,7 +393,8 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
     for block in plan.blocks:
         searched = block.method == "auto" or bool(block.refine)
         required = plan.unit_of(block).column is not None or bool(block.require)
-        if (searched or required) and _may_be_mixed(plan, block):
+        close = METHODS[block.method].closeness
+        if (searched or required) and not close and _may_be_mixed(plan, block):
             found.add("last search")
         in_pairs = (block.k or 0) > LARGE_K
         if searched:
@@ -409,7 +410,7 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
         found |= methods - {"mdav"}
         if "centroid" in methods and many:
             found.add("centroid in threads")
-        if METHODS[block.method].closeness:
+        if close:
             found |= {"closeness", *mdav()}
         if required:
             found |= {"required search", "required start", "required merging", "left", *mdav()}
