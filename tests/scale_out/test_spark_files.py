@@ -63,7 +63,7 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
         protect_files(tmp_path / "in", tmp_path / "out", plan, gate=Gate(overwrite=False))
     strict = Gate(strict=True, keep_rejected=tmp_path / "rejected")
     report = tmp_path / "board.html"
-    wanted = protect_files(
+    wanted, _ = protect_files(
         tmp_path / "in", tmp_path / "out2", plan, None, None, LEAF, report, gate=strict
     )
     assert "the verdict must be green and is amber" in wanted.rejected
