@@ -32,8 +32,11 @@ def protect(request, tmp_path):
         if engine == "spark":
             pytest.importorskip("pyspark")
             request.getfixturevalue("spark")
-        found = run(Job(source, target, plan, engine=engine)).evidence
-        after = pd.read_parquet(target).sort_values("row", ignore_index=True)
+        rejected = folder / "rejected.parquet"  # by a limit that the plan sets
+        found = run(Job(source, target, plan, engine=engine, keep_rejected=rejected)).evidence
+        assert target.exists() is (found.verdict != "red")
+        written = target if target.exists() else rejected
+        after = pd.read_parquet(written).sort_values("row", ignore_index=True)
         return found, found.utility.information_loss, found.utility.group_loss, after
 
     return work
@@ -249,10 +252,12 @@ def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
         done = here(
             "protect", tmp_path / "in.csv", tmp_path / f"{engine}.csv", "--k", "3", "--columns", "a,b",
             "--digits=-1", "--max-loss", "5", "--engine", engine, "--json",
+            "--keep-rejected", tmp_path / f"rejected {engine}.csv",
         )  # fmt: skip
         assert done.returncode == 1
+        assert not (tmp_path / f"{engine}.csv").exists()
         found = json.loads(done.stdout)
-        after = pd.read_csv(tmp_path / f"{engine}.csv")
+        after = pd.read_csv(tmp_path / f"rejected {engine}.csv")
         counted = lost(table.assign(row=0), after)
         assert found["information_loss"] == pytest.approx(counted, rel=6e-3)
         assert found["utility"]["group_loss"] == found["group_loss"] < 3
