@@ -13,6 +13,7 @@ import pytest
 import microagg
 from conftest import reference_table
 from microagg import InputError, Plan
+from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted
 from microagg.evidence.sentences import Caution
 from microagg.plan import Accept, Promise
@@ -91,16 +92,16 @@ def test_amber_by_a_caution_though_k_holds():
 
 
 @pytest.mark.parametrize("severity", ["note", "warning", "amber"])
-def test_the_severest_caution_decides(severity):
+def test_the_severest_caution_decides(severity, monkeypatch):
     evidence = protected(BASE).evidence
-    more = replace(evidence, cautions=[Caution(severity, ("income",), "A fact.")])
-    assert more.verdict == ("amber" if severity == "amber" else "green")
+    monkeypatch.setattr(Evidence, "cautions", [Caution(severity, ("income",), "A fact.")])
+    assert evidence.verdict == ("amber" if severity == "amber" else "green")
 
 
 def test_red_if_the_written_file_does_not_hold():
     evidence = protected(BASE).evidence
     broken = verify_all(BASE, [Promise(3, ["income", "rent"])])
-    counted = replace(evidence, counted=Counted("safe.csv", tuple(broken), "00"))
+    counted = evidence.with_figures(counted=Counted("safe.csv", tuple(broken), "00"))
     assert counted.verdict == "red"
     assert counted.verdict_words == "k = 3 does not hold in the written file."
     assert "does not hold for 90 records" in counted.counted_words
@@ -137,11 +138,9 @@ def test_a_sampled_linkage_must_pass_with_its_upper_end():
     linkage = evidence.with_known.linkage
     sampled = replace(linkage, share=0.1, low=0.05, high=0.15, sampled=True)
     for limit, passed in ((0.12, False), (0.16, True)):
-        more = replace(
-            evidence,
-            plan=replace(evidence.plan, accept=Accept(linkage=limit)),
-            with_known=replace(evidence.with_known, linkage=sampled),
-        )
+        known = replace(evidence.with_known, linkage=sampled)
+        plan = replace(evidence.plan, accept=Accept(linkage=limit))
+        more = replace(evidence.with_figures(with_known=known), plan=plan)
         (threshold,) = more.thresholds
         assert threshold.passed is passed
         assert threshold.found == "10.0 % (up to 15.0 %)"
@@ -430,7 +429,7 @@ def test_eusilc_is_green_once_ids_are_dropped_and_the_rest_is_declared():
     )
     # Groups agree in what was declared, which is a matter of its own.
     assert [c.words[:14] for c in release.cautions if c.severity == "amber"] == ["In some groups"]
-    accepted = replace(release.evidence, plan=release.plan.override(max_agreeing=1.0), cautions=[])
+    accepted = replace(release.evidence, plan=release.plan.override(max_agreeing=1.0))
     assert accepted.verdict == "green"
     assert release.roles.known == []
     assert "5 units (db030)" in release.evidence.promise
