@@ -113,7 +113,7 @@ def test_a_sample_of_whole_units_is_extrapolated():
     alone = try_plans(Records(Frame(frame[frame["household"] < 500])), {"now": found.plan})[
         "now"
     ].loss
-    assert abs(found.now.loss - whole) < min(abs(alone - whole), 3 * found.margin + 0.3)
+    assert abs(found.now.loss - whole) < min(abs(alone - whole), found.margin)
     assert "1,000 of 4,000" in found.about.replace(f"{found.sampled:,}", "1,000")
 
 
@@ -191,4 +191,4 @@ def test_prices_of_wages_rank_as_published():
         "jobclass": 0.77, "health": 0.71, "health_ins": 0.70, "maritl": 0.68, "race": 0.54,
     }  # fmt: skip
     for name, at_stake in stakes.items():
-        assert price_of(found, name, "confidential").at_stake == pytest.approx(at_stake, abs=0.03)
+        assert price_of(found, name, "confidential").at_stake == pytest.approx(at_stake, abs=0.05)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from microagg import InputError, Plan
-from microagg.page.edits import edited, role_of
+from microagg.page.edits import edited
+from microagg.plan_roles import role_of
 
 NAMES = ["id", "house", "region", "income", "rent", "job", "w", "illness"]
 KINDS = {"job": "nominal", "region": "nominal", "illness": "nominal"}

@@ -50,7 +50,7 @@ _PARTS = 4  # of the sample, to see how the loss falls with the number of record
 _MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _MOST_STRATA = 30
 _BANDS = 10  # of a recoding that is priced
-_LARGEST_FALL = 1.0  # of the exponent a
+_LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,9 @@ class Trend:
             return cls(1.0, now.loss)
         fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
         factor = (n / len(part)) ** -min(fall, _LARGEST_FALL)
-        return cls(factor, _MARGIN * float(losses.std(ddof=1)) / losses.mean() * now.loss * factor)
+        drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
+        followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
+        return cls(factor, math.hypot(drawn, followed))
 
 
 def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:

@@ -152,7 +152,7 @@ def profiles(
     """
     import narwhals as nw
 
-    columns = nw.from_native(frame.native, eager_only=True).iter_columns()
+    columns = nw.from_native(_without_views(frame.native), eager_only=True).iter_columns()
     for place, (name, column) in enumerate(zip(frame.names, columns, strict=True)):
         if wanted is not None and name not in wanted:
             continue
@@ -164,6 +164,19 @@ def profiles(
         else:
             found = _profile(column, missing_words)
         yield name, replace(found, facts=_facts(frame, place))
+
+
+def _without_views(native: Any) -> Any:
+    """Return a table whose texts Arrow can filter, which it cannot where they are views."""
+    import pyarrow as pa
+
+    if not isinstance(native, pa.Table):
+        return native
+    for place, column in enumerate(native.schema):
+        if pa.types.is_string_view(column.type):
+            texts = native.column(place).cast(pa.string())
+            native = native.set_column(place, column.with_type(pa.string()), texts)
+    return native
 
 
 def _encoded_numbers(frame: Frame, name: Any) -> Any:
