@@ -237,7 +237,8 @@ def prices(
     frame : data frame of pandas, polars or pyarrow
     plan : by default the draft of the table
     sample : most records to group for a decision
-    budget : seconds; a wide table is tried on fewer records to keep to it, and what does not fit is told
+    budget : seconds for the tries; a wide table is tried on fewer records to keep to it, and what does not
+        fit is told
     progress : called with the number of decisions tried and of all; it may raise
         :class:`microagg.StopSearch`
 
@@ -265,7 +266,6 @@ def price_table(
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
     if not budget > 0:
         raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
-    started = time.monotonic()
     words = ("",) if records.text is None else MISSING_WORDS
     whole = complete(records.frame, plan, words, records.coded).plan
     guesses = guess(records.frame, k=whole.k, missing_words=words)
@@ -275,6 +275,9 @@ def price_table(
     twice = {key for key in quick if key[1] == "drop" and (key[0], "confidential") in quick}
     quick = {key: one for key, one in quick.items() if key not in twice}
     base, tries = fast(whole), len(quick)
+    # Loading and compiling kernels is no part of the time.
+    try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
+    started = time.monotonic()
     part, now, seconds = sampled(records, base, min(sample, len(records)))
     remaining = started + budget - time.monotonic()
     if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
@@ -341,7 +344,6 @@ def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, 
     part = records
     if size < len(records):
         part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
-    try_plan(part.taken(np.arange(min(len(part), 50))), for_a_sample(plan))  # loads the kernels
     before = time.monotonic()
     found = try_plan(part, plan)
     return part, found, time.monotonic() - before
