@@ -10,10 +10,17 @@ from microagg.errors import InputError, shown
 from microagg.plan import Plan
 from microagg.plan_forms import LISTS
 
-__all__ = ["ROLES", "give_role", "role_of", "with_role"]
+__all__ = ["ROLE_WORDS", "give_role", "role_of", "with_role"]
 
-ROLES = ("known", "confidential", "drop", "renumber", "strata", "weight")
-"""Roles of a column other than being protected in a block."""
+ROLE_WORDS = {
+    "known": "known",
+    "confidential": "confidential",
+    "drop": "drop",
+    "renumber": "renumber",
+    "strata": "stratum",
+    "weight": "weight",
+}
+"""Roles of a column other than being protected in a block, and how people call them."""
 
 
 def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan:
@@ -21,7 +28,7 @@ def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan
 
     Parameters
     ----------
-    role : one of ``ROLES``, ``"block-0"`` to protect it in the first block, ``"block-new"`` in a new one
+    role : one of ``ROLE_WORDS``, ``"block-0"`` to protect it in the first block, ``"block-new"`` in a new one
     kind : of a column to protect, unless the plan has one
 
     >>> plan = Plan.of(k=5, columns=["age", "region"])
@@ -63,7 +70,7 @@ def give_role(data: dict[str, Any], name: Any, role: str, kind: str | None = Non
     elif role == "weight":
         data["weight"] = {**data.get("weight", {}), "column": name}
     else:
-        raise InputError(f"A column has no role {shown(role)}. Roles are {', '.join(ROLES)}.")
+        raise InputError(f"A column has no role {shown(role)}. Roles are {', '.join(ROLE_WORDS)}.")
     data["block"] = [b for b in data["block"] if b.get("columns") != []] or data["block"]
     if not role.startswith("block-"):
         described = data.get("columns", {}).pop(name, {})

@@ -24,7 +24,7 @@ from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError, shown
 from microagg.measure.classes import share_below
 from microagg.plan import Column, Plan
-from microagg.plan_roles import role_of, with_role
+from microagg.plan_roles import ROLE_WORDS, role_of, with_role
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.words import names as listed_names
 from microagg.words import percent, plural, share
@@ -303,7 +303,7 @@ def price_table(
         if decided:
             loss = now.by_column.get(name)
             own = None if loss is None else loss * trend.factor
-            columns.append(ColumnPrices(name, _ROLE_WORDS.get(role, "protect"), own, decided))
+            columns.append(ColumnPrices(name, ROLE_WORDS.get(role, "protect"), own, decided))
     columns.sort(key=lambda one: -one.most_won)
     margin = None if len(part) == len(records) else trend.margin
     return Prices(
@@ -316,16 +316,6 @@ def price_table(
         time.monotonic() - started,
         budget,
     )
-
-
-_ROLE_WORDS = {
-    "known": "known",
-    "confidential": "confidential",
-    "drop": "drop",
-    "renumber": "renumber",
-    "strata": "stratum",
-    "weight": "weight",
-}
 
 
 def fast(plan: Plan) -> Plan:

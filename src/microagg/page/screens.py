@@ -17,7 +17,7 @@ from microagg.page.tasks import Protect, Rehearse, Scatter
 from microagg.plan import Plan
 from microagg.plan_checks import as_plain
 from microagg.plan_parts import KINDS, POLICIES
-from microagg.plan_roles import ROLES, role_of
+from microagg.plan_roles import ROLE_WORDS, role_of
 from microagg.plan_text import join_coarsen, join_names
 from microagg.registry import find
 from microagg.registry import methods as registered
@@ -45,14 +45,6 @@ _RELEASES = {
     "ordinal": ("median", "the median"),
     "hierarchy": ("node", "the common ancestor"),
     "spiked": ("spike", "the spike for the whole group"),
-}
-_ROLE_WORDS = {
-    "known": "known",
-    "confidential": "confidential",
-    "drop": "drop",
-    "renumber": "renumber",
-    "strata": "stratum",
-    "weight": "weight",
 }
 _POLICY_WORDS = {
     "pattern": "groups share what is missing",
@@ -108,7 +100,7 @@ def plan_screen(
         "columns": [_column(plan, place, column) for place, column in enumerate(table.columns)],
         "roles": [
             *of_blocks,
-            *((role, _ROLE_WORDS[role]) for role in ROLES),
+            *((role, ROLE_WORDS[role]) for role in ROLE_WORDS),
             ("block-new", "protect, new block"),
         ],
         "kinds": [("", "as the table says"), *((kind, kind) for kind in KINDS)],
