@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import microagg
+from microagg.report.model import release_model
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -134,3 +135,20 @@ def test_versions_agree():
     )
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"\n## {microagg.__version__}" in changes
+
+
+def test_a_folder_that_is_not_installed_knows_its_version(tmp_path, monkeypatch):
+    import importlib.metadata as metadata
+
+    installed = metadata.distribution
+
+    def distribution(name):
+        if name == "microagg":
+            raise metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    source = tmp_path / "in.csv"
+    source.write_text("age\n30\n31\n34\n61\n65\n66\n", encoding="utf-8")
+    found = microagg.protect_file(source, tmp_path / "out.csv", k=3, columns=["age"], engine="disk")
+    assert release_model(found)["repeat"]["versions"]["microagg"] == microagg.__version__

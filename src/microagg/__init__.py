@@ -18,6 +18,7 @@ from microagg.errors import (
     TableError,
     VerificationError,
 )
+from microagg.version import VERSION
 
 if TYPE_CHECKING:
     from microagg.compare import compare, suggest
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from microagg.tables.files import CsvFormat
     from microagg.verify import Verification, verify
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 __all__ = [
     "Block",

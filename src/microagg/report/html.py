@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg import words
 from microagg.errors import InputError, shown
+from microagg.report.model import MOST_COLUMNS
 from microagg.tables.atomic import check_target, replacing_all
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
 _WORST_FIRST = ("amber", "warning", "note")

@@ -11,10 +11,11 @@ from typing import Any
 
 from microagg.registry import find
 from microagg.tables.atomic import sha256
+from microagg.version import VERSION
 
 __all__ = ["about_method", "call", "file_facts", "now", "repetition", "versions"]
 
-_PACKAGES = ("microagg", "numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
 
 
 def now() -> str:
@@ -35,7 +36,7 @@ def file_facts(path: str | Path | None) -> dict[str, Any] | None:
 
 def versions() -> dict[str, str]:
     """Tell the versions of what computes the numbers."""
-    found = {}
+    found = {"microagg": VERSION}
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,7 @@ from microagg.tables.formulas import formula_cells, with_escaped_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.metadata import PresentCodes, left_out_words, released_schema, with_schema
 from microagg.verify import Verification
+from microagg.version import VERSION
 from microagg.writing import refuse_broken
 
 __all__ = ["DiskTable", "completed_on_disk", "owner_of", "write_release"]
@@ -69,7 +69,7 @@ def owner_of(
     """
     return {
         "plan": plan.to_toml(),
-        "version": version("microagg"),
+        "version": VERSION,
         "csv": asdict(source.format.csv),
         "numbers": sorted(map(str, numbers)),
         "files": [

@@ -1,0 +1,7 @@
+"""The version of the package, also where it runs from a folder and is not installed."""
+
+from __future__ import annotations
+
+__all__ = ["VERSION"]
+
+VERSION = "0.2.0"
