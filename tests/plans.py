@@ -219,6 +219,15 @@ def relation_texts(draw, names):
     return f"{terms} {draw(st.sampled_from(['=', '<=', '≥']))} {draw(st.integers(0, 9))}"
 
 
+ANALYSES = st.sampled_from(
+    [
+        (),
+        ("income ~ age + sex", "poverty(income, 0.5) by region"),
+        (("quantile", "net, gross", 0.9, "by", "a = b"),),
+    ]
+)
+
+
 @st.composite
 def plans(draw, several=True):
     names = draw(st.lists(NAMES, max_size=10, unique=True))
@@ -272,7 +281,9 @@ def plans(draw, several=True):
             loss=draw(st.none() | st.floats(0, 1e6)),
             linkage=draw(st.none() | st.floats(0, 1)),
             agreeing=draw(st.just(0.0) | st.floats(0, 1)),
+            moved=draw(st.none() | st.floats(0, 1e6)),
         ),
+        analyses=draw(ANALYSES),
         notes={name: draw(NAMES) for name in names if draw(st.booleans())},
     )
     units = [*parts[2], *parts[3], *parts[7], *rest, "longer than eight"]

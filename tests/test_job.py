@@ -100,9 +100,9 @@ def test_a_wrong_name_is_refused_before_groups_are_formed(source, tmp_path, engi
     for given, plan, others in (
         (source, PLAN.override(drop=["wages"]), {}),
         (source, PLAN, {"dominance": ["wages"]}),
-        (source, PLAN, {"analyses": ["income ~ age + wages"]}),
+        (source, PLAN.override(analyses=["income ~ age + wages"]), {}),
         (folder, few.override(drop=["wages"]), {}),  # of which no header is read ahead
-        (folder, few, {"analyses": ["wages by age"]}),
+        (folder, few.override(analyses=["wages by age"]), {}),
     ):
         diary = Diary()
         job = Job(given, tmp_path / "out.parquet", plan, engine=engine, **others)

@@ -32,6 +32,7 @@ STAGES = {
     ],
     "plan": [
         *("registry", "settings", "relations", "plan", "plan_checks", "plan_text", "plan_coarsen"),
+        "plan_analyses",
         *("plan_parts", "plan_blocks", "plan_rules", "plan_forms"),
     ],
     "kernels": ["kernels"],

@@ -132,6 +132,8 @@ def test_unset_changes_nothing(plan):
             "max_loss",
             "max_linkage",
             "max_agreeing",
+            "max_moved",
+            "analyses",
             "effort",
         ),
     ]
@@ -241,7 +243,10 @@ ALMOST = st.fixed_dictionaries(
             max_size=2,
         ),
         "accept": WRONG
-        | st.fixed_dictionaries({}, optional=dict.fromkeys(["loss", "linkage", "agreeing"], WRONG)),
+        | st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(["loss", "linkage", "agreeing", "moved"], WRONG)
+        ),
+        "analyses": WRONG | st.lists(WRONG, max_size=2),
         "block": WRONG
         | st.lists(
             st.fixed_dictionaries(
@@ -292,6 +297,15 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"accept": {"loss": -1}}, "percentage"),
         ({"accept": {"linkage": 20}}, "share"),
         ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
+        ({"accept": {"moved": -1}}, "max_moved is a share of a 95 % interval"),
+        ({"analyses": ["income"]}, "An analysis is written .* got 'income'"),
+        ({"analyses": {"income": "~"}}, "An analysis is written"),
+        (
+            {"analyses": ["quantile(income)"]},
+            "'quantile.income.' cannot be done: .* a column and a number",
+        ),
+        ({"analyses": ["gini(income, 2)"]}, "gini takes one column"),
+        ({"analyses": ["poverty(income, 60)"]}, "number of poverty is a number between 0 and 1"),
         ({"confidential": {"a": 3}}, "reason for each column, a text of at most 500 characters"),
         ({"confidential": {"a": "x" * 501}}, "at most 500"),
         ({"known": ["a"], "drop": ["a"]}, "one role; 'a' is named in drop and in known"),

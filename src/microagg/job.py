@@ -121,7 +121,7 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
     size = f"{len(table):,} records, {len(table.names)} columns"
     hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
     release = protect_source(
-        source, job.plan, lambda done: hears.progress("grouping", done, len(table)), job.analyses
+        source, job.plan, lambda done: hears.progress("grouping", done, len(table))
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -129,7 +129,6 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
             release = _with_bound(release, hears)
         hears.stage("measuring")
         evidence = release.evidence_with(
-            analyses=job.analyses,
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
         ).with_figures(source=origin)
@@ -289,7 +288,6 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
                     hears,
                     escape=job.escape_formulas,
                     pictures=job.report is not None,
-                    analyses=job.analyses,
                     dominance=job.dominance,
                     dominance_percent=job.dominance_percent,
                 )
@@ -327,7 +325,6 @@ def _run_on_spark(job: Job, hears: Observer) -> Outcome:
             report=job.report,
             check_names=job.check_names,
             gate=job.gate,
-            analyses=job.analyses,
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
         )
@@ -357,7 +354,6 @@ def protect_source(
     source: Source,
     plan: Plan,
     progress: Listener | None = None,
-    analyses: Sequence[Any] = (),
 ) -> Release:
     """Protect a file that was read, with :func:`numbers_of` its plan; nothing is written."""
     return protect_table(
@@ -366,7 +362,6 @@ def protect_source(
         progress,
         None if source.kept_for(source.kind) is None else source.as_written,
         source.coded(),
-        analyses,
     )
 
 

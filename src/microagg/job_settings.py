@@ -13,8 +13,9 @@ from typing import Any
 from microagg.delivery import Gate
 from microagg.engines import check_engine
 from microagg.errors import InputError, shown
-from microagg.measure.analyses import check_analyses, check_named, columns_of
+from microagg.measure.analyses import check_analyses
 from microagg.plan import Plan
+from microagg.plan_analyses import computed_with
 from microagg.plan_checks import no_column
 from microagg.report.html import check_report_target
 from microagg.tables.addresses import STANDARD, Place, is_plain, plain_name
@@ -48,7 +49,6 @@ class Job:
     """Whether ``report`` is the one for readers of the target."""
     public_report: Path | None = None
     """A second report, for readers of the target, beside the board's."""
-    analyses: Sequence[Any] = ()
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
     engine: str | None = None
@@ -100,7 +100,7 @@ class Job:
     @property
     def numbers(self) -> list[Any]:
         """Columns that are numbers even if they look like codes."""
-        return numbers_of(self.plan, self.analyses, self.dominance)
+        return numbers_of(self.plan, self.dominance)
 
     @property
     def about_records(self) -> int | None:
@@ -211,10 +211,8 @@ class Job:
 
     def check_analyses(self, schema: Any, plan: Plan) -> None:
         """Refuse analyses that cannot be done with columns of these types."""
-        if not self.analyses:
-            return
         gone = {*plan.drop, *plan.renumber}
-        check_analyses(self.analyses, Frame(schema.empty_table()), gone, whole=False)
+        check_analyses(plan.analyses, Frame(schema.empty_table()), gone, whole=False)
 
     @property
     def to_folder(self) -> bool:
@@ -250,7 +248,6 @@ class Job:
         for name in self.dominance:
             if name not in names:
                 raise no_column(name, names)
-        check_named(self.analyses, names)
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:
@@ -259,9 +256,7 @@ class Job:
         return found if self.public_report is None else [*found, (self.public_report, True)]
 
 
-def numbers_of(
-    plan: Plan, analyses: Sequence[Any] = (), dominance: Sequence[Any] = ()
-) -> list[Any]:
+def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
     """Columns that are numbers even if they look like codes, since the plan says so or computes with them.
 
     A column that is only named is read as what it looks like: 01067 stays a code, with its zero.
@@ -272,5 +267,5 @@ def numbers_of(
         if own.kind in QUANTITIES or (own.kind is None and own.transform is not None)
     ]
     said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
-    said += [name for analysis in analyses for name in columns_of(analysis)]
+    said += [name for name in map(computed_with, plan.analyses) if name is not None]
     return [name for name in dict.fromkeys(said) if plan.column(name).kind not in _NO_NUMBERS]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.errors import InputError, shown
+from microagg.plan_analyses import blaming, formulas_of, read_formula
 from microagg.plan_blocks import (
     BLOCK_SETTINGS,
     OWN_PARTS,
@@ -31,6 +32,7 @@ from microagg.plan_checks import (
 )
 from microagg.plan_forms import ACCEPTED, LISTS, SHORT, as_data, as_keywords, fields_of_data
 from microagg.plan_parts import (
+    CATEGORIES,
     ROUNDINGS,
     Accept,
     Coarsen,
@@ -153,6 +155,9 @@ class Plan:
     """Decimals of released values; None: a millionth of a column's standard deviation is kept."""
     seed: int | None = 0
     """Of methods that draw random numbers; "fresh" in a file: another one each time."""
+    analyses: tuple[Any, ...] = ()
+    """Formulas of analyses that must survive, such as "income ~ age + sex"; see
+    :mod:`microagg.plan_analyses`."""
     accept: Accept = field(default_factory=Accept)
     """What the board decided; checked, and told as pass or fail."""
     notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
@@ -169,6 +174,7 @@ class Plan:
         if len(self.blocks) == 1:
             self._take_from_the_block()
         object.__setattr__(self, "unit_name", self._unit.name)
+        object.__setattr__(self, "analyses", formulas_of(self.analyses))
         check_word("round", self.round, ROUNDINGS)
         check_bool("shuffle", self.shuffle)
         check_random_state(self.seed)
@@ -217,9 +223,9 @@ class Plan:
     def override(self, **settings: Any) -> Plan:
         """Return the plan with some settings changed, by their keywords; UNSET ones stay.
 
-        Lists of columns and relations are replaced. Of the other parts (kinds, coarsen, strata, weight, unit,
-        missing, require) what is named changes and the rest stays; None takes a part away, save for kinds and
-        coarsen.
+        Lists of columns, relations and analyses are replaced. Of the other parts (kinds, coarsen, strata,
+        weight, unit, missing, require) what is named changes and the rest stays; None takes a part away,
+        save for kinds and coarsen.
 
         >>> plan = Plan.of(strata=["region"], weight={"column": "w", "release": "keep"})
         >>> plan.override(weight="v", strata=None).weight
@@ -259,7 +265,7 @@ class Plan:
             whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
         if "relations" in given:
             whole["relations"] = _relations(given.pop("relations"))
-        for name in ("shuffle", "round", "digits"):
+        for name in ("shuffle", "round", "digits", "analyses"):
             if name in given:
                 whole[name] = given.pop(name)
         if given:
@@ -382,6 +388,16 @@ class Plan:
         return found | set(self.units)
 
     @property
+    def analysed(self) -> set[Any]:
+        """Columns that an analysis names, which the released table must have."""
+        return {name for wanted in self.analyses for name in read_formula(wanted).columns}
+
+    @property
+    def categories(self) -> set[Any]:
+        """Columns that the plan takes for categories, be they written as numbers."""
+        return {name for name, own in self.columns.items() if own.kind in CATEGORIES}
+
+    @property
     def related(self) -> set[Any]:
         """Columns that a relation names, which are not to be rounded each by itself."""
         return {name for relation in self.relations for name in relation.columns}
@@ -398,6 +414,11 @@ class Plan:
         for name in [*named, *([] if weight is None else [weight])]:
             if name not in there:
                 raise no_column(name, names)
+        for wanted in self.analyses:
+            for name in read_formula(wanted).columns:
+                if name not in there:
+                    with blaming(wanted):
+                        raise no_column(name, names)
         rest = {*protected, *self.drop, *self.renumber, *self.confidential}
         dropped = list(self.drop)
         if self.weight is not None and self.weight.release != "keep":
@@ -493,6 +514,7 @@ _KEYWORDS = {
     "kinds",
     "coarsen",
     "relations",
+    "analyses",
     *(f"max_{name}" for name in ACCEPTED),
     "plan",
     "progress",

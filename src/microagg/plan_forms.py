@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import InputError, shown
+from microagg.plan_analyses import as_lists
 from microagg.plan_blocks import block_as_dict, block_from_dict, check_names_of_part
 from microagg.plan_checks import (
     as_plain,
@@ -52,6 +53,7 @@ _KEYS = {
     "shuffle",
     "round",
     "digits",
+    "analyses",
     "columns",
     "accept",
     "relation",
@@ -68,6 +70,8 @@ def as_keywords(plan: Plan) -> dict[str, Any]:
     for name, key in SHORT.items():
         if name in parts:
             found[name] = parts[name][key] if set(parts[name]) == {key} else parts[name]
+    if plan.analyses:
+        found["analyses"] = as_lists(plan.analyses)
     if plan.relations:
         found["relations"] = [relation.text for relation in plan.relations]
     if plan.shuffle:
@@ -103,6 +107,8 @@ def as_data(plan: Plan) -> dict[str, Any]:
         found["round"] = plan.round
     if plan.digits is not None:
         found["digits"] = plan.digits
+    if plan.analyses:
+        found["analyses"] = as_lists(plan.analyses)
     if plan.columns:
         found["columns"] = {name: as_plain(column) for name, column in plan.columns.items()}
     accepted = as_plain(plan.accept)
@@ -165,7 +171,7 @@ def fields_of_data(given: Any) -> dict[str, Any]:
             whole["confidential"], whole["reasons"] = claims_of(given[name])
         elif name in given:
             whole[name] = text_names(name, given[name])
-    for name in ("shuffle", "round", "digits"):
+    for name in ("shuffle", "round", "digits", "analyses"):
         if name in given:
             whole[name] = given[name]
     if "seed" in given:

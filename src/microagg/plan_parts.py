@@ -26,6 +26,7 @@ from microagg.plan_checks import (
 from microagg.plan_coarsen import Coarsen, coarsen_of
 
 __all__ = [
+    "CATEGORIES",
     "KINDS",
     "QUANTITIES",
     "ROUNDINGS",
@@ -49,6 +50,7 @@ Name = Hashable
 Names = tuple[Name, ...]
 
 KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
+CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
 QUANTITIES = ("number", "integer", "date", "spiked")
 ROUNDINGS = ("no", "nearest", "totals")
 TRANSFORMS = ("log", "rank")
@@ -416,6 +418,9 @@ class Accept:
     agreeing: float = 0.0
     """Largest share of records, 0 to 1, whose group discloses a confidential value; beyond it the verdict
     is amber."""
+    moved: float | None = None
+    """Largest share of its 95 % interval by which an analysis may move on average; 1: the intervals before
+    and after touch."""
 
     def __post_init__(self) -> None:
         loss = check_number("max_loss", self.loss, "a percentage from 0 up", 0, math.inf)
@@ -424,6 +429,8 @@ class Accept:
         _set(self, "linkage", check_number("max_linkage", self.linkage, rule, 0, 1))
         agreeing = check_number("max_agreeing", self.agreeing, rule, 0, 1)
         _set(self, "agreeing", 0.0 if agreeing is None else agreeing)
+        rule = "a share of a 95 % interval from 0 up (for half of it write 0.5)"
+        _set(self, "moved", check_number("max_moved", self.moved, rule, 0, math.inf))
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,9 @@ def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping
     """Write a plan as :meth:`Plan.as_dict` gives it; notes and what is known become comments."""
     tables = ("block", "columns", "accept", "relation")
     rest = {key: value for key, value in data.items() if key not in tables}
-    lines = [_HEADER, *(_entry(key, value, notes) for key, value in rest.items())]
+    lines = [_HEADER]
+    for key, value in rest.items():
+        lines.append(_entry(key, value, {} if key == "analyses" else notes))
     for name, column in data.get("columns", {}).items():
         lines += ["", f"[columns.{_key(name)}]"]
         lines += [_entry(key, value, {}) for key, value in column.items()]
@@ -85,7 +87,7 @@ def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping
 
 def _entry(key: str, value: Any, notes: Mapping[Any, str]) -> str:
     """One setting; a list of columns takes a line for each that has a note."""
-    if isinstance(value, list) and any(name in notes for name in value):
+    if notes and isinstance(value, list) and any(name in notes for name in value):
         rows = [(f"    {_value(name)},", notes.get(name)) for name in value]
         width = min(max(len(row) for row, _ in rows), 40)
         body = "\n".join(
@@ -159,6 +161,7 @@ _NAMED = {
     "max_loss",
     "max_linkage",
     "max_agreeing",
+    "max_moved",
 }
 _OPTIONS_WITH_FLAGS = {"effort", "time_limit", "cost"}
 # Parts of a plan, and the flag of each of their settings.
@@ -207,6 +210,10 @@ def _flags_of(name: str, value: Any) -> list[str]:
         return [w for column, how in said for w in _with_value(flag, join_pair(column, how))]
     if name == "require":
         return [word for rule, given in value.items() for word in _flags_of_rule(rule, given)]
+    if name == "analyses":
+        if not all(isinstance(one, str) for one in value):
+            raise _NoFlagError
+        return [word for text in value for word in _with_value("--analysis", text)]
     if name == "relations":
         return [word for text in value for word in _with_value("--relation", text)]
     if name == "bound" and isinstance(value, bool):

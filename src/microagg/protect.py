@@ -65,12 +65,14 @@ def protect(
     coarsen: Mapping[Any, Any] = UNSET,
     relations: Iterable[str] = UNSET,
     require: Mapping[str, Any] = UNSET,
+    analyses: str | Iterable[Any] = UNSET,
     round: bool | str = UNSET,  # noqa: A002 - the word that users look for
     digits: int | None = UNSET,
     shuffle: bool = UNSET,
     max_loss: float | None = UNSET,
     max_linkage: float | None = UNSET,
     max_agreeing: float | None = UNSET,
+    max_moved: float | None = UNSET,
     random_state: int | None = UNSET,
     progress: Listener | None = None,
     **options: Any,
@@ -128,6 +130,8 @@ def protect(
         What holds in every record; checked before and after.
     require : mapping
         What groups must satisfy beside k, see :class:`microagg.plan.Require`.
+    analyses : texts such as "income ~ age + sex", "income by region", "poverty(income)"
+        What must survive: run on both tables, see :mod:`microagg.plan_analyses`.
     round : bool or "totals"
         Round the aggregates of whole-number columns, which then keep their type. Groups stay
         indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
@@ -136,9 +140,10 @@ def protect(
         standard deviation, and no finer.
     shuffle : bool
         Release the rows in a random order, which differs from call to call.
-    max_loss, max_linkage, max_agreeing : float, optional
-        What is accepted: information loss in percent, share of records linked, and share of records whose
-        group discloses a confidential value (none by default). Checked and told.
+    max_loss, max_linkage, max_agreeing, max_moved : float, optional
+        What is accepted: information loss in percent, share of records linked, share of records whose
+        group discloses a confidential value (none by default), and share of its 95 % interval by which an
+        analysis moves. Checked and told.
 
     Returns
     -------
@@ -176,15 +181,14 @@ def protect_table(
     progress: Listener | None = None,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
-    analyses: Iterable[Any] = (),
     *,
     is_complete: bool = False,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from. ``analyses`` that cannot work are refused before the grouping. ``is_complete``
-    says that :func:`microagg.draft.complete` made the plan, maybe from a table of which this one is a part.
+    file that it came from. ``is_complete`` says that :func:`microagg.draft.complete` made the plan, maybe
+    from a table of which this one is a part.
     """
     plan.check_complete()
     clock = Clock()
@@ -194,7 +198,8 @@ def protect_table(
         plan = settled.plan
         intake = take_in(table, plan, text, coded)
         gone = {*intake.roles.dropped, *intake.roles.renumbered}
-        check_analyses(analyses, intake.original or intake.frame, gone, whole=True)
+        before = intake.original or intake.frame
+        check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
         wanted = [
             (block, part_input(intake, block, columns))
             for block in plan.blocks

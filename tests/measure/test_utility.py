@@ -230,11 +230,15 @@ def test_a_group_of_one_record_has_no_interval(survey):
         ("income", "An analysis is written"),
         (["income", "~"], "An analysis is written"),
         ("income ~ wealth", "'income ~ wealth' cannot be done: There is no column 'wealth'"),
-        ("income ~ region", "'income ~ region' cannot be done: .* 'region', which holds text"),
+        ("region ~ income", "'region ~ income' cannot be done: .* 'region', which holds text"),
+        ("gini(region)", "'gini.region.' cannot be done: .* 'region', which holds text"),
+        ("share(income)", "'income' has 200 different values; as categories .* at most 50"),
+        ("income ~ rent + name", "'name' explains nothing: it needs two values that 10 records"),
         ("income ~ age + age", "cannot be done: .* must not determine each other"),
     ],
 )
 def test_analyses_that_cannot_be_done(survey, wanted, message):
+    survey["name"] = np.repeat(["a", "b", "c", "d"], [185, 5, 5, 5])
     with pytest.raises(InputError, match=message):
         microagg.utility(survey, survey, analyses=[wanted])
 

@@ -150,8 +150,8 @@ CASES = {
         {},
     ),
     "accepted": (
-        [{"what": "accept", "loss": 10, "linkage": "0.1", "agreeing": "0.2"}],
-        {"max_loss": 10, "max_linkage": 0.1, "max_agreeing": 0.2},
+        [{"what": "accept", "loss": 10, "linkage": "0.1", "agreeing": "0.2", "moved": "0.5"}],
+        {"max_loss": 10, "max_linkage": 0.1, "max_agreeing": 0.2, "max_moved": 0.5},
     ),
     "whole": (
         [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "shuffle": "yes"}],
@@ -160,6 +160,10 @@ CASES = {
     "relations": (
         [{"what": "relations", "relations": "income >= rent\n"}],
         {"relations": "income >= rent"},
+    ),
+    "analyses": (
+        [{"what": "analyses", "analyses": "income ~ rent\ngini(income)\n"}],
+        {"analyses": ["income ~ rent", "gini(income)"]},
     ),
 }
 

@@ -22,9 +22,16 @@ from microagg.plan_text import (
 from microagg.registry import find
 from microagg.settings import check_options
 
-__all__ = ["plan_of", "with_plan_flags"]
+__all__ = ["ANALYSIS_HELP", "plan_of", "with_plan_flags"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ANALYSIS_HELP = (
+    "An analysis to run on both tables: 'income ~ age + sex' (regression), 'income by region' (means), "
+    "median(income), 'quantile(income, 0.9)', share(status), gini(income), poverty(income) (share below "
+    "60 % of the median), each also by a group as in 'poverty(income) by region'. May be given several "
+    "times."
+)
 
 
 def _flag(kind: Any, *names: str, help: str, metavar: str | None = None) -> Any:  # noqa: A002
@@ -170,6 +177,12 @@ _FLAGS: dict[str, Any] = {
         help="What holds between columns, such as 'gross = net + tax' or 'net <= gross': a plan that would "
         "break it is refused.",
     ),
+    "analysis": _flag(
+        list[str],
+        "--analysis",
+        metavar="TEXT",
+        help=ANALYSIS_HELP,
+    ),
     "method": _flag(str, "--method", "-m", help="See: microagg methods; auto if left out."),
     "option": _flag(
         list[str],
@@ -245,6 +258,12 @@ _FLAGS: dict[str, Any] = {
         help="Accepted: at most this share of records, 0 to 1, whose group discloses a confidential value; "
         "if left out, none.",
     ),
+    "max_moved": _flag(
+        float,
+        "--max-moved",
+        help="Accepted: each analysis moves by at most this share of its 95 % interval, on average; with 0.5 "
+        "estimates stay within it.",
+    ),
     "seed": _flag(
         str,
         "--seed",
@@ -303,6 +322,8 @@ def plan_of(flags: dict[str, Any]) -> Plan:
         given["require"] = _requirements(given["require"])
     if "relation" in given:
         given["relations"] = given.pop("relation")
+    if "analysis" in given:
+        given["analyses"] = given.pop("analysis")
     if "bound_effort" in given:
         given["bound"] = given.pop("bound_effort")
     options = dict(_option(word) for word in given.pop("option", ()))

@@ -136,14 +136,7 @@ def dominance_lines(risk: Risk) -> list[Line]:
 
 def analysis_lines(utility: Utility) -> list[Line]:
     """Say what became of the user's own analyses."""
-    return [
-        Line(
-            "",
-            f"{analysis.formula}: the 95 % intervals before and after overlap by "
-            f"{analysis.overlap:.2f} on average, at worst {analysis.worst:.2f} (1: the same, 0: they touch)",
-        )
-        for analysis in utility.analyses
-    ]
+    return [Line("", analysis.words) for analysis in utility.analyses]
 
 
 def accepted_line(thresholds: Sequence[Threshold]) -> list[Line]:

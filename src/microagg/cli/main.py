@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from microagg.cli.flags import plan_of, with_plan_flags
+from microagg.cli.flags import ANALYSIS_HELP, plan_of, with_plan_flags
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.own_process import start_quickly
@@ -98,8 +98,7 @@ Analyses = Annotated[
     typer.Option(
         "--analysis",
         metavar="TEXT",
-        help="An analysis of your own to run on both tables, such as 'income by region' or 'income ~ "
-        "age + rent'; may be given several times.",
+        help=ANALYSIS_HELP,
     ),
 ]
 MaxLoss = Annotated[
@@ -214,7 +213,6 @@ def protect(
     overwrite: Annotated[bool, typer.Option("--overwrite", metavar="", hidden=True)] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
-    analyses: Analyses = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
@@ -267,7 +265,6 @@ def protect(
             sheet=sheet,
             report=report,
             public=public,
-            analyses=analyses or [],
             dominance=split_names(dominance) or [],
             dominance_percent=dominance_percent,
             engine=engine,

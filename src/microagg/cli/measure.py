@@ -16,7 +16,6 @@ from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.cautions import about_agreement, about_dominance, about_known
 from microagg.evidence.sentences import attacker_words, linked_words, loss_words
-from microagg.measure.analyses import columns_of
 from microagg.measure.harm import enough, rank
 from microagg.measure.known import known_columns, known_risk
 from microagg.measure.linkage import check_sample, sample_for
@@ -24,6 +23,7 @@ from microagg.measure.pairs import Pair, align, pair
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
 from microagg.plan import Accept, Column, Plan, Promise
+from microagg.plan_analyses import computed_with
 from microagg.protect import Clock
 from microagg.tables.addresses import Place
 from microagg.tables.files import CsvFormat, kind_of, read_file
@@ -62,7 +62,11 @@ def measure_files(
         raise InputError(
             "--min-distinct is about confidential columns; name them with --confidential."
         )
-    numbers = [*(columns or ()), *dominance, *(str(n) for a in analyses for n in columns_of(a))]
+    numbers = [
+        *(columns or ()),
+        *dominance,
+        *(str(n) for n in map(computed_with, analyses) if n is not None),
+    ]
     numbers = [n for n in numbers if n not in kinds or kinds[n].kind in QUANTITIES]
     with clock.time("read"), at_hand(original, protected) as files:
         before, after = (read_file(path, numbers, csv).table for path in files)

@@ -30,7 +30,7 @@ from microagg.evidence.sentences import (
     thresholds_of,
 )
 from microagg.evidence.usable import about_use, moved_figures
-from microagg.measure.analyses import safe_together
+from microagg.measure.analyses import LEAST, safe_together
 from microagg.measure.harm import Harm, Stake
 from microagg.measure.known import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
@@ -64,8 +64,6 @@ _DECIMALS_BY_COLUMN = {
     "group_loss_by_column": 2,  # these two where columns are more than complete numbers
     "changed": 3,
 }
-# Mean and interval of a few whole numbers can be solved for each of them.
-_LEAST_IN_AN_ANALYSIS = 10
 _STAKES = 3  # confidential columns whose stake a sentence gives
 
 
@@ -195,7 +193,10 @@ class Evidence:
     def thresholds(self) -> list[Threshold]:
         """What the plan accepts, and whether the release keeps to it."""
         return thresholds_of(
-            self.plan.accept, self.utility.information_loss, self.with_known.linkage
+            self.plan.accept,
+            self.utility.information_loss,
+            self.with_known.linkage,
+            self.utility.analyses,
         )
 
     # The sentences.
@@ -463,7 +464,7 @@ class Evidence:
         for name, decimals in _DECIMALS_BY_COLUMN.items():
             if name in found:
                 found[name] = {key: round(v, decimals) for key, v in found[name].items()}
-        least = max(self.k, _LEAST_IN_AN_ANALYSIS)
+        least = max(self.k, LEAST)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
 

@@ -21,7 +21,7 @@ from microagg.groups import Floats, Labels, group_sizes
 from microagg.intake import Intake
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, disclosed_share
-from microagg.measure.analyses import analyse, check_analyses
+from microagg.measure.analyses import LEAST, analyse, check_analyses
 from microagg.measure.classes import combine, share_below
 from microagg.measure.diversity import agreement_of
 from microagg.measure.harm import Harm, Stake, enough, rank, stakes
@@ -160,8 +160,27 @@ class Measuring:
 
     @cached_property
     def utility(self) -> Utility:
-        """What was lost."""
-        return utility_of(self.both_as_given)
+        """What was lost, and what became of the plan's analyses."""
+        return self._with_analyses(utility_of(self.both_as_given), self.plan.analyses)
+
+    def _with_analyses(self, utility: Utility, analyses: Iterable[Any]) -> Utility:
+        """Add analyses to what was lost."""
+        weight, released = self.plan.weight, None
+        if weight is not None and weight.release == "mean":
+            released = self.after.doubles(weight.column)
+        found = [
+            analyse(
+                self.both_as_given,
+                wanted,
+                released,
+                least=max(self.plan.k, LEAST),
+                categories=self.plan.categories,
+            )
+            for wanted in analyses
+        ]
+        if not found:
+            return utility
+        return keeping_computed(utility, analyses=[*utility.analyses, *found])
 
     @cached_property
     def risk(self) -> Risk:
@@ -317,8 +336,7 @@ class Measuring:
         gone = {*self.roles.dropped, *self.roles.renumbered}  # whose values would be reported
         frame = self.intake.original or self.intake.frame
         check_analyses(analyses, frame, gone, whole=False)
-        found = [analyse(self.both_as_given, wanted) for wanted in analyses]
-        utility = keeping_computed(self.utility, analyses=found) if found else self.utility
+        utility = self._with_analyses(self.utility, analyses)
         dominance = tuple(dominance)
         return utility, self._risk(dominance, dominance_percent) if dominance else self.risk
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from microagg.measure.analyses import Analysis
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
@@ -76,7 +77,9 @@ class Threshold:
     passed: bool
 
 
-def thresholds_of(accept: Accept, loss: float, linkage: Linkage) -> list[Threshold]:
+def thresholds_of(
+    accept: Accept, loss: float, linkage: Linkage, analyses: Iterable[Analysis] = ()
+) -> list[Threshold]:
     """What a plan accepts, and whether a release keeps to it; linkage is with what an attacker knows."""
     found = []
     if accept.loss is not None:
@@ -92,6 +95,10 @@ def thresholds_of(accept: Accept, loss: float, linkage: Linkage) -> list[Thresho
                 linkage.high <= accept.linkage,
             )
         )
+    for analysis in () if accept.moved is None else analyses:
+        limit = f"moved by at most {accept.moved:g} of its 95 % interval"
+        moved = few_digits(analysis.moved, DIGITS)
+        found.append(Threshold(analysis.formula, limit, f"{moved:.2g}", moved <= accept.moved))
     return found
 
 

@@ -1,46 +1,59 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
-``"income by region"`` compares the mean of income in each region, ``"income ~ age + rent"`` the
-coefficients of a linear regression with an intercept. As a list, for names with signs in
-them: ``["income", "by", "region"]``, ``["income", "~", "age", "rent"]``.
-
-The overlap of two intervals is the mean of the shares of each that the other covers (Karr,
-Kohnen, Oganian, Reiter & Sanil 2006):
+How they are written is in :mod:`microagg.plan_analyses`, what each computes in
+:mod:`microagg.measure.estimates`. The overlap of two intervals is the mean of the shares of each that the
+other covers (Karr, Kohnen, Oganian, Reiter & Sanil 2006):
 J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
-1: the same interval; 0: they touch; below 0: apart, the further the lower.
+1: the same interval; 0: they touch; below 0: apart, the further the lower. An analysis has moved by 1 − J:
+by this share of its interval, if both are equally wide.
 
-Records with a missing value in a named column are left out, in each table by itself. With weights, means and
-coefficients are weighted and their standard errors linearised, as for a sample with unequal chances:
-of a mean m/(m−1)·Σw²(x−x̄)²/(Σw)², of coefficients the sandwich of XᵀWX and Σw²e²xxᵀ.
+Records with a missing value in a named column are left out, in each table by itself. Where there are weights,
+everything is weighted, in the released table by the released weight if it has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from microagg.errors import InputError, listed, shown
+from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.measure.classes import combine
+from microagg.measure.estimates import (
+    Found,
+    gini,
+    mean,
+    overlap,
+    poverty,
+    quantile,
+    regression,
+    window,
+)
 from microagg.measure.pairs import Pair
+from microagg.plan_analyses import Formula, blaming, read_formula
 from microagg.plan_checks import no_column
+from microagg.plan_parts import CATEGORIES
 from microagg.tables.frames import Frame, check_finite
+from microagg.words import number, share
 
 __all__ = [
+    "LEAST",
     "Analysis",
     "Estimate",
     "analyse",
     "check_analyses",
-    "check_named",
-    "columns_of",
     "safe_together",
 ]
 
-_LEVEL = 0.975
+LEAST = 10
+"""Records that a told group has at least, or k if that is more: mean and interval of a few whole numbers
+can be solved for each of them."""
+_MOST_LEVELS = 50  # of a category that explains, or whose shares are asked for
+
+Wanted = str | Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -62,15 +75,16 @@ class Analysis:
 
     formula: str
     kind: str
-    """"means" or "regression"."""
+    """The statistic: regression, mean, quantile, share, gini or poverty."""
     estimates: list[Estimate]
     left_out: int
-    """Groups with fewer than two records, which have no interval, and records of no group as one."""
+    """Groups with fewer than two records, which have no interval, and records of no group as one; also
+    categories that only one of the tables has."""
     response: str = ""
-    """The column that is explained."""
+    """The column that is explained; of quantiles and shares, these of it."""
     _groups: Labels | None = field(default=None, repr=False, compare=False)
-    """Of means: the place of each original record's group among the estimates; −1: left out. Of the records
-    that have a value to explain, which are the same for all analyses of a column."""
+    """The place of each original record's group among the estimates; −1: left out. Of the records
+    that have a value to explain, which are the same for all analyses of a column. None: of a regression."""
 
     @property
     def overlap(self) -> float:
@@ -81,6 +95,23 @@ class Analysis:
     def worst(self) -> float:
         """Least overlap."""
         return float(min(estimate.overlap for estimate in self.estimates))
+
+    @property
+    def moved(self) -> float:
+        """Share of its interval by which the analysis moved on average; 0 is best."""
+        return 1 - self.overlap
+
+    @property
+    def words(self) -> str:
+        """What became of the analysis: its estimate, if it is one, and how far intervals overlap."""
+        only = self.estimates[0] if self.kind != "regression" and len(self.estimates) == 1 else None
+        put = share if self.kind in ("share", "poverty") else number
+        before_after = "" if only is None else f"{put(only.original)} → {put(only.protected)}; "
+        on_average = "" if only is not None else f" on average, at worst {self.worst:.2f}"
+        return (
+            f"{self.formula}: {before_after}the 95 % intervals before and after overlap by "
+            f"{self.overlap:.2f}{on_average} (1: the same, 0: they touch)"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, complete: for whoever holds the originals."""
@@ -112,10 +143,11 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
     Groups with fewer records are not told. Their total would follow from the mean of all records, so that
     further groups are left out, the smallest first, until ``least`` records are in none that is told.
     Means of one column by several others could be subtracted from each other: those that, together with
-    the ones told before, would set fewer than ``least`` records apart are not told.
+    the ones told before, would set fewer than ``least`` records apart are not told. So it is with
+    categories of which shares are told, and with the values around quantiles.
 
     >>> few = [Estimate(name, 1, 0.0, (0, 0), 0.0, (0, 0), 1.0) for name in "ab"]
-    >>> safe_together([Analysis("x by y", "means", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
+    >>> safe_together([Analysis("x by y", "mean", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
     2
     """
     found = []
@@ -148,26 +180,47 @@ def _tellable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]
     return set(keep)
 
 
-Wanted = str | Sequence[Any]
+def analyse(
+    both: Pair,
+    wanted: Wanted,
+    released_weights: Floats | None = None,
+    least: int = LEAST,
+    categories: Collection[Any] = (),
+) -> Analysis:
+    """Run an analysis on both tables.
 
-
-def analyse(both: Pair, wanted: Wanted) -> Analysis:
-    """Run an analysis on both tables."""
-    response, sign, others = _parse(wanted)
+    Parameters
+    ----------
+    released_weights : those of the released table, where they are others than those of ``both``
+    least : records that a category has whose coefficient is told
+    categories : columns of numbers that are codes
+    """
+    formula = read_formula(wanted)
     before, after = both.frames("An analysis")
-    weights = both.weights
-    if weights is not None and weights.min() == weights.max():
-        weights = None  # equal weights are none
-    with _blaming(wanted):
+    weights = _unequal(both.weights)
+    later = weights if released_weights is None else _unequal(released_weights)
+    typed = zip(both.names, both.variables or (), strict=False)
+    codes = {*categories, *(name for name, one in typed if one.kind in CATEGORIES)}
+    with blaming(wanted):
         for frame in (before, after):
-            _check_columns(frame, response, sign, others)
-        if sign == "by":
-            return _means(before, after, response, others[0], weights)
-        return _regression(before, after, response, others, weights)
+            _check_columns(frame, formula)
+        if formula.statistic == "regression":
+            return _regression(before, after, formula, (weights, later), codes, least)
+        tables = _table(before, formula, weights), _table(after, formula, later)
+        return _by_group(tables, formula)
+
+
+def _unequal(weights: Floats | None) -> Floats | None:
+    """Return weights that differ; equal weights are none."""
+    return None if weights is None or weights.min() == weights.max() else weights
 
 
 def check_analyses(
-    analyses: Iterable[Wanted], table: Frame, gone: Collection[Any], whole: bool
+    analyses: Iterable[Wanted],
+    table: Frame,
+    gone: Collection[Any],
+    whole: bool,
+    categories: Collection[Any] = (),
 ) -> None:
     """Refuse analyses that cannot work with a table that is to be protected.
 
@@ -175,55 +228,35 @@ def check_analyses(
     ----------
     gone : columns that the released table will not have
     whole : whether the table has all records, or is only the names and types of one
+    categories : columns of numbers that are codes
     """
     for wanted in analyses:
-        response, sign, others = _parse(wanted)
-        with _blaming(wanted):
-            for name in (response, *others):
+        formula = read_formula(wanted)
+        with blaming(wanted):
+            for name in formula.columns:
                 if name in gone:
                     raise InputError(
                         f"Column {shown(name)} is dropped or renumbered, and an analysis is for readers of "
                         "the released file. Name columns that stay."
                     )
-            _check_columns(table, response, sign, others)
-            if whole and sign == "by":
-                _usable(*(2 * [_group_means(*_grouped(table, response, others[0]), None)]))
+            _check_columns(table, formula)
+            if whole and formula.statistic == "regression":
+                _regression(table, table, formula, (None, None), categories)
             elif whole:
-                _fit(table, response, others, None)
+                _by_group(2 * (_table(table, formula, None),), formula)
 
 
-def check_named(analyses: Iterable[Wanted], names: Collection[Any]) -> None:
-    """Refuse analyses that name columns which a table does not have."""
-    for wanted in analyses:
-        for name in columns_of(wanted):
-            if name not in names:
-                with _blaming(wanted):
-                    raise no_column(name, names)
-
-
-@contextmanager
-def _blaming(wanted: Wanted) -> Iterator[None]:
-    """Say of an error that the formula of an analysis is at fault."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"The analysis {shown(wanted)} cannot be done: {error}") from None
-
-
-def _check_columns(frame: Frame, response: Any, sign: str, others: Sequence[Any]) -> None:
+def _check_columns(frame: Frame, formula: Formula) -> None:
     """Refuse columns that a table does not have, and others than numbers where numbers are needed."""
-    for name in (response, *others):
+    for name in formula.columns:
         if not frame.has(name):
             raise no_column(name, frame.names)
-    for name in (response, *(others if sign == "~" else ())):
-        if not frame.is_numeric(name):
-            way_out = "Compare means by it instead, as in 'income by region'"
-            if name == response:
-                way_out = "Explain a column of numbers"
-            raise InputError(
-                f"It computes with column {shown(name)}, which holds {frame.kind_in_words(name)}. "
-                f"{way_out}, or turn it into numbers first."
-            )
+    name = formula.response
+    if formula.statistic != "share" and not frame.is_numeric(name):
+        raise InputError(
+            f"It computes with column {shown(name)}, which holds {frame.kind_in_words(name)}. Name a "
+            f"column of numbers, compare its shares, as in 'share({name})', or turn it into numbers first."
+        )
 
 
 def _numbers(frame: Frame, name: Any) -> Floats:
@@ -233,210 +266,247 @@ def _numbers(frame: Frame, name: Any) -> Floats:
     return values
 
 
-def columns_of(wanted: Wanted) -> list[Any]:
-    """Columns that an analysis names.
+@dataclass(frozen=True)
+class _Table:
+    """What one table has for a statistic: values, weights and the group of each record."""
 
-    >>> columns_of("income ~ age + rent")
-    ['income', 'age', 'rent']
-    """
-    response, _, others = _parse(wanted)
-    return [response, *others]
-
-
-def _parse(wanted: Wanted) -> tuple[Any, str, list[Any]]:
-    """Split an analysis into its response, its sign and its other columns."""
-    parts: list[Any]
-    if isinstance(wanted, str):
-        for sign in ("~", " by "):
-            left, found, right = wanted.partition(sign)
-            if found:
-                names = right.split("+") if sign == "~" else [right]
-                parts = [left.strip(), sign.strip(), *(name.strip() for name in names)]
-                break
-        else:
-            parts = []
-    else:
-        parts = list(wanted)
-    signed = len(parts) >= 3 and (parts[1] == "~" or (parts[1] == "by" and len(parts) == 3))
-    if signed and "" not in parts:
-        return parts[0], parts[1], parts[2:]
-    raise InputError(
-        "An analysis is written 'income by region' or 'income ~ age + rent', or as a list such as "
-        f"['income', '~', 'age', 'rent']; got {shown(wanted)}."
-    )
+    values: Floats
+    """Of the column that is summarised, NaN where missing; of shares, the number of the category."""
+    weights: Floats | None
+    groups: Labels
+    """Number of each record's group."""
+    names: list[Any]
+    """Of the groups; None: no group."""
+    rows: Mapping[Any, Labels]
+    """The records of each group that have a value."""
 
 
-def _means(
-    before: Frame, after: Frame, response: Any, group: Any, weights: Floats | None
-) -> Analysis:
-    """Mean of a column in each group of another, with t intervals."""
-    values, labels, levels = _grouped(before, response, group)
-    first = _group_means(values, labels, levels, weights)
-    later = _grouped(after, response, group)
-    second = _group_means(*later, weights)
+def _table(frame: Frame, formula: Formula, weights: Floats | None) -> _Table:
+    """Read the columns of a statistic; the shares of categories are those of groups, one a category."""
+    n = len(frame)
+    names: list[Any]
+    groups, names = np.zeros(n, dtype=np.int64), [""]
+    if formula.by is not None:
+        groups, names = frame.levels(formula.by)
+    if formula.statistic == "share":
+        codes, levels = frame.levels(formula.response)
+        _check_levels(formula.response, levels)
+        there = np.array([level is not None for level in levels], dtype=bool)[codes]
+        values = np.where(there, codes, np.nan)
+        pairs = [
+            None
+            if level is None or name is None
+            else (level, *([] if formula.by is None else [name]))
+            for level in levels
+            for name in names
+        ]
+        rows = _rows(codes * len(names) + groups, pairs, values)
+        return _Table(values, weights, codes * len(names) + groups, pairs, rows)
+    values = _numbers(frame, formula.response)
+    return _Table(values, weights, groups, names, _rows(groups, names, values))
+
+
+def _check_levels(name: Any, levels: Sequence[Any]) -> None:
+    if len(levels) > _MOST_LEVELS:
+        raise InputError(
+            f"Column {shown(name)} has {len(levels):,} different values; as categories of an analysis at "
+            f"most {_MOST_LEVELS} are compared. Name a column with fewer, or coarsen it in the plan."
+        )
+
+
+def _rows(groups: Labels, names: list[Any], values: Floats) -> dict[Any, Labels]:
+    """Rows of each group that have a value; those of no group are left out."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(len(names) + 1))
+    found = {}
+    for i, name in enumerate(names):
+        rows = order[starts[i] : starts[i + 1]]
+        rows = rows[~np.isnan(values[rows])]
+        if name is not None and len(rows):
+            found[name] = rows
+    return found
+
+
+def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
+    """Compute a statistic of each group in both tables."""
+    first, second = tables
     usable = _usable(first, second)
+    computed = [_statistic(table, formula) for table in tables]
     estimates = [
-        _estimate(_level_name(level), first[level], second[level], (0, 0)) for level in usable
+        _estimate(_group_name(name, formula), *(compute(name) for compute in computed))
+        for name in usable
     ]
-    place = {level: i for i, level in enumerate(usable)}
-    own = np.array([place.get(level, -1) for level in levels], dtype=np.int64)[labels]
+    own = np.full(len(first.values), -1, dtype=np.int64)
+    for i, name in enumerate(usable):
+        rows = first.rows[name]
+        if formula.statistic == "quantile":  # tells of the values around it
+            assert formula.number is not None
+            rows = rows[window(first.values[rows], _of(first.weights, rows), formula.number)]
+        own[rows] = i
+    about = formula.statistic if formula.statistic in ("quantile", "share") else ""
+    every = {*first.names, *second.names}
     return Analysis(
-        formula=f"{_plain(response)} by {_plain(group)}",
-        kind="means",
+        formula=formula.words,
+        kind=formula.statistic,
         estimates=estimates,
-        left_out=len({*levels, *later[2]}) - len(usable),
-        response=_plain(response),
-        _groups=own[~np.isnan(values)],
+        left_out=len(every) - len(usable),
+        response=f"{about} {formula.response}".strip(),
+        _groups=own[~np.isnan(first.values)],
     )
 
 
-def _usable(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> list[Any]:
-    """Groups whose means have intervals in both tables."""
-    found = [name for name in first if name in second and min(first[name][0], second[name][0]) > 1]
+def _of(weights: Floats | None, rows: Labels) -> Floats | None:
+    return None if weights is None else weights[rows]
+
+
+def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Found]:
+    """Return what computes the statistic for a group."""
+    x, w, p = table.values, table.weights, formula.number
+    if formula.statistic == "share":
+        return _shares(table)
+    if formula.statistic == "poverty":
+        assert p is not None
+        there = np.flatnonzero(~np.isnan(x))
+        incomes, weights = x[there], _of(w, there)
+        place = np.cumsum(~np.isnan(x)) - 1
+        line = p * quantile(incomes, weights, 0.5).value
+        return lambda name: poverty(incomes, weights, line, p, place[table.rows[name]])
+    compute: Callable[[Floats, Floats | None], Found] = (
+        gini if formula.statistic == "gini" else mean
+    )
+    if formula.statistic == "quantile":
+        assert p is not None
+        share = p
+        return lambda name: quantile(x[table.rows[name]], _of(w, table.rows[name]), share)
+    return lambda name: compute(x[table.rows[name]], _of(w, table.rows[name]))
+
+
+def _shares(table: _Table) -> Callable[[Any], Found]:
+    """Return what estimates the share of a category among the records of its group, or of all."""
+    together: dict[Any, list[Labels]] = {}
+    for name, rows in table.rows.items():
+        together.setdefault(name[1:], []).append(rows)
+    groups = {group: np.concatenate(several) for group, several in together.items()}
+
+    def share(name: tuple[Any, ...]) -> Found:
+        rows, own = groups[name[1:]], table.rows[name]
+        has = np.isin(rows, own).astype(np.float64)
+        return mean(has, _of(table.weights, rows))._replace(records=len(own))
+
+    return share
+
+
+def _usable(first: _Table, second: _Table) -> list[Any]:
+    """Groups whose estimates have intervals in both tables."""
+    found = [
+        name
+        for name, rows in first.rows.items()
+        if min(len(rows), len(second.rows.get(name, ()))) > 1
+    ]
     if not found:
         raise InputError(
-            "Means need a group with at least two records in both tables; there is none. Group by a "
-            "column with fewer values."
+            "It needs a group with at least two records in both tables; there is none. Group by a column "
+            "with fewer values."
         )
     return found
 
 
-def _grouped(frame: Frame, response: Any, group: Any) -> tuple[Floats, Labels, list[Any]]:
-    """Values to explain, the number of each record's group, and the groups; a missing group is None."""
-    labels, levels = frame.levels(group)
-    return _numbers(frame, response), labels, levels
-
-
-def _group_means(
-    values: Floats, labels: Labels, levels: list[Any], weights: Floats | None
-) -> dict[Any, tuple[int, float, float]]:
-    """Records, mean and standard error of each group that has values."""
-    counts = np.array([level is not None for level in levels], dtype=bool)[labels]
-    there = counts & ~np.isnan(values)
-    w = np.ones(int(there.sum())) if weights is None else weights[there]
-    values, labels = values[there], labels[there]
-    sizes = np.bincount(labels, minlength=len(levels))
-    mass = np.bincount(labels, weights=w, minlength=len(levels))
-    base = values[0] if values.size else 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = np.bincount(labels, weights=w * (values - base), minlength=len(levels)) / mass
-        squares = np.bincount(
-            labels,
-            weights=np.square(w * (values - base - means[labels])),
-            minlength=len(levels),
-        )
-        errors = np.sqrt(squares * sizes / np.maximum(sizes - 1, 1)) / mass
-    rows = zip(levels, sizes.tolist(), (means + base).tolist(), errors.tolist(), strict=True)
-    return {level: (size, mean, error) for level, size, mean, error in rows if size}
-
-
 def _regression(
-    before: Frame, after: Frame, response: Any, others: list[Any], weights: Floats | None
+    before: Frame,
+    after: Frame,
+    formula: Formula,
+    weights: tuple[Floats | None, Floats | None],
+    categories: Collection[Any],
+    least: int = LEAST,
 ) -> Analysis:
-    """Least squares with an intercept, t intervals; classical standard errors unless there are weights."""
-    tables = [_fit(frame, response, others, weights) for frame in (before, after)]
-    names = ["(intercept)", *(_plain(name) for name in others)]
-    spent = len(names) - 1  # beside the one that every interval spends
+    """Least squares with an intercept; a category explains by each of its values but the most frequent.
+
+    Records with a value that fewer than ``least`` have are left out.
+    """
+    columns: list[list[Floats]] = [[], []]
+    names, alone = list[str](), 0
+    for name in formula.others:
+        if before.is_numeric(name) and name not in categories:
+            names.append(_plain(name))
+            for own, frame in zip(columns, (before, after), strict=True):
+                own.append(_numbers(frame, name))
+            continue
+        first, second = (_levels(frame, name) for frame in (before, after))
+        common = _common_levels(first, second, least)
+        alone += len({*first, *second}) - len(common)
+        if len(common) < 2:
+            raise InputError(
+                f"Column {shown(name)} explains nothing: it needs two values that {least} records have in "
+                "both tables."
+            )
+        usual = max(common, key=lambda level: int(first[level].sum()))
+        for level in common:
+            if level != usual:
+                names.append(f"{_plain(name)} = {_level_name(level)}")
+        for own, found in zip(columns, (first, second), strict=True):
+            there = np.any([found[level] for level in common], axis=0)
+            own += [
+                np.where(there, found[level].astype(np.float64), np.nan)
+                for level in common
+                if level != usual
+            ]
+    others = [_plain(name) for name in formula.others]
+    tables = []
+    for frame, own, w in zip((before, after), columns, weights, strict=True):
+        y, X = _numbers(frame, formula.response), np.column_stack(own)
+        there = ~(np.isnan(y) | np.isnan(X).any(axis=1))
+        w = None if w is None else w[there]
+        tables.append(regression(y[there], X[there], w, others))
     estimates = [
-        _estimate(name, first, second, (spent, spent))
-        for name, first, second in zip(names, *tables, strict=True)
+        _estimate(name, *both) for name, *both in zip(["(intercept)", *names], *tables, strict=True)
     ]
-    formula = f"{_plain(response)} ~ {' + '.join(names[1:])}"
-    return Analysis(formula, "regression", estimates, 0, _plain(response))
+    return Analysis(formula.words, "regression", estimates, alone, _plain(formula.response))
 
 
-def _fit(
-    frame: Frame, response: Any, others: list[Any], weights: Floats | None
-) -> list[tuple[int, float, float]]:
-    """Records, coefficient and standard error of the intercept and each column."""
-    y = _numbers(frame, response)
-    X = np.column_stack([_numbers(frame, name) for name in others])
-    there = ~(np.isnan(y) | np.isnan(X).any(axis=1))
-    y, X = y[there], X[there]
-    w = np.ones(len(y)) if weights is None else weights[there]
-    n, free = len(y), len(y) - len(others) - 1
-    if free < 1:
-        raise InputError(
-            f"A regression on {len(others)} columns needs at least {len(others) + 2} records; the "
-            f"table has {n} with a value in each of them. Name fewer columns."
-        )
-    centre, middle = np.average(X, axis=0, weights=w), np.average(y, weights=w)
-    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
-    Z = (X - centre) / spread
-    root = np.sqrt(w)[:, None]
-    Q, R = np.linalg.qr(Z * root)
-    if np.abs(np.diag(R)).min() <= 1e-10 * np.abs(np.diag(R)).max(initial=1e-300):
-        raise InputError(
-            f"The columns {listed(others)} of a regression must not determine each other, nor be "
-            "constant; they do in one of the tables. Name fewer columns."
-        )
-    slope = np.linalg.solve(R, Q.T @ (root[:, 0] * (y - middle)))
-    rest = y - middle - Z @ slope
-    inverse = np.linalg.inv(R)
-    if weights is None:
-        variance = np.square(rest).sum() / free
-        errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
-        shift = np.linalg.norm(inverse.T @ (centre / spread))
-        of_intercept = np.sqrt(variance * (1 / n + shift**2))
-    else:
-        # What each record adds to the mean and to the slopes; the intercept is ȳ − x̄·slopes.
-        mean_parts = w * rest / w.sum()
-        slope_parts = (w * rest)[:, None] * (Z @ inverse @ inverse.T) / spread
-        grown = n / free
-        errors = np.sqrt(grown * np.square(slope_parts).sum(axis=0))
-        of_intercept = np.sqrt(grown * np.square(mean_parts - slope_parts @ centre).sum())
-    slope = slope / spread
-    rows = [(middle - centre @ slope, of_intercept), *zip(slope, errors, strict=True)]
-    return [(n, float(value), float(error)) for value, error in rows]
+def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: int) -> list[Any]:
+    """Values that ``least`` records have in both tables, such that none or as many have others.
+
+    The coefficient of a value that few have would tell of them, and so would those of all others.
+    """
+    sizes = {level: int(has.sum()) for level, has in first.items()}
+    both = (level for level in first if level in second)
+    found = [one for one in both if min(sizes[one], int(second[one].sum())) >= least]
+    left_over = sum(sizes.values()) - sum(sizes[level] for level in found)
+    while found and 0 < left_over < least:
+        smallest = min(found, key=lambda level: sizes[level])
+        found.remove(smallest)
+        left_over += sizes[smallest]
+    return found
 
 
-def _estimate(
-    name: str,
-    first: tuple[int, float, float],
-    second: tuple[int, float, float],
-    spent: tuple[int, int],
-) -> Estimate:
-    intervals = [
-        _interval(found, len_spent) for found, len_spent in zip((first, second), spent, strict=True)
-    ]
+def _levels(frame: Frame, name: Any) -> dict[Any, Any]:
+    """Which records have each value of a column, by value."""
+    codes, levels = frame.levels(name)
+    _check_levels(name, levels)
+    return {level: codes == i for i, level in enumerate(levels) if level is not None}
+
+
+def _estimate(name: str, first: Found, second: Found) -> Estimate:
+    intervals = (first.low, first.high), (second.low, second.high)
     return Estimate(
         name=name,
-        records=min(first[0], second[0]),
-        original=first[1],
+        records=min(first.records, second.records),
+        original=first.value,
         original_interval=intervals[0],
-        protected=second[1],
+        protected=second.value,
         protected_interval=intervals[1],
         overlap=overlap(*intervals),
     )
 
 
-def _interval(found: tuple[int, float, float], spent: int) -> tuple[float, float]:
-    """95 % interval from records, estimate and standard error."""
-    from scipy.special import stdtrit
-
-    n, value, error = found
-    half = float(stdtrit(n - 1 - spent, _LEVEL)) * error
-    return value - half, value + half
-
-
-def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
-    """Mean of the shares of two intervals that the other covers.
-
-    >>> overlap((0, 2), (1, 3)), overlap((0, 1), (0, 1)), overlap((0, 1), (2, 3))
-    (0.5, 1.0, -1.0)
-    """
-    common = min(first[1], second[1]) - max(first[0], second[0])
-    shares = []
-    for low, high in (first, second):
-        if high > low:
-            shares.append(common / (high - low))
-        else:  # a point is covered or not
-            shares.append(1.0 if common >= 0 else 0.0)
-    return float(np.mean(shares))
-
-
 def _plain(name: Any) -> str:
     return name if isinstance(name, str) else str(name)
+
+
+def _group_name(name: Any, formula: Formula) -> str:
+    if isinstance(name, tuple):
+        return ", ".join(map(_level_name, name))
+    return formula.words if formula.by is None else _level_name(name)
 
 
 def _level_name(level: Any) -> str:

@@ -258,6 +258,12 @@ def _relations(data: Data, form: _Form) -> None:
     _put(data, "relation", [{"holds": line} for line in lines] or None)
 
 
+def _analyses(data: Data, form: _Form) -> None:
+    lines = [line.strip() for line in form.text("analyses").splitlines() if line.strip()]
+    listed = [one for one in data.get("analyses", ()) if not isinstance(one, str)]
+    _put(data, "analyses", [*lines, *listed] or None)
+
+
 _EDITS: dict[str, Callable[[Data, _Form], None]] = {
     "role": _role,
     "column": _column,
@@ -274,4 +280,5 @@ _EDITS: dict[str, Callable[[Data, _Form], None]] = {
     "accept": _accept,
     "whole": _whole,
     "relations": _relations,
+    "analyses": _analyses,
 }

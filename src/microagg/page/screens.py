@@ -117,6 +117,7 @@ def plan_screen(
         "rules": [(rule, f"{rule}: {asks}") for rule, asks in RULES.items()],
         "every_column": every,
         "relations": "\n".join(relation.text for relation in plan.relations),
+        "analyses": "\n".join(one for one in plan.analyses if isinstance(one, str)),
         "text": plan.to_toml() if text is None else text,
     }
 

@@ -69,7 +69,7 @@ def protect_files(
     check_names : refuses columns that the table does not have
     gate : decides whether what was written takes the name of the target
     **measures
-        As for :meth:`microagg.release.Release.measure`: ``analyses``, ``dominance``.
+        As for :meth:`microagg.release.Release.measure`: ``dominance``.
 
     Returns
     -------
@@ -96,9 +96,9 @@ def protect_files(
         (check_names or plan.roles)(frame.columns)  # before anything is compiled
         drafted = completed_on_spark(frame, plan, _fields(source))
         plan = drafted.plan
-        if analyses := measures.get("analyses"):
+        if plan.analyses:
             types = Frame(frame.limit(0).toArrow())
-            check_analyses(analyses, types, {*plan.drop, *plan.renumber}, whole=False)
+            check_analyses(plan.analyses, types, {*plan.drop, *plan.renumber}, whole=False)
         warm_executors(session, plan)
         hears.stage("grouping", f"{len(frame.columns)} columns")
         release = SparkRelease.of(group_in_spark(frame, plan, leaf))

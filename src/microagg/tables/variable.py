@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from microagg.errors import InputError, listed, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Column
+from microagg.plan_parts import CATEGORIES
 from microagg.tables.dates import dates_in_text, first_no_date, instants, is_text
 from microagg.tables.frames import Frame, reads_as_number
 
 __all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
 
-CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
 QUANTITIES = ("number", "integer", "spiked")
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -1,0 +1,208 @@
+"""Estimates of the user's analyses, each with its 95 % interval; weighted where there are weights.
+
+A mean has Student's interval. The errors of weighted means, of the Gini coefficient and of the share at
+risk of poverty are linearised, as for a sample with unequal chances: √(m/(m−1)·Σ(w·z)²) for the influence z
+of each record. A quantile is the mean of the ten values around it, so that it is nobody's own, and its
+interval runs from one quantile to another: those of the interval of its share (Woodruff 1952). A regression
+has classical errors, or the sandwich of XᵀWX and Σw²e²xxᵀ with weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from microagg.errors import InputError, listed
+from microagg.groups import Floats, Labels
+
+__all__ = [
+    "AROUND",
+    "Found",
+    "gini",
+    "mean",
+    "overlap",
+    "poverty",
+    "quantile",
+    "regression",
+    "window",
+]
+
+AROUND = 10
+"""Values whose mean is a quantile."""
+_LEVEL = 0.975
+
+
+class Found(NamedTuple):
+    """One estimate in one table."""
+
+    records: int
+    value: float
+    low: float
+    high: float
+
+
+def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Mean of the shares of two intervals that the other covers.
+
+    >>> overlap((0, 2), (1, 3)), overlap((0, 1), (0, 1)), overlap((0, 1), (2, 3))
+    (0.5, 1.0, -1.0)
+    """
+    common = min(first[1], second[1]) - max(first[0], second[0])
+    shares = []
+    for low, high in (first, second):
+        if high > low:
+            shares.append(common / (high - low))
+        else:  # a point is covered or not
+            shares.append(1.0 if common >= 0 else 0.0)
+    return float(np.mean(shares))
+
+
+def mean(x: Floats, w: Floats | None) -> Found:
+    """Estimate the mean of at least two values."""
+    w = np.ones(len(x)) if w is None else w
+    middle = float(x[0] + np.average(x - x[0], weights=w))
+    return _with_error(len(x), middle, _error(w, (x - middle) / w.sum()))
+
+
+def gini(x: Floats, w: Floats | None) -> Found:
+    """Estimate the Gini coefficient: 0 if all have the same, near 1 if one has all.
+
+    >>> round(gini(np.array([1.0, 3.0]), None).value, 3)
+    0.25
+    """
+    w = np.ones(len(x)) if w is None else w
+    total = float(w @ x)
+    if total <= 0 or x.min() < 0:
+        raise InputError(
+            "A Gini coefficient is about amounts of 0 or more, not all 0; there are others. Choose another "
+            "column or another statistic."
+        )
+    # Below or equal, with half of those that are equal: the rank of a record, and what those above it have.
+    _, inverse = np.unique(x, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    mass, amount = np.bincount(inverse, weights=w), np.bincount(inverse, weights=w * x)
+    rank = ((np.cumsum(mass) - mass / 2) / w.sum())[inverse]
+    above = ((total - np.cumsum(amount) + amount / 2) / w.sum())[inverse]
+    ranked = float(w @ (x * rank))
+    value = 2 * ranked / total - 1
+    influence = (2 * (x * rank + above - ranked / w.sum()) - (value + 1) * x) / total
+    return _with_error(len(x), value, _error(w, influence))
+
+
+def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: Labels) -> Found:
+    """Estimate the share of some records whose income is below a share of the median of all.
+
+    Parameters
+    ----------
+    x, w : incomes of all records, and their weights
+    line : the poverty line, :func:`poverty_line`
+    of_median : its share of the median
+    rows : the records whose rate it is
+    """
+    w = np.ones(len(x)) if w is None else w
+    poor = np.zeros(len(x))
+    poor[rows] = x[rows] < line
+    own = np.zeros(len(x))
+    own[rows] = w[rows]
+    mass = own.sum()
+    value = float(own @ poor / mass)
+    # The line moves with the median: what a record does to the rate by that.
+    median = line / of_median
+    at_line, at_median = _density(x, own, line), _density(x, w, median)
+    pull = of_median * at_line / at_median if at_median > 0 else 0.0
+    influence = np.where(own > 0, (poor - value) / mass, 0.0)
+    influence -= pull * ((x < median) - 0.5) / w.sum()
+    return _with_error(len(rows), value, _error(w, influence))
+
+
+def _density(x: Floats, w: Floats, at: float) -> float:
+    """Estimate the density at a point by normal kernels."""
+    quarter, three = (_quantile(x, w, p) for p in (0.25, 0.75))
+    width = 0.79 * max(three - quarter, 1e-9 * max(abs(three), 1.0)) * len(x) ** -0.2
+    kernels = np.exp(-0.5 * np.square((x - at) / width)) / (width * np.sqrt(2 * np.pi))
+    return float(np.average(kernels, weights=w))
+
+
+def quantile(x: Floats, w: Floats | None, p: float) -> Found:
+    """Estimate a quantile: the mean of the values around it."""
+    w = np.ones(len(x)) if w is None else w
+    value = _quantile(x, w, p)
+    half = _student(len(x) - 1) * _error(w, ((x <= value) - p) / w.sum())
+    low, high = (_quantile(x, w, at) for at in (max(p - half, 0.0), min(p + half, 1.0)))
+    return Found(len(x), value, min(low, value), max(high, value))
+
+
+def _quantile(x: Floats, w: Floats, p: float) -> float:
+    rows = window(x, w, p)
+    return float(x[rows[0]] + np.average(x[rows] - x[rows[0]], weights=w[rows]))
+
+
+def window(x: Floats, w: Floats | None, p: float) -> Labels:
+    """Return the rows of the ten values around a quantile, or of all if there are fewer.
+
+    >>> window(np.arange(21.0), None, 0.5).tolist()
+    [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    """
+    order = np.argsort(x, kind="stable")
+    upto = np.cumsum(np.ones(len(x)) if w is None else w[order])
+    at = int(np.searchsorted(upto, upto[-1] * p * (1 - 1e-12)))
+    count = min(len(x), AROUND + (len(x) - AROUND) % 2)  # as many on either side of the median
+    start = min(max(min(at, len(x) - 1) - (count - 1) // 2, 0), len(x) - count)
+    return order[start : start + count]
+
+
+def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list[Found]:
+    """Fit least squares with an intercept; return it and the coefficient of each column."""
+    weights, n, free = w, len(y), len(y) - X.shape[1] - 1
+    w = np.ones(n) if w is None else w
+    if free < 1:
+        raise InputError(
+            f"A regression with {X.shape[1]} coefficients needs at least {X.shape[1] + 2} records; the "
+            f"table has {n} with a value in each of its columns. Name fewer columns."
+        )
+    centre, middle = np.average(X, axis=0, weights=w), np.average(y, weights=w)
+    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
+    Z = (X - centre) / spread
+    root = np.sqrt(w)[:, None]
+    Q, R = np.linalg.qr(Z * root)
+    if np.abs(np.diag(R)).min() <= 1e-10 * np.abs(np.diag(R)).max(initial=1e-300):
+        raise InputError(
+            f"The columns {listed(names)} of a regression must not determine each other, nor be "
+            "constant; they do in one of the tables. Name fewer columns."
+        )
+    slope = np.linalg.solve(R, Q.T @ (root[:, 0] * (y - middle)))
+    rest = y - middle - Z @ slope
+    inverse = np.linalg.inv(R)
+    if weights is None:
+        variance = np.square(rest).sum() / free
+        errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
+        shift = np.linalg.norm(inverse.T @ (centre / spread))
+        of_intercept = np.sqrt(variance * (1 / n + shift**2))
+    else:
+        # What each record adds to the mean and to the slopes; the intercept is ȳ − x̄·slopes.
+        mean_parts = w * rest / w.sum()
+        slope_parts = (w * rest)[:, None] * (Z @ inverse @ inverse.T) / spread
+        grown = n / free
+        errors = np.sqrt(grown * np.square(slope_parts).sum(axis=0))
+        of_intercept = np.sqrt(grown * np.square(mean_parts - slope_parts @ centre).sum())
+    slope = slope / spread
+    rows = [(middle - centre @ slope, of_intercept), *zip(slope, errors, strict=True)]
+    return [_with_error(n, float(value), float(error), free) for value, error in rows]
+
+
+def _error(w: Floats, influence: Floats) -> float:
+    """Standard error from what each record adds."""
+    m = len(w)
+    return float(np.sqrt(m / max(m - 1, 1) * np.square(w * influence).sum()))
+
+
+def _with_error(n: int, value: float, error: float, free: int | None = None) -> Found:
+    half = _student(n - 1 if free is None else free) * error
+    return Found(n, value, value - half, value + half)
+
+
+def _student(free: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(free, 1), _LEVEL))
