@@ -104,7 +104,7 @@ def test_a_rejected_file_is_not_kept_over_a_file_of_the_job(survey):
     [
         ("memory", "income ~ age + age", "must not determine each other"),
         ("memory", "illness by age", "It computes with column 'illness', which holds text."),
-        ("disk", "income ~ illness", "It computes with column 'illness', which holds text."),
+        ("disk", "illness ~ income", "It computes with column 'illness', which holds text."),
         ("memory", "income by id", "Column 'id' is dropped or renumbered"),
         ("disk", "income by id", "Column 'id' is dropped or renumbered"),
         ("disk", "income by inc", "There is no column 'inc'"),
