@@ -180,7 +180,7 @@ def test_an_estimated_linkage_counts_at_its_upper_end():
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        ({"max_linkage": 20}, r"share of the records from 0 to 1; got 20\. .*write 0\.2"),
+        ({"max_linkage": 20}, r"share of the records from 0 to 1 \(for 20 % write 0\.2\); got 20"),
         ({"max_loss": -1}, "percentage from 0 up"),
         ({"max_loss": float("nan")}, "percentage from 0 up"),
         ({"max_linkage": True}, "share of the records"),

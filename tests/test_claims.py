@@ -127,8 +127,12 @@ def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_pat
     bounded = of_units.with_bound()
     assert bounded.partition.lower_bound is not None
     assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
-    assert of_records.alternatives is not None
-    assert of_units.alternatives is None
+    # Other k are tried by the same plan, units and all.
+    ((own,), (counted,)) = (
+        [c for c in r.alternatives["cells"] if c["k"] == 3] for r in (of_records, of_units)
+    )
+    assert counted["information_loss"] == of_units.utility.information_loss
+    assert own["information_loss"] < counted["information_loss"]
 
 
 def test_bounds_are_about_means_and_claimed_of_nothing_else():
@@ -249,5 +253,7 @@ def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose
         assert (
             "; the groups alone, with exact means, lose" in release.evidence.loss_words
         ) == apart
-        # The map of other k has exact means, which are not what this release lost.
-        assert (release.alternatives is None) == apart
+        # The map of other k has what is released, not exact means.
+        (own,) = (cell for cell in release.alternatives["cells"] if cell["k"] == 3)
+        assert own["information_loss"] == release.utility.information_loss
+        assert (own["information_loss"] > 1.05 * own["group_loss"]) == apart

@@ -47,11 +47,11 @@ STAGES = {
     "evidence": ["evidence"],
     "steps": ["writing", "scale_out"],
     "report": ["report"],
-    "comparing": ["choices", "trials", "compare", "release", "protect", "plan_roles", "comparing"],
+    "comparing": ["choices", "release", "protect", "plan_roles", "comparing"],
     "delivery": ["observer", "engines", "delivery"],
     "compile": ["warm_parts", "warm"],
     "spark": ["spark", "scale_out.spark"],
-    "job": ["job_settings", "job", "rehearse"],
+    "job": ["job_settings", "job"],
     "page": ["page"],
     "cli": ["estimator", "datasets", "cli"],
 }

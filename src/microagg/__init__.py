@@ -21,7 +21,7 @@ from microagg.errors import (
 from microagg.version import VERSION
 
 if TYPE_CHECKING:
-    from microagg.compare import compare, suggest
+    from microagg.comparing.comparison import compare, suggest
     from microagg.comparing.pricing import Prices, prices
     from microagg.comparing.searching import search
     from microagg.counts import count_partitions
@@ -106,7 +106,7 @@ _HOMES = {
     "Release": "release",
     "Roles": "plan",
     "Verification": "verify",
-    "compare": "compare",
+    "compare": "comparing.comparison",
     "count_partitions": "counts",
     "cut": "methods.ordering.cut",
     "cut_sorted": "methods.univariate.sorted_cut",
@@ -123,7 +123,7 @@ _HOMES = {
     "risk": "measure.risk",
     "search": "comparing.searching",
     "simulate_clusters": "datasets",
-    "suggest": "compare",
+    "suggest": "comparing.comparison",
     "utility": "measure.utility",
     "verify": "verify",
 }

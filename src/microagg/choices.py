@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING
 
-from microagg.errors import InputError, shown
-from microagg.words import TRADE_OFF
+from microagg.plan import Accept, Plan
+from microagg.words import TRADE_OFF, share
 
 if TYPE_CHECKING:
     from microagg.measure.linkage import Linkage
@@ -20,6 +20,7 @@ __all__ = [
     "Cell",
     "Suggestion",
     "Targets",
+    "about_methods",
     "is_real",
     "mark_frontier",
     "next_k",
@@ -47,7 +48,7 @@ class Cell:
     information_loss: float | None = None
     """100·SSE/SST of the released values; None if there is no result."""
     linkage: Linkage | None = None
-    """Distance-based record linkage; sampled for large tables."""
+    """Distance-based record linkage with the known columns; sampled for large tables."""
     seconds: float = 0.0
     """Time for the grouping, while other cells ran beside it."""
     on_frontier: bool = False
@@ -60,6 +61,8 @@ class Cell:
     """Why there is no result."""
     group_loss: float | None = None
     """100·SSE/SST if each group released its exact centroid."""
+    below_k: float | None = None
+    """Share of the records that known columns narrow down to fewer than k records, or units."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON: one row of the table."""
@@ -117,19 +120,7 @@ class Targets:
     end of its interval."""
 
     def __post_init__(self) -> None:
-        if self.max_loss is not None and not (
-            is_real(self.max_loss) and 0 <= self.max_loss < math.inf
-        ):
-            raise InputError(
-                f"max_loss is a percentage from 0 up; got {shown(self.max_loss)}. For 5 % write 5."
-            )
-        if self.max_linkage is not None and not (
-            is_real(self.max_linkage) and 0 <= self.max_linkage <= 1
-        ):
-            raise InputError(
-                "max_linkage is a share of the records from 0 to 1; got "
-                f"{shown(self.max_linkage)}. For 20 % write 0.2."
-            )
+        Accept(self.max_loss, self.max_linkage)  # which refuses what is no such limit
 
     @property
     def given(self) -> list[str]:
@@ -298,7 +289,16 @@ def _meets(best: Cell, good: int, done: int, targets: Targets) -> str:
     return (
         f"{best.method} with k = {best.k} meets the {target}: it loses {_loss(best):.2f} %{loss} and "
         f"{_linked_words(best)} of the records are linked{linked}. Of {done} choices {good} "
-        f"{'does' if good == 1 else 'do'}; this one {least}. {TRADE_OFF}"
+        f"{'does' if good == 1 else 'do'}; this one {least}.{_below_words(best)} {TRADE_OFF}"
+    )
+
+
+def _below_words(cell: Cell) -> str:
+    """Say which share of the records the known columns narrow down to fewer than k."""
+    if not cell.below_k:
+        return ""
+    return (
+        f" But the known columns narrow {share(cell.below_k)} of the records down to fewer than k."
     )
 
 
@@ -315,3 +315,18 @@ def _linked_words(cell: Cell) -> str:
         f" (up to {100 * cell.linkage.high:.1f} %)" if cell.linkage and cell.linkage.sampled else ""
     )
     return f"{100 * _linked(cell):.1f} %{high}"
+
+
+def about_methods(plan: Plan) -> str | None:
+    """Say that the method matters little, where every method is followed by the same search."""
+    counted = [u.column for u in map(plan.unit_of, plan.blocks) if u.column and u.mode == "count"]
+    required = any(block.require for block in plan.blocks)
+    if not counted and not required:
+        return None
+    what = [f"k counts {plan.words_of_unit(counted[0]).many}"] if counted else []
+    what += ["the plan requires more than k"] if required else []
+    close = " but those for closeness" if any(b.require.closeness for b in plan.blocks) else ""
+    return (
+        f"Since {' and '.join(what)}, the same search follows every method{close}, and methods differ "
+        "little. Compare k."
+    )

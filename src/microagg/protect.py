@@ -256,6 +256,10 @@ def protect_table(
             shuffle=plan.shuffle,
             text=None if intake.text is None else Frame(intake.text),
         )
+
+    def again(other: Plan) -> Release:
+        return protect_table(table, other, None, text, coded)
+
     measuring = Measuring(
         plan,
         intake,
@@ -267,7 +271,7 @@ def protect_table(
         {name: cells for one in released for name, cells in one.cells.items()},
         recoded,
         _about_unreadable(table, settled.guesses or {}, plan),
-        lambda other: protect_table(table, other, None, text, coded)._measuring,
+        lambda other: again(other)._measuring,
     )
     inputs = [given for _, given in wanted]
     return Release(
@@ -277,6 +281,7 @@ def protect_table(
         parts=parts,
         seconds=clock.seconds,
         _measuring=measuring,
+        _again=again,
         outgoing=Outgoing(data, plan, intake, inputs, measuring.recoded_columns, order),
         drafted=settled.guesses,
         left_out=_left_out(table.native, data),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from microagg.compare import compare
+from microagg.choices import Cell, mark_frontier
 from microagg.deprecated import OldReleaseNames
 from microagg.drafting.guesses import Guess
+from microagg.errors import MicroaggError
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Part
 from microagg.evidence.measuring import Measuring
-from microagg.evidence.sentences import Caution, group_loss_words
+from microagg.evidence.sentences import Caution
 from microagg.grouping import bound_over_cells, seconds_of_bound
 from microagg.measure.harm import Stake
 from microagg.measure.known import KnownRisk
@@ -58,6 +59,8 @@ class Release(OldReleaseNames):
     parts: Sequence[Part] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
     _measuring: Measuring = field(repr=False)
+    _again: Callable[[Plan], Release] = field(repr=False)
+    """Carries out another plan on the same table."""
     outgoing: Outgoing = field(repr=False)
     """The table on its way to a file."""
     drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
@@ -163,44 +166,38 @@ class Release(OldReleaseNames):
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])
 
+    def as_cell(self) -> Cell:
+        """What this release loses and hides, as one choice of a comparison."""
+        found = [part.partition for part in self.parts]
+        return Cell(
+            method=self.plan.blocks[0].method,
+            k=self.k,
+            groups=sum(one.n_groups for one in found),
+            smallest=int(min(one.sizes.min() for one in found)),
+            largest=int(max(one.sizes.max() for one in found)),
+            information_loss=self.utility.information_loss,
+            group_loss=self.utility.group_loss,
+            linkage=self.with_known.linkage,
+            below_k=self.with_known.below_k,
+            seconds=self.seconds["partition"],
+            cut_short=any(one.stopped for one in found),
+        )
+
     @cached_property
     def alternatives(self) -> Mapping[str, Any] | None:
-        """The same method with other k, for the risk–utility map; None where that takes long.
-
-        None also for several parts, for other columns than complete numbers, and where k counts units, there
-        are strata, columns are recoded, or values are rounded so far that it shows in the loss: a comparison
-        knows none of these.
-        """
+        """The same plan with other k, for the risk–utility map; None where that takes long."""
         n, k = len(self.parts[0].rows), self.k
-        if (
-            n > _RECORDS_FOR_ALTERNATIVES
-            or len(self.parts) > 1
-            or self._measuring.intake.units is not None
-        ):
+        sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
+        if n > _RECORDS_FOR_ALTERNATIVES or not sizes:
             return None
-        if not self._measuring.intake.plain or self.plan.strata.columns or self.plan.coarsened:
-            return None
-        if group_loss_words(self.utility.information_loss, self.utility.group_loss):
-            return None
-        sizes = sorted({size for size in (2, k // 2, k, 2 * k, 4 * k) if 2 <= size <= n})
-        if len(sizes) < 2:
-            return None
-        part = self.partition
-        known = {option.name for option in find(part.method).options} - {"random_state"}
-        chosen = {name: value for name, value in part.options.items() if name in known}
-        if "refine" in part.options:
-            chosen["refine"] = part.options["refine"]
-        # A map need not take as long for every k as the release did.
-        chosen.pop("time_limit", None)
-        chosen |= {name: "balanced" for name in ("effort", "refine") if chosen.get(name) == "best"}
-        return compare(
-            self._measuring.both.original,
-            sizes,
-            part.method,
-            scale=part.scale,
-            random_state=self.plan.seed,
-            options={part.method: chosen},
-        ).as_dict()
+        cells = [self.as_cell()]
+        for size in sizes:
+            try:
+                cells.append(self._again(_with_k(self.plan, size)).as_cell())
+            except MicroaggError as error:  # this k cannot be met, by a stratum for example
+                cells.append(Cell(cells[0].method, size, problem=str(error)))
+        found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
+        return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
 
     def write(
         self,
@@ -289,3 +286,15 @@ class Release(OldReleaseNames):
             "A Release holds the original values and is not pickled, lest they travel. Pickle "
             "its .data and .partition."
         )
+
+
+def _with_k(plan: Plan, k: int) -> Plan:
+    """Return the plan with another k; a map need not take as long for every k as the release did."""
+    blocks = []
+    for block in plan.blocks:
+        options = {name: value for name, value in block.options.items() if name != "time_limit"}
+        if options.get("effort") == "best":
+            options["effort"] = "balanced"
+        refine = "balanced" if block.refine == "best" else block.refine
+        blocks.append(replace(block, k=k, bound=False, refine=refine, options=options))
+    return replace(plan, blocks=tuple(blocks))

@@ -18,7 +18,7 @@ import pytest
 
 import microagg
 from attacks.originals import Case, released, same_file, with_value
-from microagg.compare import _public_model
+from microagg.comparing.comparison import _public_model
 from microagg.plan import Plan
 from microagg.release import Release
 from microagg.report.public import Bands

@@ -107,7 +107,7 @@ def test_the_public_report_has_no_folder_and_no_hash(survey):
         (["--k", "0"], "whole number of at least 1; got 0"),
         (["--k", "500"], "k=500 needs at least 500 records; the table has 80"),
         (["--budget", "0"], "a number of seconds above 0"),
-        (["--max-linkage", 20], "For 20 % write 0.2"),
+        (["--max-linkage", 20], "for 20 % write 0.2"),
         (["--methods", "magic"], "method='magic' is not known"),
         (["--methods", "simple"], "is for one column"),
         (["--public"], "say where to write it with --report"),
@@ -126,12 +126,12 @@ def test_ranges_of_k():
 
 def press_ctrl_c(monkeypatch, times, first="mst"):
     """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
-    trials = import_module("microagg.trials")
-    real = trials.partition
+    grouping = import_module("microagg.grouping")
+    real = grouping.partition
     finished = threading.Event()
 
     def work(X, k, *, method, progress=None, **settings):
-        if progress is not None and method == "mdav":
+        if len(X) > 50 and method == "mdav":
             finished.wait(60)
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
@@ -140,11 +140,11 @@ def press_ctrl_c(monkeypatch, times, first="mst"):
                 time.sleep(0.01)
                 progress(1)
         found = real(X, k, method=method, progress=progress, **settings)
-        if progress is not None and method == first:
+        if len(X) > 50 and method == first:
             threading.Timer(0.5, finished.set).start()
         return found
 
-    monkeypatch.setattr(trials, "partition", work)
+    monkeypatch.setattr(grouping, "partition", work)
     if first is None:
         finished.set()
 

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -442,7 +443,7 @@ def test_nothing_is_grouped_anew_for_a_report_unless_asked_for(frame, tmp_path, 
         raise AssertionError("records were grouped anew")
 
     release = microagg.protect(frame, k=5, columns=["age"])
-    monkeypatch.setattr("microagg.release.compare", grouped)
+    monkeypatch.setattr(import_module("microagg.protect"), "protect_table", grouped)
     page, twin = written(release, tmp_path / "r.html")
     assert twin["alternatives"] is None
     assert "<code>--compare</code>" in page

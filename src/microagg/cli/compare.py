@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import Targets
 from microagg.cli.show import Speaker
-from microagg.compare import Comparison, check_public, prepare, try_prepared
+from microagg.comparing.comparison import Comparison, check_public, prepare, try_prepared
+from microagg.comparing.trials import Tried
 from microagg.errors import InputError, StopSearch
+from microagg.job import numbers_of, records_of
+from microagg.plan import Plan
 from microagg.report.html import check_report_target
 from microagg.tables.addresses import Place, is_plain
 from microagg.tables.files import CsvFormat, read_file
 from microagg.tables.places import at_hand
-from microagg.trials import Tried
-from microagg.words import percent
+from microagg.words import percent, share
 
 __all__ = ["compare_file"]
 
@@ -22,26 +23,24 @@ __all__ = ["compare_file"]
 def compare_file(
     speaker: Speaker,
     source: Place,
+    plan: Plan,
     form: CsvFormat,
-    columns: list[str] | None,
+    sheet: str | None,
     report: Path | None,
     public: bool,
     command: list[str],
-    *,
-    max_loss: float | None,
-    max_linkage: float | None,
     **settings: Any,
 ) -> bool:
-    """Try methods and k on a file, and say which to choose; return whether targets are met."""
-    Targets(max_loss, max_linkage)  # a mistake costs no waiting
+    """Carry out a plan with several methods and k, say which to choose, return whether it meets targets."""
     if public and report is None:
         raise InputError("--public is about the report; say where to write it with --report.")
     if report is not None:
         check_report_target(report, *([source] if isinstance(source, Path) else []))
     with at_hand(source) as (file,):
-        table = read_file(file, columns, form).table
-    speaker.say("read", f"{source}: {table.num_rows:,} records, {table.num_columns} columns")
-    trials = prepare(table, columns=columns, max_loss=max_loss, max_linkage=max_linkage, **settings)
+        read = read_file(file, numbers_of(plan), form, sheet=sheet)
+    records = records_of(read)
+    speaker.say("read", f"{source}: {len(records):,} records, {len(records.frame.names)} columns")
+    trials = prepare(records, plan, **settings)
     if public:
         if trials.targets.given:
             raise InputError(
@@ -65,6 +64,8 @@ def compare_file(
         _print_table(found)
     if found.partial is not None:
         speaker.say("partial", found.partial, style="bold yellow")
+    if found.about_methods is not None:
+        speaker.say("methods", found.about_methods)
     suggestion = found.suggest()
     speaker.say("choose", suggestion.words)
     if report is not None:
@@ -92,13 +93,23 @@ def _print_table(found: Comparison) -> None:
     from rich.text import Text
 
     table = Table(box=None)
-    for title in ("method", "k", "groups", "loss %", "linked %", "seconds", "worth choosing"):
+    titles = (
+        "method",
+        "k",
+        "groups",
+        "loss %",
+        "linked %",
+        "below k %",
+        "seconds",
+        "worth choosing",
+    )
+    for title in titles:
         right = title not in ("method", "worth choosing")
         table.add_column(title, justify="right" if right else "left")
     for cell in found.cells:
         if cell.information_loss is None or cell.linkage is None:
             why = "cannot" if cell.tried else cell.problem
-            table.add_row(cell.method, str(cell.k), "–", "–", "–", "–", Text(str(why)))
+            table.add_row(cell.method, str(cell.k), *"–––––", Text(str(why)))
             continue
         notes = ["*"] * cell.on_frontier + ["cut short"] * cell.cut_short
         table.add_row(
@@ -106,7 +117,8 @@ def _print_table(found: Comparison) -> None:
             str(cell.k),
             f"{cell.groups:,}",
             percent(cell.information_loss).removesuffix(" %"),
-            f"{100 * cell.linkage.share:.1f}",
+            share(cell.linkage.share).removesuffix(" %"),
+            share(cell.below_k).removesuffix(" %"),
             f"{cell.seconds:.2f}",
             " ".join(notes),
         )

@@ -1,4 +1,4 @@
-"""The flags that build a plan; protect and plan share them."""
+"""The flags that build a plan; protect, plan and compare share them."""
 
 from __future__ import annotations
 
@@ -279,20 +279,25 @@ _FLAGS: dict[str, Any] = {
 _LISTS = ("columns", "drop", "renumber", "known")
 
 
-def with_plan_flags(function: F) -> F:
-    """Give a command, in place of its ``**flags``, all the flags that build a plan."""
-    signature = inspect.signature(function, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    flags = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _FLAGS.items()
-    ]
-    needed = [p for p in own if p.default is p.empty]
-    rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
-    shown_first = [*needed, *flags, *rest]
-    function.__signature__ = signature.replace(parameters=shown_first)  # type: ignore[attr-defined]
-    function.__annotations__ = {p.name: p.annotation for p in shown_first}
-    return function
+def with_plan_flags(*left_out: str) -> Callable[[F], F]:
+    """Give a command, in place of its ``**flags``, the flags that build a plan."""
+
+    def added(function: F) -> F:
+        signature = inspect.signature(function, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        flags = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in _FLAGS.items()
+            if name not in left_out
+        ]
+        needed = [p for p in own if p.default is p.empty]
+        rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
+        shown_first = [*needed, *flags, *rest]
+        function.__signature__ = signature.replace(parameters=shown_first)  # type: ignore[attr-defined]
+        function.__annotations__ = {p.name: p.annotation for p in shown_first}
+        return function
+
+    return added
 
 
 def plan_of(flags: dict[str, Any]) -> Plan:

@@ -174,7 +174,7 @@ def root(
 
 
 @app.command()
-@with_plan_flags
+@with_plan_flags()
 def protect(
     source: In,
     target: Out,
@@ -289,7 +289,7 @@ def protect(
 
 
 @app.command()
-@with_plan_flags
+@with_plan_flags()
 def plan(
     source: In,
     delimiter: Delimiter = None,
@@ -442,6 +442,7 @@ def measure(
 
 
 @app.command()
+@with_plan_flags("k", "method", "option", "bound", "bound_effort", "shuffle", "max_agreeing")
 def compare(
     source: In,
     k: Annotated[
@@ -459,9 +460,6 @@ def compare(
             "fit with 'all'.",
         ),
     ] = None,
-    columns: Columns = None,
-    max_loss: MaxLoss = None,
-    max_linkage: MaxLinkage = None,
     budget: Annotated[
         float,
         typer.Option(
@@ -469,25 +467,23 @@ def compare(
             help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
         ),
     ] = 60.0,
-    scale: Annotated[
-        str, typer.Option(help="How columns are made comparable: zscore, range, robust or none.")
-    ] = "zscore",
-    seed: Annotated[int, typer.Option(help="Seed of methods that draw random numbers.")] = 0,
     report: ReportFile = None,
     public: Public = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
+    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
+    **flags: Any,
 ) -> None:
-    """Try methods and k on a file: what each loses, what an attacker gains, which to choose.
+    """Carry out a plan with several methods and k: what each loses, what an attacker gains, which to choose.
 
-    Nothing is released. With a target, other k are tried too, the answer is one method and k, in
-    words, and the command exits with 1 if no choice meets it. Ctrl-C ends the trials and shows what is
-    done.
+    The plan is that of the flags and of --plan, as for protect. Nothing is released. With a target, other k
+    are tried too, the answer is one method and k, in words, and the command exits with 1 if no choice meets
+    it. Ctrl-C ends the trials and shows what is done.
 
-    Example: microagg compare survey.csv --k 3,5,10 --columns income,rent,age --max-linkage 0.1
+    Example: microagg compare survey.csv --plan plan.toml --k 3,5,10 --max-linkage 0.1
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
@@ -497,18 +493,15 @@ def compare(
         meets = compare_file(
             speaker,
             source,
+            plan_of(flags),
             _csv_format(delimiter, encoding, decimal),
-            split_names(columns),
+            sheet,
             report,
             public,
             ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
-            max_loss=max_loss,
-            max_linkage=max_linkage,
             k=_whole_numbers(k),
             methods="all" if named == ["all"] else named,
             budget=budget,
-            scale=scale,
-            random_state=seed,
         )
     if not meets:
         raise typer.Exit(1)

@@ -7,21 +7,22 @@ are kept. The table of prices and the search for a plan are made of tries.
 from __future__ import annotations
 
 import math
-import threading
-import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from microagg.comparing.timed import Failed, TimedTries
+from microagg.draft import Completed, complete
 from microagg.errors import MicroaggError, StopSearch
 from microagg.groups import Labels
-from microagg.kernels.threads import at_work, thread_count
 from microagg.plan import Plan
+from microagg.progress import Listener
 from microagg.protect import protect_table
+from microagg.release import Release
 from microagg.tables.exact import codes_as_written
-from microagg.tables.frames import Frame
+from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
 from microagg.tables.outgoing import reordered
 
@@ -45,6 +46,19 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def completed(self, plan: Plan) -> Completed:
+        """Give every column that the plan leaves open a role."""
+        words = ("",) if self.text is None else MISSING_WORDS
+        return complete(self.frame, plan, words, self.coded)
+
+    def protected(
+        self, plan: Plan, watch: Listener | None = None, *, is_complete: bool = False
+    ) -> Release:
+        """Carry out a plan."""
+        return protect_table(
+            self.frame, plan, watch, self.text, self.coded, is_complete=is_complete
+        )
 
     def taken(self, rows: Labels) -> Records:
         """Return some of the records."""
@@ -97,21 +111,16 @@ class Figures:
     """Why there are no figures."""
 
 
-def try_plan(records: Records, plan: Plan, stop: Callable[[], bool] = lambda: False) -> Figures:
+def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Figures:
     """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem."""
-
-    def watch(done: int) -> None:
-        if stop():
-            raise StopSearch
-
     try:
-        found = protect_table(
-            records.frame, plan, watch, records.text, records.coded, is_complete=True
-        )
-    except StopSearch:
-        return Figures(problem="not tried in time")
+        return _figures(records, plan, watch)
     except MicroaggError as error:
         return Figures(problem=str(error))
+
+
+def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
+    found = records.protected(plan, watch, is_complete=True)
     known = found.with_known
     staked = found.if_confidential_known.below_k if plan.confidential else None
     return Figures(
@@ -136,29 +145,24 @@ def try_plans(
     ``on_progress`` is called with the number of plans tried and of all; it may raise
     :class:`microagg.StopSearch`.
     """
-    from concurrent.futures import ThreadPoolExecutor, as_completed
+    tries = TimedTries[Key, Figures](
+        lambda key, watch: _figures(records, plans[key], watch), ends=ends
+    )
 
-    stopped = threading.Event()
+    def report() -> None:
+        if on_progress is not None:
+            on_progress(len(tries.found), len(plans))
 
-    def work(plan: Plan) -> Figures:
-        if time.monotonic() >= ends:
-            return Figures(problem="not tried in time")
-        with at_work():
-            return try_plan(records, plan, lambda: stopped.is_set() or time.monotonic() >= ends)
+    tries.run(list(plans), report)
+    if tries.stop.is_set():
+        raise StopSearch
+    return {key: _with_problem(tries.found[key]) for key in plans}
 
-    found: dict[Key, Figures] = {}
-    with ThreadPoolExecutor(thread_count(), thread_name_prefix="microagg-tries") as pool:
-        futures = {pool.submit(work, plan): key for key, plan in plans.items()}
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                found[futures[future]] = future.result()
-                if on_progress is not None:
-                    on_progress(done, len(futures))
-        except BaseException:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return {key: found[key] for key in plans}
+
+def _with_problem(found: Figures | Failed) -> Figures:
+    if isinstance(found, Figures):
+        return found
+    return Figures(problem=found.problem if found.tried else "not tried in time")
 
 
 def for_a_sample(plan: Plan) -> Plan:

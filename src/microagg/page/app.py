@@ -22,7 +22,7 @@ from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import edited
 from microagg.page.folders import Folders
 from microagg.page.guard import log
-from microagg.page.tasks import Look, Opened, Rehearse, Scatter
+from microagg.page.tasks import Compare, Look, Opened, Scatter
 from microagg.plan_text import read_value
 from microagg.registry import find
 from microagg.report.html import TEMPLATES, environment
@@ -261,7 +261,7 @@ class Page:
                     f"{len(methods) * len(sizes)}. Name fewer methods or k."
                 )
             self.desk.submit(
-                Rehearse(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
+                Compare(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
             )
         except MicroaggError as error:
             return self._try(str(error))
@@ -278,7 +278,7 @@ class Page:
         plan, block = self.desk.plan, self.desk.plan.blocks[0]
         untried = (block.method, block.k) not in self.desk.cells or self.desk.map_is_old
         if str(block.k) == form.get("k") and untried:
-            self.desk.submit(Rehearse(table.opened, plan, [block.method], [block.k or 0]))
+            self.desk.submit(Compare(table.opened, plan, [block.method], [block.k or 0]))
             return self._try()
         return answer
 

@@ -18,7 +18,7 @@ from typing import Any
 from microagg.choices import Cell, mark_frontier
 from microagg.page.private import PrivateFolder
 from microagg.page.process import Worker
-from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
+from microagg.page.tasks import STOP, Compare, Look, Opened, Protect, Scatter, Task, Told
 from microagg.plan import Plan
 
 __all__ = ["Desk", "Entry", "Release", "Table"]
@@ -283,7 +283,7 @@ class Desk:
         task = entry.task
         if isinstance(task, Look):
             self._open(task, found)
-        elif isinstance(task, Rehearse):
+        elif isinstance(task, Compare):
             self.note_cells(task.plan, found["cells"])
         elif isinstance(task, Scatter):
             self.scatters[task.number, task.x, task.y] = found

@@ -8,12 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import FAST, Targets, suggestion
+from microagg.choices import FAST, Targets, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.page.charts import cell_map, labelled, scatter, spark
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import RULES
-from microagg.page.tasks import Protect, Rehearse, Scatter
+from microagg.page.tasks import Compare, Protect, Scatter
 from microagg.plan import Plan
 from microagg.plan_checks import as_plain
 from microagg.plan_parts import KINDS, POLICIES
@@ -190,10 +190,10 @@ def _in_words(value: Any) -> str:
 
 def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
     """The map of what was tried, and what to try next."""
-    entry, cells = desk.latest(Rehearse), desk.map()
+    entry, cells = desk.latest(Compare), desk.map()
     block = desk.plan.blocks[0]
     k = block.k or _SIZES[0]
-    task = entry.task if entry is not None and isinstance(entry.task, Rehearse) else None
+    task = entry.task if entry is not None and isinstance(entry.task, Compare) else None
     targets = Targets() if task is None else Targets(task.max_loss, task.max_linkage)
     sizes = sorted({*_SIZES, k}) if task is None else task.sizes
     return {
@@ -213,6 +213,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "plan_method": block.method,
         "most_k": max(_MOST_K, k),
         "trade_off": TRADE_OFF,
+        "about_methods": about_methods(desk.plan),
     }
 
 

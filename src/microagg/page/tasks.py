@@ -12,7 +12,7 @@ from typing import Any
 
 from microagg.plan import Plan
 
-__all__ = ["STOP", "Look", "Opened", "Protect", "Rehearse", "Scatter", "Task", "Told"]
+__all__ = ["STOP", "Compare", "Look", "Opened", "Protect", "Scatter", "Task", "Told"]
 
 
 STOP = "stop"  # sent in place of a task: end the search and keep what there is
@@ -39,7 +39,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Rehearse:
+class Compare:
     """Carry out a plan with several methods and k, without writing anything."""
 
     opened: Opened
@@ -77,7 +77,7 @@ class Scatter:
     title = "drawing two columns"
 
 
-Task = Look | Rehearse | Protect | Scatter
+Task = Look | Compare | Protect | Scatter
 
 
 @dataclass(frozen=True)

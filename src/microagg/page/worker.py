@@ -10,21 +10,21 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import Cell, Targets
+from microagg.comparing.comparison import prepare, try_prepared
+from microagg.comparing.trials import Tried
 from microagg.errors import MicroaggError, StopSearch, fault_words
-from microagg.job import Job, Observer, completed_source, numbers_of, run
+from microagg.job import Job, Observer, completed_source, numbers_of, records_of, run
 from microagg.page.charts import without_styles
 from microagg.page.columns import about_columns, first_rows, two_columns
-from microagg.page.tasks import STOP, Look, Opened, Protect, Rehearse, Scatter, Task, Told
+from microagg.page.tasks import STOP, Compare, Look, Opened, Protect, Scatter, Task, Told
 from microagg.plan import Plan
-from microagg.rehearse import rehearse
 from microagg.tables.files import CsvFormat, Source, read_file
 from microagg.tables.frames import Frame
 
@@ -154,21 +154,16 @@ def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 
 @do.register
-def _(task: Rehearse, bench: Bench, tell: Tell) -> dict[str, Any]:
-    source = bench.source(task.opened)
+def _(task: Compare, bench: Bench, tell: Tell) -> dict[str, Any]:
+    plan = task.plan.override(max_loss=task.max_loss, max_linkage=task.max_linkage)
+    records = records_of(_typed(bench.source(task.opened), plan))
 
-    def hear(cells: Sequence[Cell], method: str, k: int, share: float) -> None:
-        tell(
-            {
-                "stage": f"{method} with k = {k}",
-                "share": share,
-                "cells": list(cells),
-            }
-        )
+    def on_progress(done: Tried, total: int) -> None:
+        tell({"stage": done.words, "share": done / total, "cells": done.found})
         bench.check()
 
-    targets = Targets(task.max_loss, task.max_linkage)
-    return {"cells": rehearse(source, task.plan, task.methods, task.sizes, targets, hear)}
+    trials = prepare(records, plan, task.sizes, task.methods, budget=None)
+    return {"cells": try_prepared(trials, on_progress).cells}
 
 
 class _Teller(Observer):

@@ -1,11 +1,11 @@
-"""compare(): what each method loses and hides for each k, and which choice meets a target."""
+"""compare(): what a plan loses and hides with each method and k, and which choice meets a target."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +14,29 @@ from microagg.choices import (
     Cell,
     Suggestion,
     Targets,
+    about_methods,
     is_real,
     mark_frontier,
     suggestion,
 )
-from microagg.draft import guess
+from microagg.comparing.trials import Report, Trials, run_trials
+from microagg.comparing.tries import Records
 from microagg.errors import InputError, listed, shown
-from microagg.groups import Floats
+from microagg.plan import Plan
 from microagg.registry import find
 from microagg.registry import methods as registered
 from microagg.report.bands import band
 from microagg.report.html import write_report
 from microagg.report.provenance import (
     about_method,
-    call,
     file_facts,
     now,
     repetition,
     versions,
 )
-from microagg.settings import check_k, check_options, check_random_state, check_scale
+from microagg.settings import check_k, check_options
 from microagg.tables.frames import Frame, is_frame
-from microagg.tables.matrix import as_matrix, columns_matrix
-from microagg.tables.roles import choose_columns
-from microagg.trials import Report, Trials, run_trials
+from microagg.tables.matrix import as_matrix
 from microagg.words import TRADE_OFF
 
 __all__ = ["BUDGET", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
@@ -49,14 +48,19 @@ _MOST_PUBLIC = 15  # choices in a public report: five methods with three k
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods × k on one table."""
+    """A plan with several methods and k on one table."""
 
     records: int
+    plan: Plan
+    """As it was given; every block has the method and the k of a choice in place of its own."""
     columns: list[Any]
+    """The protected columns."""
     cells: list[Cell]
     """By method and k; with a target, also those k that the search for it came to."""
     settings: Mapping[str, Any]
-    """What :func:`compare` was called with, complete."""
+    """What :func:`compare` was called with beside the plan, complete."""
+    about_methods: str | None = None
+    """Why the method matters little, where it does: the plan requires more than k of every group."""
     stopped: bool = False
     """Whether ``progress`` asked to stop before all was tried."""
 
@@ -108,7 +112,7 @@ class Comparison:
 
     def _targets(self, max_loss: float | None, max_linkage: float | None) -> Targets:
         if max_loss is None and max_linkage is None:
-            return Targets(self.settings["max_loss"], self.settings["max_linkage"])
+            return Targets(self.plan.accept.loss, self.plan.accept.linkage)
         return Targets(max_loss, max_linkage)
 
     def as_dict(self) -> dict[str, object]:
@@ -116,15 +120,34 @@ class Comparison:
         return {
             "records": self.records,
             "columns": [str(name) for name in self.columns],
-            "scale": self.settings["scale"],
+            "scale": self.plan.blocks[0].scale,
+            "plan": self.plan.as_dict(),
             "k": self.settings["k"],
             "methods": self.settings["methods"],
+            "about_methods": self.about_methods,
             "budget": self.settings["budget"],
             "blind_guess": self.blind_guess,
             "stopped": self.stopped,
             "partial": self.partial,
             "cells": self.rows,
         }
+
+    @property
+    def call(self) -> str:
+        """The call of Python that repeats it; ``frame`` is the table."""
+        plan, given = self.plan, dict(self.settings)
+        if len(plan.blocks) > 1:
+            given["plan"] = plan
+        else:
+            mine = plan.settings().items()
+            given |= {name: value for name, value in mine if name not in ("k", "method")}
+        words = [
+            f"plan=microagg.Plan.from_toml_text({value.to_toml()!r})"
+            if name == "plan"
+            else f"{name}={value!r}"
+            for name, value in given.items()
+        ]
+        return f"microagg.compare(frame, {', '.join(words)})"
 
     def report(
         self,
@@ -168,36 +191,34 @@ def compare(
     k: int | Iterable[int] = (3, 5, 10),
     methods: str | Iterable[str] | None = None,
     *,
-    columns: Iterable[Any] | None = None,
-    max_loss: float | None = None,
-    max_linkage: float | None = None,
+    plan: Plan | None = None,
     budget: float | None = BUDGET,
-    scale: str = "zscore",
-    random_state: int | None = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
     progress: Report | None = None,
+    **settings: Any,
 ) -> Comparison:
-    """Try methods × k on a table, several at a time.
+    """Carry out a plan with several methods and k, several at a time; nothing is released.
 
     Parameters
     ----------
     frame : data frame, or array-like of numbers
-    k : one or several least group sizes
-    methods : names from :func:`microagg.methods`; by default ``auto`` and the fast classics,
+    k : one or several least group sizes; each takes the place of the k of every block
+    methods : names from :func:`microagg.methods`; by default the plan's, auto and the fast classics,
         with ``"all"`` all that fit the number of columns
-    columns : names of the columns to protect; by default those that look like quantities
-    max_loss, max_linkage : targets, as for :meth:`Comparison.suggest`. Given one, other k are
-        tried too, in search of the best k of each method that meets it.
+    plan : any plan, see :func:`microagg.protect`; by default the draft of the table
     budget : seconds to spend at most, not counting the time to load and compile the methods; None: as
-        long as it takes. A cell may take half of the time left while others wait. What did not
+        long as it takes. A choice may take half of the time left while others wait. What did not
         fit is told as not tried.
-    scale, random_state : as for :func:`microagg.partition`
     options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
-    workers : cells computed at a time; by default as many as there are processors
+    workers : choices computed at a time; by default as many as there are processors
     progress : called about ten times a second with records grouped and records to group, over
-        all cells; the first is a :class:`microagg.trials.Tried`. It may raise
-        :class:`microagg.StopSearch` to end the trials with the cells that are done.
+        all choices; the first is a :class:`microagg.comparing.trials.Tried`. It may raise
+        :class:`microagg.StopSearch` to end the trials with the choices that are done.
+    **settings
+        Keywords of :func:`microagg.protect`, such as ``columns``, ``unit`` or ``strata``, which override the
+        plan. ``max_loss`` and ``max_linkage`` are targets: with one, other k are tried too, in search of the
+        best k of each method that meets it.
 
     Returns
     -------
@@ -211,20 +232,28 @@ def compare(
     >>> c.suggest(max_loss=5).cell.k
     2
     """
-    prepared = prepare(
-        frame,
-        k,
-        methods,
-        columns=columns,
-        max_loss=max_loss,
-        max_linkage=max_linkage,
-        budget=budget,
-        scale=scale,
-        random_state=random_state,
-        options=options,
-        workers=workers,
-    )
+    Targets(settings.get("max_loss"), settings.get("max_linkage"))
+    whole = Plan() if plan is None else plan
+    if is_frame(frame):
+        records = Records(Frame(frame))
+    else:
+        records, whole = _of_numbers(frame, whole)
+    whole = whole.override(**settings)
+    prepared = prepare(records, whole, k, methods, budget=budget, options=options, workers=workers)
     return try_prepared(prepared, progress)
+
+
+def _of_numbers(values: Any, plan: Plan) -> tuple[Records, Plan]:
+    """Make a table of an array; all its columns are protected as numbers unless the plan says otherwise."""
+    import pyarrow as pa
+
+    matrix = as_matrix(values)
+    names = [str(number) for number in range(matrix.shape[1])]
+    if plan.blocks[0].columns is None:
+        plan = plan.override(
+            columns=names, kinds={**dict.fromkeys(names, "number"), **plan.columns}
+        )
+    return Records(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
 
 
 def suggest(
@@ -245,82 +274,58 @@ def suggest(
 
 
 def prepare(
-    frame: Any,
+    records: Records,
+    plan: Plan,
     k: Any,
-    methods: Any,
+    methods: Any = None,
     *,
-    columns: Iterable[Any] | None,
-    max_loss: float | None,
-    max_linkage: float | None,
-    budget: float | None,
-    scale: str,
-    random_state: int | None,
+    budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
 ) -> Trials:
-    """Check the settings of :func:`compare`, before any work; see there."""
-    targets = Targets(max_loss, max_linkage)
-    check_scale(scale)
-    check_random_state(random_state)
+    """Check what :func:`compare` is asked for, before any work; see there."""
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
-            f"workers, the number of cells at a time, is a whole number from 1 up; got {shown(workers)}. "
+            f"workers, the number of choices at a time, is a whole number from 1 up; got {shown(workers)}. "
             "Leave it out for as many as there are processors."
         )
     limit = _checked_budget(budget)
-    matrix, names = _matrix(frame, columns)
-    chosen = _methods(methods, matrix.shape[1])
+    sizes = _sizes(k, len(records))
+    plan = replace(plan, blocks=tuple(replace(block, k=sizes[0]) for block in plan.blocks))
+    whole = records.completed(plan).plan
+    about = about_methods(whole)
+    chosen = _methods(methods, whole, about is not None)
     return Trials(
-        matrix=matrix,
-        names=names,
+        records=records,
+        plan=plan,
+        columns=whole.roles(records.frame.names).protected,
         methods=chosen,
-        sizes=_sizes(k, len(matrix)),
-        scale=scale,
-        random_state=random_state,
+        sizes=sizes,
         options=_options(options, chosen),
-        targets=targets,
+        about_methods=about,
         budget=limit,
         workers=workers,
     )
 
 
-def try_prepared(trials: Trials, progress: Report | None) -> Comparison:
+def try_prepared(trials: Trials, progress: Report | None = None) -> Comparison:
     """Run what :func:`prepare` checked."""
     cells, stopped = run_trials(trials, progress)
     settings = {
         "k": trials.sizes,
         "methods": trials.methods,
-        "columns": trials.names,
-        "max_loss": trials.targets.max_loss,
-        "max_linkage": trials.targets.max_linkage,
         "budget": trials.budget,
-        "scale": trials.scale,
-        "random_state": trials.random_state,
         "options": {name: dict(own) for name, own in trials.options.items()},
     }
-    return Comparison(len(trials.matrix), trials.names, mark_frontier(cells), settings, stopped)
-
-
-def _matrix(frame: Any, columns: Iterable[Any] | None) -> tuple[Floats, list[Any]]:
-    if is_frame(frame):
-        table = Frame(frame)
-        names = choose_columns(table, columns) if columns is not None else _quantities(table)
-        return columns_matrix(table, names), names
-    if columns is not None:
-        raise InputError("Columns have names in frames only; pick columns of arrays before.")
-    matrix = as_matrix(frame)
-    return matrix, list(range(matrix.shape[1]))
-
-
-def _quantities(table: Frame) -> list[Any]:
-    """The columns that look like quantities, which alone every method can compare."""
-    found = [n for n, one in guess(table).items() if one.looks_like == "quantity" and not one.codes]
-    if not found:
-        raise InputError(
-            "Without named columns the quantities of a table are compared; none of its columns looks like "
-            "one. Name columns of numbers: columns=[...] or --columns."
-        )
-    return found
+    return Comparison(
+        len(trials.records),
+        trials.plan,
+        list(trials.columns),
+        mark_frontier(cells),
+        settings,
+        trials.about_methods,
+        stopped,
+    )
 
 
 def _sizes(k: Any, n: int) -> list[int]:
@@ -337,13 +342,16 @@ def _sizes(k: Any, n: int) -> list[int]:
     return list(dict.fromkeys(check_k(size, n) for size in given))
 
 
-def _methods(methods: Any, n_columns: int) -> list[str]:
+def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
     """List the methods to try, those that matter most first."""
+    several_columns = max(1 if b.per_column else len(b.columns or ()) for b in plan.blocks) > 1
     if methods is None:
-        return list(FAST)
+        own = [block.method for block in plan.blocks]
+        close = all(len(block.require.closeness) == 1 for block in plan.blocks)
+        published = [m.name for m in registered() if m.closeness and close]
+        return list(dict.fromkeys([*own, *(published if moot else FAST)]))
     if isinstance(methods, str) and methods == "all":
-        fit = [m for m in registered() if n_columns == 1 or not m.one_column]
-        fit = [m for m in fit if m.for_numbers]
+        fit = [m for m in registered() if m.for_numbers and not (several_columns and m.one_column)]
         # What proves optimality takes all the time that it gets.
         others = sorted((m for m in fit if m.name not in FAST), key=lambda m: m.proves)
         return [*FAST, *(m.name for m in others)]
@@ -355,9 +363,10 @@ def _methods(methods: Any, n_columns: int) -> list[str]:
             "or ask for 'all'."
         )
     for method in chosen:
-        if method.one_column and n_columns > 1:
+        if method.one_column and several_columns:
             raise InputError(
-                f"method {shown(method.name)} is for one column; the data have {n_columns}. Leave it out."
+                f"method {shown(method.name)} is for one column; the plan protects several together. Leave "
+                "it out."
             )
     return list(dict.fromkeys(method.name for method in chosen))
 
@@ -413,6 +422,7 @@ def _model(
         "records": found.records,
         "columns": {"protected": [str(name) for name in found.columns]},
         "comparison": found.as_dict(),
+        "plan_text": found.plan.to_toml(),
         "methods": {name: about_method(name) for name in found.settings["methods"]},
         "suggestion": {
             **suggestion(found.cells, targets).as_dict(),
@@ -421,7 +431,7 @@ def _model(
         },
         "trade_off": TRADE_OFF,
         "files": {"input": file_facts(source), "output": None},
-        "repeat": repetition(command, call("compare", dict(found.settings))),
+        "repeat": repetition(command, found.call),
     }
 
 
