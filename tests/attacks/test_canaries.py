@@ -81,7 +81,7 @@ def test_no_planted_value_in_what_is_said_and_written(tmp_path):
     runs = {
         "protect": [source, tmp_path / "safe.csv", "--k", 5, "-c", "income,rent", *ROLES],
         "plan": [source, *ROLES],
-        "compare": [source, "-k", "3,5", "-m", "mdav", "-c", "income,rent"],
+        "compare": [source, "-k", "3,5", "-m", "mdav", "-c", "income,rent", *ROLES],
         "verify": [tmp_path / "safe.csv", "--k", 5, "-c", "income,rent"],
         "measure": [source, tmp_path / "safe.csv", "-c", "income,rent", "--k", 5],
     }
