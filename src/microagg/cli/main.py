@@ -442,7 +442,10 @@ def measure(
 
 
 @app.command()
-@with_plan_flags("k", "method", "option", "bound", "bound_effort", "shuffle", "max_agreeing")
+@with_plan_flags(
+    *("k", "method", "option", "bound", "bound_effort", "shuffle"),
+    *("analysis", "max_agreeing", "max_moved"),  # which a comparison does not look at
+)
 def compare(
     source: In,
     k: Annotated[
