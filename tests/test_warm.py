@@ -103,10 +103,11 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
 @pytest.mark.parametrize(
     ("settings", "parts", "parts_of_many"),
     [
-        ({"k": 3}, {"search", "last search", "start"}, {"large start", *MDAV}),
+        ({"k": 3}, {"last search", "start"}, set()),  # the table tells the rest
+        ({"k": 3, "columns": ["a", "b"]}, {"search", "start"}, {"large start", *MDAV}),
         (
-            {"k": 40},
-            {"pairs", "large search", "last search", "start", "mdav of few"},
+            {"k": 40, "columns": ["a", "b"]},
+            {"pairs", "large search", "start", "mdav of few"},
             {"large start", *MDAV},
         ),
         (
@@ -115,23 +116,32 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
             {"large start", *MDAV},
         ),
         (
-            {"k": 3, "weight": "w"},
+            {"k": 3, "columns": ["a", "b"], "kinds": {"a": "nominal"}, "weight": "w"},
             {"weighted search", "last search", "start"},
             {"large start", *(f"weighted {m}" for m in MDAV)},
         ),
-        ({"k": 3, "method": "mdav"}, {"mdav of few"}, MDAV),
-        ({"k": 3, "method": "tsp"}, {"tsp"}, set()),
-        ({"k": 3, "method": "igd"}, {"igd", "mdav of few"}, MDAV),
-        ({"k": 3, "method": "cbfs-mhm"}, {"cbfs-mhm", "centroid"}, {"centroid in threads"}),
+        ({"k": 3, "columns": ["a", "b"], "method": "mdav"}, {"mdav of few"}, MDAV),
+        ({"k": 3, "columns": ["a", "b"], "method": "tsp"}, {"tsp"}, set()),
+        ({"k": 3, "columns": ["a", "b"], "method": "igd"}, {"igd", "mdav of few"}, MDAV),
         (
-            {"k": 3, "method": "k-first", "require": {"closeness": {"ill": 0.3}}},
+            {"k": 3, "columns": ["a", "b"], "method": "cbfs-mhm"},
+            {"cbfs-mhm", "centroid"},
+            {"centroid in threads"},
+        ),
+        (
+            {
+                "k": 3,
+                "columns": ["a", "b"],
+                "method": "k-first",
+                "require": {"closeness": {"ill": 0.3}},
+            },
             {"closeness", "mdav of few", "left", *REQUIRED},
             {"mdav"},
         ),
         ({"k": 3, "columns": ["a"]}, {"search", "start", "one column"}, {"large start", *MDAV}),
         (
-            {"k": 3, "unit": "u"},
-            {"search", "last search", "start", "mdav of few", "left", *REQUIRED},
+            {"k": 3, "columns": ["a", "b"], "unit": "u"},
+            {"search", "start", "mdav of few", "left", *REQUIRED},
             {"large start", *MDAV},
         ),
     ],
@@ -157,7 +167,7 @@ def records_of(folder, n):
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("microagg.warm_parts.needed", lambda *_, **__: ["linkage"])
+    monkeypatch.setattr("microagg.cli.protect.needed", lambda *_, **__: ["linkage"])
     assert warm.lacking(["linkage", "start"]) == ["linkage", "start"]
     words = ["protect", table, tmp_path / "out.csv", *JOBS["pca"]]
     assert here(*words).stderr.startswith(
@@ -201,16 +211,40 @@ def test_warmup_says_what_it_did(monkeypatch, tmp_path):
 
 
 def test_a_part_that_fails_is_told():
-    warming = warm.Warming(["no such part"])
-    with pytest.raises(MicroaggError, match="KeyError: 'no such part'"):
+    with (
+        warm.Warming(["no such part"]) as warming,
+        pytest.raises(MicroaggError, match="KeyError: 'no such part'"),
+    ):
         warming.wait()
 
 
 def test_a_process_that_ends_is_told():
-    warming = warm.Warming(["search"])
-    warming._workers[0].kill()
-    with pytest.raises(MicroaggError, match="the process that compiled ended"):
-        warming.wait()
+    with warm.Warming(["search"]) as warming:
+        warming._workers[0].kill()
+        with pytest.raises(MicroaggError, match="the process that compiled ended"):
+            warming.wait()
+
+
+def test_parts_asked_for_later_are_compiled_once_too(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    with warm.Warming(["linkage"]) as warming:
+        warming.ask(["linkage", "no such part"])
+        warming.wait(without=["no such part"])
+        assert warm.lacking(["linkage"]) == []
+        with pytest.raises(MicroaggError, match="no such part"):
+            warming.wait()
+
+
+def test_a_draft_has_compiled_what_the_table_tells(monkeypatch, tmp_path):
+    rows = [f"{i // 2},{i % 7},{i % 11}.5" for i in range(60)]
+    (tmp_path / "in.csv").write_text("\n".join(["home,c0,c1", *rows]), encoding="utf-8")
+    seen = []
+    monkeypatch.setattr("microagg.cli.warmup.lacking", lambda parts: seen.append(set(parts)) or [])
+    words = ["protect", tmp_path / "in.csv", tmp_path / "out.csv", "--k", 3, "--unit", "home"]
+    assert here(*words).returncode == 0
+    first, settled = seen
+    assert not first & REQUIRED
+    assert settled >= REQUIRED
 
 
 def test_where_nothing_can_be_kept_nothing_is_compiled_ahead(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +121,10 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
     size = f"{len(table):,} records, {len(table.names)} columns"
     hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
     release = protect_source(
-        source, job.plan, lambda done: hears.progress("grouping", done, len(table))
+        source,
+        job.plan,
+        lambda done: hears.progress("grouping", done, len(table)),
+        lambda plan: hears.planned(plan, len(table)),
     )
     with clock.time("measure"):
         if job.report is not None and not job.public:  # no bound is shown in public
@@ -273,6 +276,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             hears.progress(stage, done, total)
 
         hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
+        hears.planned(plan, source.rows)
         with clock.time("partition"):
             table = disk_job.DiskTable.grouped(source, plan, scratch, memory_for(job.memory), told)
         with delivering(
@@ -354,6 +358,7 @@ def protect_source(
     source: Source,
     plan: Plan,
     progress: Listener | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
 ) -> Release:
     """Protect a file that was read, with :func:`numbers_of` its plan; nothing is written."""
     return protect_table(
@@ -362,6 +367,7 @@ def protect_source(
         progress,
         None if source.kept_for(source.kind) is None else source.as_written,
         source.coded(),
+        on_plan=on_plan,
     )
 
 

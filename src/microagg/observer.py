@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from microagg.evidence.sentences import Caution
+from microagg.plan import Plan
 from microagg.tables.addresses import Place
 
 __all__ = ["Observer"]
@@ -19,6 +20,9 @@ class Observer:
 
         ``words`` are what there is to say of what is done by then, or of what takes long, if anything.
         """
+
+    def planned(self, plan: Plan, records: int) -> None:
+        """Nothing of the plan is open any more; said before the grouping."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Part of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""

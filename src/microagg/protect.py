@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -183,12 +183,14 @@ def protect_table(
     coded: Mapping[Any, Coded] | None = None,
     *,
     is_complete: bool = False,
+    on_plan: Callable[[Plan], None] | None = None,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
     file that it came from. ``is_complete`` says that :func:`microagg.draft.complete` made the plan, maybe
     from a table of which this one is a part.
+    ``on_plan`` is called with the plan as it is carried out, before the grouping.
     """
     plan.check_complete()
     clock = Clock()
@@ -205,6 +207,8 @@ def protect_table(
             for block in plan.blocks
             for columns in _column_sets(block)
         ]
+    if on_plan is not None:
+        on_plan(plan)
     parts, released, of_households = [], [], None
     for block, given in wanted:
         states, of_households = given.states, None

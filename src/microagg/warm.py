@@ -14,12 +14,12 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from threading import Condition, Thread
-from typing import IO
+from typing import IO, Self
 
 from microagg.errors import MicroaggError
 from microagg.kernels.stamp import stamp
@@ -58,37 +58,60 @@ def lacking(parts: Iterable[str]) -> list[str]:
 class Warming:
     """Parts being compiled, each in one of as many processes as there are processors."""
 
-    def __init__(self, parts: Iterable[str]) -> None:
-        self._left = list(parts)
-        self.total = len(self._left)
-        self.done = 0
+    def __init__(self, parts: Iterable[str] = ()) -> None:
+        self._left: list[str] = []
+        self._asked: set[str] = set()
+        self._done: set[str] = set()
         self._failed: str | None = None
         self._change = Condition()
-        count = min(os.cpu_count() or 1, self.total)
-        self._workers = [_worker() for _ in range(count)]
-        self._feeders = [Thread(target=self._feed, args=(one,)) for one in self._workers]
-        for feeder in self._feeders:
-            feeder.daemon = True
-            feeder.start()
+        self._workers: list[subprocess.Popen[str]] = []
+        self.ask(parts)
 
-    def wait(self, told: Callable[[int, int], None] | None = None) -> None:
-        """Wait until all is compiled, and tell how much is; meanwhile load what runs it."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def ask(self, parts: Iterable[str]) -> None:
+        """Have parts compiled too; those asked for before are not compiled again."""
+        with self._change:
+            new = [part for part in parts if part not in self._asked]
+            self._asked.update(new)
+            self._left.extend(new)
+            self._change.notify_all()
+            more = min(os.cpu_count() or 1, len(self._left)) - len(self._workers)
+        for _ in range(more):
+            worker = _worker()
+            self._workers.append(worker)
+            Thread(target=self._feed, args=(worker,), daemon=True).start()
+
+    def wait(
+        self,
+        on_progress: Callable[[int, int], None] | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        """Wait until all but some parts are compiled, and tell how many are; meanwhile load numba."""
         import numba  # noqa: F401
 
+        awaited = self._asked - set(without)
         over = False
         while not over:
-            if told is not None:
-                told(self.done, self.total)
+            if on_progress is not None:
+                on_progress(len(self._done & awaited), len(awaited))
             with self._change:
-                over = self._change.wait_for(lambda: self.done == self.total, 0.1)
+                over = self._change.wait_for(lambda: awaited <= self._done, 0.1)
         if self._failed is not None:
             raise MicroaggError(f"Compiling ahead failed: {self._failed}")
+        if self._done == self._asked:  # the processes would only take memory
+            self.stop()
 
     def stop(self) -> None:
         """End the processes, whatever they are at."""
         with self._change:
-            self._left.clear()
-        for worker in self._workers:
+            workers, self._workers = self._workers, []
+            self._change.notify_all()
+        for worker in workers:
             worker.kill()
             worker.wait()
 
@@ -97,18 +120,18 @@ class Warming:
         assert worker.stdout is not None
         # What is asked last may not reach a process that was ended.
         with suppress(BrokenPipeError), worker.stdin as asks, worker.stdout as answers:
-            while (part := self._next()) is not None:
+            while (part := self._next(worker)) is not None:
                 failed = _ask(asks, answers, part)
                 with self._change:
-                    self.done += 1
+                    self._done.add(part)
                     self._failed = failed or self._failed
-                    self._change.notify()
-            worker.kill()  # it has nothing left to do, and would take a while to end by itself
-        worker.wait()
+                    self._change.notify_all()
 
-    def _next(self) -> str | None:
+    def _next(self, worker: subprocess.Popen[str]) -> str | None:
+        """Return the next part for a process, as soon as there is one; None once it is to end."""
         with self._change:
-            return self._left.pop(0) if self._left else None
+            self._change.wait_for(lambda: self._left or worker not in self._workers)
+            return self._left.pop(0) if worker in self._workers else None
 
 
 def _worker() -> subprocess.Popen[str]:

@@ -16,7 +16,7 @@ from microagg.settings import FEW_RECORDS, LARGE_K
 if TYPE_CHECKING:
     from microagg.plan import Block, Plan
 
-__all__ = ["PARTS", "needed"]
+__all__ = ["AFTER_GROUPING", "PARTS", "needed"]
 
 _N, _K, _D = 24, 3, 2  # records, k and columns of the tables that kernels are called with
 
@@ -342,7 +342,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "last search": _last_search,
     "weighted search": _weighted_search,
     "required start": _required_start,
-    "bound": _bound,
     "required merging": _required_merging,
     "mdav": _mdav,
     "weighted mdav": lambda: _mdav(_weights()),
@@ -350,7 +349,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "weighted mdav in threads": lambda: _ahead(_weights()),
     "large search": _large_search,
     "weighted large search": lambda: _large_search(_weights()),
-    "linkage in a tree": _linkage_in_a_tree,
     "mdav of few": _mdav_of_few,
     "weighted mdav of few": lambda: _mdav_of_few(_weights()),
     "start": _start,
@@ -362,7 +360,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "one column": _one_column,
     "best": _best,
     "evaluation": _evaluation,
-    "linkage": _linkage,
     "centroid": _centroid,
     "centroid in threads": _centroid_in_threads,
     "closeness": _closeness,
@@ -373,10 +370,17 @@ PARTS |= {
     for name, method in METHODS.items()
     if method.for_numbers and name not in (*PARTS, "auto")
 }
+# What measures groups and their bounds is compiled while they are searched for.
+_MEASURING = {"bound": _bound, "linkage in a tree": _linkage_in_a_tree, "linkage": _linkage}
+AFTER_GROUPING = tuple(_MEASURING)
+PARTS |= _MEASURING
 
 
 def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = None) -> list[str]:
-    """Parts that a job will need, as far as its plan and the number of records tell; None: maybe many."""
+    """Parts that a job will need, as far as its plan and the number of records tell; None: maybe many.
+
+    Of a plan that names no columns, only what every draft needs: the table tells the rest.
+    """
     found = {"evaluation", "linkage"}
     if engine == "disk":
         found.add("parts of a table")
@@ -391,6 +395,10 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
 
     heavy = "weighted " if plan.weight is not None else ""
     for block in plan.blocks:
+        if block.columns is None:
+            if block.method == "auto":
+                found |= {"last search", "start"}
+            continue
         searched = block.method == "auto" or bool(block.refine)
         required = plan.unit_of(block).column is not None or bool(block.require)
         close = METHODS[block.method].closeness
@@ -413,8 +421,9 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
         if close:
             found |= {"closeness", *mdav()}
         if required:
-            found |= {"required search", "required start", "required merging", "left", *mdav()}
-        if block.per_column or len(block.columns or "some") == 1:
+            found |= {"required search", "required start", "required merging", "left"}
+            found |= mdav(heavy)
+        if block.per_column or len(block.columns) == 1:
             found.add("one column")
     if bound:
         found |= {"bound", *mdav()}
@@ -422,6 +431,6 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
 
 
 def _may_be_mixed(plan: Plan, block: Block) -> bool:
-    """Whether a block has, or is drafted and so probably has, columns that are no numbers."""
+    """Whether a block has columns that are no numbers, as far as the plan tells."""
     kinds = {plan.column(name).kind for name in block.columns or ()}
-    return block.columns is None or bool(kinds & {"boolean", "nominal", "ordinal", "spiked"})
+    return bool(kinds & {"boolean", "nominal", "ordinal", "spiked"})

@@ -244,9 +244,6 @@ def protect(
     """
     speaker = Speaker(as_json, quiet, verbose)
     with speaker.run():
-        from microagg.cli.warmup import compiling
-        from microagg.warm_parts import needed
-
         plan = plan_of(flags)
         from microagg.cli.protect import protect_file
         from microagg.job import Job
@@ -276,14 +273,7 @@ def protect(
             overwrite=not no_overwrite,
             compare=compare_k,
         )
-        job.check()  # a mistake is told before anything is compiled
-        parts = []
-        if engine != "spark":  # which compiles where it runs
-            parts = needed(
-                plan, job.about_records, bound=report is not None and not public, engine=engine
-            )
-        with compiling(speaker, parts) as compiled:  # while IN is read
-            holds = protect_file(speaker, job, compiled)
+        holds = protect_file(speaker, job)
     if not holds:
         raise typer.Exit(1)
 
@@ -618,10 +608,8 @@ def demo(
     with speaker.run():
         from microagg.cli.example import write_example
         from microagg.cli.protect import protect_file
-        from microagg.cli.warmup import compiling
         from microagg.job import Job
         from microagg.plan import Plan
-        from microagg.warm_parts import needed
 
         example = write_example(folder)
         if example.missing_extra:
@@ -633,8 +621,7 @@ def demo(
         speaker.say("example", shlex.join(words))
         plan = Plan.from_toml(example.plan)
         job = Job(example.source, example.target, plan, report=example.report)
-        with compiling(speaker, needed(plan, job.about_records, bound=True)) as compiled:
-            protect_file(speaker, job, compiled)
+        protect_file(speaker, job)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from microagg.choices import Targets
 from microagg.cli.show import Speaker
-from microagg.cli.warmup import compiling
+from microagg.cli.warmup import Compiling
 from microagg.comparing.pricing import price_table
 from microagg.comparing.searching import search_table
 from microagg.errors import InputError
@@ -46,10 +46,11 @@ def draft_plan(
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}
-    with compiling(speaker, parts) as wait:
+    with Compiling(speaker) as compiling:
+        compiling.ask(parts)
         if targets.given:
             with speaker.progress("searching") as bar:
-                wait(bar)
+                compiling.wait(bar)
                 best = search_table(
                     records_of(read), plan, targets, keep=keep, may_drop=may_drop, progress=bar
                 )
@@ -64,7 +65,7 @@ def draft_plan(
             }
         if priced:
             with speaker.progress("pricing") as bar:
-                wait(bar)
+                compiling.wait(bar)
                 prices = price_table(records_of(read), whole, progress=bar)
             more["prices"] = prices.as_dict()
             lines += prices.lines()

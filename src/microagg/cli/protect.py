@@ -24,12 +24,15 @@ from microagg.cli.lines import (
     verified_line,
 )
 from microagg.cli.show import Speaker
+from microagg.cli.warmup import Compiling
 from microagg.draft import Guess
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.job import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
+from microagg.plan import Plan
 from microagg.tables.addresses import Place
+from microagg.warm_parts import AFTER_GROUPING, needed
 from microagg.words import names, plural
 
 __all__ = ["protect_file", "say_secrets"]
@@ -40,9 +43,9 @@ _SECRETS = 2  # confidential columns that are told of
 class _Listener(Observer):
     """Tells a person at a terminal."""
 
-    def __init__(self, speaker: Speaker, job: Job, compiled: Callable[..., None]) -> None:
+    def __init__(self, speaker: Speaker, job: Job, compiling: Compiling) -> None:
         self._speaker, self._job = speaker, job
-        self._compiled = compiled
+        self._compiling = compiling
         self.bar: Callable[[int, int], None] | None = None
         self.asked: Callable[[], bool] = lambda: False
         self.searching = False
@@ -53,10 +56,14 @@ class _Listener(Observer):
             self._speaker.say("bound", words)
         elif words:
             self._speaker.say("read", f"{self._job.source}: {words}")
-        if name == "grouping":  # the first stage that needs what is being compiled
-            self._compiled(self.bar)
+        if name in ("bounding", "measuring"):
+            self._compiling.wait(self.bar)
         # A search on Spark does not ask whether to go on: an interrupt ends it.
         self.searching = name in ("grouping", "bounding") and self._job.engine != "spark"
+
+    def planned(self, plan: Plan, records: int) -> None:
+        self._compiling.ask(parts_of(self._job, plan, records))
+        self._compiling.wait(self.bar, without=AFTER_GROUPING)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:
@@ -74,17 +81,24 @@ class _Listener(Observer):
         self._speaker.written = [str(path) for path in files]
 
 
-def protect_file(speaker: Speaker, job: Job, compiled: Callable[..., None]) -> bool:
-    """Do the job and say so; return whether the result holds.
+def parts_of(job: Job, plan: Plan, records: int | None) -> list[str]:
+    """What a job must have compiled; Spark compiles where it runs."""
+    if job.engine == "spark":
+        return []
+    return needed(plan, records, bound=job.report is not None and not job.public, engine=job.engine)
 
-    ``compiled`` waits until what the job needs is compiled, and tells a bar how much is.
-    """
-    listener = _Listener(speaker, job, compiled)
-    with _watching(speaker, listener):
-        try:
-            outcome = run(job, listener)
-        except StopSearch:  # there are no groups yet
-            raise KeyboardInterrupt from None
+
+def protect_file(speaker: Speaker, job: Job) -> bool:
+    """Do the job and say so; return whether the result holds."""
+    job.check()  # a mistake is told before anything is compiled
+    with Compiling(speaker) as compiling:
+        compiling.ask(parts_of(job, job.plan, job.about_records))  # while the table is read
+        listener = _Listener(speaker, job, compiling)
+        with _watching(speaker, listener):
+            try:
+                outcome = run(job, listener)
+            except StopSearch:  # there are no groups yet
+                raise KeyboardInterrupt from None
     evidence = outcome.evidence
     _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone

@@ -58,7 +58,8 @@ class _Warm:
                 lock(handle)  # others of this machine wait, and find all done
                 left = lacking(self.parts)
                 if left:
-                    Warming(left).wait()
+                    with Warming(left) as warming:
+                        warming.wait()
                 compiled = len(left)
             finally:
                 os.close(handle)
