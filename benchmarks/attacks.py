@@ -4,7 +4,8 @@ Every try goes from file to file by the command; what it claims is counted again
 (``tests/attacks``). ``python -m benchmarks attacks --area=disk --tries=300`` runs one area; without an
 area all of them run, with ``--processes=16`` in as many processes (by default one for each processor, for
 Spark one for two). Results are kept in ``benchmarks/attacks.json``, and the table of docs/disclosure.md is
-written from there while it runs.
+written from there while it runs. A long run can be made in pieces: ``--from=1000`` leaves out the first
+thousand tries and adds what it finds to what is kept of them.
 """
 
 from __future__ import annotations
@@ -48,8 +49,21 @@ def main() -> None:
     for area in [asked["area"]] if "area" in asked else AREAS:
         tries = int(asked.get("tries", AREAS[area][0]))
         processes = int(asked.get("processes", max(1, (os.cpu_count() or 1) // _cores(area))))
-        for found in run_area(area, tries, processes):  # a run that is ended early has its count
-            results[area] = found
+        first = int(asked.get("from", 0))
+        before = results[area] if first else {"tries": 0, "ends": {}, "failures": []}
+        if before["tries"] != first:
+            sys.exit(
+                f"{before['tries']:,} tries are kept of {area}; go on with --from={before['tries']}."
+            )
+        for found in run_area(
+            area, tries, processes, first
+        ):  # a run that is ended early has its count
+            ends = Counter(before["ends"]) + Counter(found["ends"])
+            results[area] = {
+                "tries": first + found["tries"],
+                "ends": dict(sorted(ends.items())),
+                "failures": before["failures"] + found["failures"],
+            }
             KEPT.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
             write_table(results)
 
@@ -59,14 +73,17 @@ def _cores(area: str) -> int:
     return 2 if area == "spark" else 1
 
 
-def run_area(area: str, tries: int, processes: int) -> Iterator[dict[str, Any]]:
+def run_area(area: str, tries: int, processes: int, first: int = 0) -> Iterator[dict[str, Any]]:
     """Carry out random plans in some processes; give how they ended so far, until there are as many tries.
+
+    The tries before the ``first`` are left out; it is a multiple of those that a process does at once.
 
     Which plans are tried does not depend on the number of processes.
     """
     at_once = _AT_ONCE_ON_SPARK if area == "spark" else _AT_ONCE
-    parts = [min(at_once, tries - at) for at in range(0, tries, at_once)]
-    seeds = [_FIRST_SEED + _AT_ONCE * 100 * at for at in range(len(parts))]
+    parts = [min(at_once, tries - at) for at in range(first, tries, at_once)]
+    begin = first // at_once
+    seeds = [_FIRST_SEED + _AT_ONCE * 100 * (begin + at) for at in range(len(parts))]
     ends: Counter[str] = Counter()
     failures: list[str] = []
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -75,7 +92,7 @@ def run_area(area: str, tries: int, processes: int) -> Iterator[dict[str, Any]]:
             failures += failed
             done = sum(ends.values())
             print(f"{area}: {done:,} tries, {len(failures)} failed", file=sys.stderr)
-            yield {"tries": done, "ends": dict(sorted(ends.items())), "failures": list(failures)}
+            yield {"tries": done, "ends": dict(ends), "failures": list(failures)}
 
 
 def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]:
