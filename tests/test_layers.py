@@ -27,7 +27,7 @@ MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 # for all of its modules that no other stage names.
 STAGES = {
     "base": [
-        *("version", "errors", "deprecated", "own_process", "words", "groups", "progress"),
+        *("version", "errors", "own_process", "words", "groups", "progress"),
         *(f"kernels.{name}" for name in ("stamp", "kept", "part", "jit", "labels", "threads")),
     ],
     "plan": [

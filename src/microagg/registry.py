@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from microagg.deprecated import OldMethodNames
 from microagg.errors import InputError, listed, shown
 
 __all__ = ["METHODS", "Method", "Option", "find", "methods"]
@@ -31,7 +30,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Method(OldMethodNames):
+class Method:
     """One row of the registry."""
 
     name: str

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from microagg.choices import Cell, mark_frontier
-from microagg.deprecated import OldReleaseNames
 from microagg.drafting.guesses import Guess
 from microagg.errors import MicroaggError
 from microagg.evidence.cautions import cautions_of
@@ -46,7 +45,7 @@ _EASILY_BOUND = 15_000  # records times k (at least 10)
 
 
 @dataclass(frozen=True, eq=False)
-class Release(OldReleaseNames):
+class Release:
     """A protected table and how it came about.
 
     ``data`` has the frame type, index, column order and (unless shuffled) the row order of the table
