@@ -19,7 +19,7 @@ from microagg.tables.excel import LONGEST_TEXT, MOST_COLUMNS, MOST_ROWS
 from microagg.tables.files import FileFormat, Source, kind_of
 from microagg.tables.labelled import ColumnFacts, Labelled, is_number_or_tag
 from microagg.tables.libraries import plain_arrow
-from microagg.tables.stata import LONGEST_NAME
+from microagg.tables.stata import LONGEST_NAME, OLDEST
 
 __all__ = ["cannot_hold", "what_is_left"]
 
@@ -276,6 +276,11 @@ def _facts_left(schema: pa.Schema, facts: Labelled, kind: str) -> Iterable[str]:
             yield f"{place} {what} ({listed(names, limit=5)}): they are left out."
     if kind in ("csv", "excel") and (facts.label or facts.notes):
         yield f"{place} the label and the notes of a table: they are left out."
+    if kind == "stata" and same and 0 < facts.version < OLDEST:
+        yield (
+            f"Stata files of format {facts.version} are read, not written: this one is written in format "
+            f"{OLDEST}, for Stata 14 and newer."
+        )
     if kind == "sas" and same:
         short = with_fact(lambda c: c.storage == "double" and (c.width or 8) < 8)
         if short:

@@ -14,6 +14,7 @@ from microagg.errors import shown
 from microagg.tables.files import Source
 from microagg.tables.labelled import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
 from microagg.tables.libraries import plain_arrow
+from microagg.tables.stata import OLDEST
 
 __all__ = ["difference"]
 
@@ -59,8 +60,10 @@ def _other_fact(given: Labelled, back: Source, untouched: set[str]) -> str | Non
 
 
 def _widened(facts: ColumnFacts, given: Labelled) -> bool:
-    """Whether a number of SAS took fewer bytes than it does now."""
-    return given.family == "sas" and facts.storage == "double"
+    """Whether a number of SAS, or text of an old Stata file, took fewer bytes than it does now."""
+    if given.family == "sas":
+        return facts.storage == "double"
+    return given.family == "stata" and given.version < OLDEST and facts.storage == "string"
 
 
 def _same(table: pa.Table, found: pa.Table, name: str, kind: str) -> Any:

@@ -1,7 +1,7 @@
 """Stata files, written so that storage types, names of value labels and tagged missing values stay.
 
-The layout is that of the formats 113 to 119 (Stata 8 to 18): a header, lists of types, names, formats
-and labels, then the records as rows of fixed width. Older files are written in the oldest of these.
+The layout is that of the formats 118 and 119 (Stata 14 and newer): a header, lists of types, names, formats
+and labels, then the records as rows of fixed width. Files of older formats are read, and written as 118.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from microagg.errors import TableError, shown
 from microagg.tables.labelled import ColumnFacts, Labelled
 
 __all__ = [
     "INTEGER_LIMITS",
     "LONGEST_NAME",
+    "OLDEST",
     "stata_cells",
     "stata_release",
     "storage_of",
@@ -49,28 +49,9 @@ _FORMATS = {
     "float": "%9.0g",
     "double": "%10.0g",
 }
-_LONGEST_STRING = {True: 2045, False: 244}  # in tagged formats, and in those before
 _STRL = "strL"
-
-
-class _Layout(NamedTuple):
-    """Sizes of a format, in bytes; names and labels end with a zero byte."""
-
-    release: int
-    name: int
-    format: int
-    label: int
-    encoding: str
-    type_codes: Mapping[str, int]
-
-    @property
-    def tagged(self) -> bool:
-        """Whether parts of the file stand between tags in angle brackets."""
-        return self.release >= 117
-
-
-_OLD_CODES = {"int8": 251, "int16": 252, "int32": 253, "float": 254, "double": 255}
-_NEW_CODES = {
+_LONGEST_STRING = 2045  # longer text is stored elsewhere, as a strL
+_CODES = {
     "int8": 65530,
     "int16": 65529,
     "int32": 65528,
@@ -78,18 +59,10 @@ _NEW_CODES = {
     "double": 65526,
     _STRL: 32768,
 }
-
-
-def _layout(release: int) -> _Layout:
-    """Return the sizes of the nearest format that can be written; 118 where none is known."""
-    if release == 0 or release > 118:
-        # 119 differs from 118 in the width of the number of columns alone.
-        return _Layout(119 if release == 119 else 118, 129, 57, 321, "utf-8", _NEW_CODES)
-    if release == 118:
-        return _Layout(118, 129, 57, 321, "utf-8", _NEW_CODES)
-    if release == 117:
-        return _Layout(117, 33, 49, 81, "cp1252", _NEW_CODES)
-    return _Layout(max(release, 113), 33, 12 if release <= 113 else 49, 81, "cp1252", _OLD_CODES)
+# Bytes of a name, a format and a label, which end with a zero byte.
+_NAME, _FORMAT, _LABEL = 129, 57, 321
+OLDEST = 118
+_WIDE = 119  # differs from 118 in the width of the number of columns alone
 
 
 def stata_release(head: bytes) -> int:
@@ -190,48 +163,26 @@ def write_stata(
     facts : labels, formats and the format of the file
     kinds : Arrow types, from which storage types follow
     """
-    layout = _layout(facts.version)
     stored: dict[str, tuple[str, int]] = {}
     for name, values in columns.items():
         storage = storage_of(kinds[name], facts[name], values)
         width = 0
         if storage == "string":
-            lengths = [len(_encoded(text, layout, name, i)) for i, text in enumerate(values)]
-            width = max([*lengths, facts[name].width or 1, 1])
-            if (
-                facts[name].storage == "string_ref"
-                or max([*lengths, 0]) > _LONGEST_STRING[layout.tagged]
-            ):
+            longest = max([len(text.encode()) for text in values], default=0)
+            width = min(max(longest, facts[name].width or 1), _LONGEST_STRING)
+            if facts[name].storage == "string_ref" or longest > _LONGEST_STRING:
                 storage, width = _STRL, 8
-            width = min(width, _LONGEST_STRING[layout.tagged])
-            if storage == _STRL and not layout.tagged:
-                raise TableError(
-                    f"Text in files of Stata 12 and older has at most 244 bytes; column {shown(name)} has "
-                    "longer text. Write another format."
-                )
         stored[name] = storage, width
-    write = _write_tagged if layout.tagged else _write_old
-    write(path, columns, tags, facts, stored, layout)
+    _write(path, columns, tags, facts, stored)
 
 
-def _encoded(text: str, layout: _Layout, name: str, row: int | None = None) -> bytes:
-    try:
-        return text.encode(layout.encoding)
-    except UnicodeEncodeError:
-        where = f"column {shown(name)}" + ("" if row is None else f", row {row + 1}")
-        raise TableError(
-            f"A Stata file of format {layout.release} holds text in Windows-1252; {where} has a sign that "
-            "this encoding lacks. Save the file in Stata 14 or newer, or write another format."
-        ) from None
-
-
-def _cell(text: str, size: int, layout: _Layout, name: str) -> bytes:
+def _cell(text: str, size: int) -> bytes:
     """Text in a field of fixed size, which it must not fill: a zero byte ends it."""
-    return _encoded(text, layout, name)[: size - 1].ljust(size, b"\0")
+    return text.encode()[: size - 1].ljust(size, b"\0")
 
 
-def _type_code(storage: str, width: int, layout: _Layout) -> int:
-    return width if storage == "string" else layout.type_codes[storage]
+def _type_code(storage: str, width: int) -> int:
+    return width if storage == "string" else _CODES[storage]
 
 
 def _format(name: str, storage: str, width: int, facts: Labelled) -> str:
@@ -267,7 +218,7 @@ def _records(
     columns: Mapping[str, Any],
     tags: Mapping[str, Any],
     stored: Mapping[str, tuple[str, int]],
-    layout: _Layout,
+    wide: bool,
 ) -> tuple[Any, bytes]:
     """All records as one array of rows, and the long texts that they point to."""
     rows = len(next(iter(columns.values()))) if columns else 0
@@ -280,9 +231,9 @@ def _records(
     for j, (name, values) in enumerate(columns.items()):
         storage, _ = stored[name]
         if storage == "string":
-            records[f"f{j}"] = [_encoded(text, layout, name, i) for i, text in enumerate(values)]
+            records[f"f{j}"] = [text.encode() for text in values]
         elif storage == _STRL:
-            records[f"f{j}"] = _point_to(values, j + 1, long_texts, layout, name)
+            records[f"f{j}"] = _point_to(values, j + 1, long_texts, wide)
         else:
             records[f"f{j}"] = _with_missing(values, tags.get(name), storage)
     return records, b"".join(long_texts)
@@ -310,32 +261,28 @@ def _number(letter: str) -> int:
     return 0 if letter == "_" else ord(letter.lower()) - ord("a") + 1
 
 
-def _point_to(
-    values: list[str], column: int, long_texts: list[bytes], layout: _Layout, name: str
-) -> Any:
+def _point_to(values: list[str], column: int, long_texts: list[bytes], wide: bool) -> Any:
     """Store each text once, where it first occurs; an empty one is a pointer to nothing."""
     places: dict[str, int] = {"": 0}
     # Two bytes tell the column and six the record; the format 119 has three and five.
-    bits = 24 if layout.release == 119 else 16
+    bits = 24 if wide else 16
     pointers = np.zeros(len(values), dtype="<u8")
     for i, text in enumerate(values):
         if text not in places:
             places[text] = column | (i + 1) << bits
-            content = _encoded(text, layout, name, i) + b"\0"
-            place = struct.pack("<II" if layout.release == 117 else "<IQ", column, i + 1)
-            long_texts.append(b"GSO" + place + struct.pack("<BI", 130, len(content)) + content)
+            content = text.encode() + b"\0"
+            head = struct.pack("<IQBI", column, i + 1, 130, len(content))
+            long_texts.append(b"GSO" + head + content)
         pointers[i] = places[text]
-    if layout.release == 117:  # four bytes each
-        pointers = (pointers & 0xFFFF) | (pointers >> 16) << 32
     return pointers
 
 
-def _value_label_table(pairs: tuple[tuple[Any, str], ...], layout: _Layout, name: str) -> bytes:
+def _value_label_table(pairs: tuple[tuple[Any, str], ...]) -> bytes:
     values, texts, offsets = [], b"", []
     for value, label in sorted(pairs, key=lambda pair: _label_value(pair[0])):
         values.append(_label_value(value))
         offsets.append(len(texts))
-        texts += _encoded(label, layout, name) + b"\0"
+        texts += label.encode() + b"\0"
     n = len(values)
     return struct.pack(f"<ii{n}i{n}i", n, len(texts), *offsets, *values) + texts
 
@@ -346,17 +293,16 @@ def _label_value(value: Any) -> int:
     return int(value)
 
 
-def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]], layout: _Layout) -> bytes:
+def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]]) -> bytes:
     parts = []
     for name, pairs in sets.items():
-        table = _value_label_table(pairs, layout, name)
-        entry = struct.pack("<i", len(table)) + _cell(name, layout.name, layout, name) + b"\0" * 3
-        entry += table
-        parts.append(b"<lbl>" + entry + b"</lbl>" if layout.tagged else entry)
+        table = _value_label_table(pairs)
+        entry = struct.pack("<i", len(table)) + _cell(name, _NAME) + b"\0" * 3
+        parts.append(b"<lbl>" + entry + table + b"</lbl>")
     return b"".join(parts)
 
 
-def _characteristics(facts: Labelled, layout: _Layout) -> bytes:
+def _characteristics(facts: Labelled) -> bytes:
     """Notes of the table: Stata keeps their number and each of them as a characteristic."""
     if not facts.notes:
         return b""
@@ -364,57 +310,51 @@ def _characteristics(facts: Labelled, layout: _Layout) -> bytes:
     texts |= {f"note{i}": note for i, note in enumerate(facts.notes, 1)}
     parts = []
     for name, text in texts.items():
-        content = _cell("_dta", layout.name, layout, "") + _cell(name, layout.name, layout, "")
-        content += _encoded(text, layout, "notes") + b"\0"
-        if layout.tagged:
-            parts.append(b"<ch>" + struct.pack("<I", len(content)) + content + b"</ch>")
-        else:
-            parts.append(struct.pack("<BI", 1, len(content)) + content)
+        content = _cell("_dta", _NAME) + _cell(name, _NAME) + text.encode() + b"\0"
+        parts.append(b"<ch>" + struct.pack("<I", len(content)) + content + b"</ch>")
     return b"".join(parts)
 
 
-def _write_tagged(
+def _write(
     path: Path,
     columns: Mapping[str, Any],
     tags: Mapping[str, Any],
     facts: Labelled,
     stored: Mapping[str, tuple[str, int]],
-    layout: _Layout,
 ) -> None:
-    records, long_texts = _records(columns, tags, stored, layout)
-    label = _encoded(facts.label, layout, "label of the file")[
-        : 80 if layout.release == 117 else 320
-    ]
-    size = "<B" if layout.release == 117 else "<H"
-    count = struct.pack("<I" if layout.release == 119 else "<H", len(columns))
-    rows = struct.pack("<I" if layout.release == 117 else "<Q", len(records))
+    wide = facts.version == _WIDE
+    records, long_texts = _records(columns, tags, stored, wide)
+    label = facts.label.encode()[: _LABEL - 1]
+    count = struct.pack("<I" if wide else "<H", len(columns))
+    rows = struct.pack("<Q", len(records))
     header = (
-        b"<stata_dta><header><release>%d</release><byteorder>LSF</byteorder>" % layout.release
+        b"<stata_dta><header><release>%d</release><byteorder>LSF</byteorder>"
+        % (_WIDE if wide else OLDEST)
         + b"<K>" + count + b"</K><N>" + rows + b"</N>"
-        + b"<label>" + struct.pack(size, len(label)) + label + b"</label>"
+        + b"<label>" + struct.pack("<H", len(label)) + label + b"</label>"
         + b"<timestamp>\0</timestamp></header>"
     )  # fmt: skip
     names, sets = _label_sets(facts, stored)
-    order = b"\0" * ((4 if layout.release == 119 else 2) * (len(columns) + 1))
+    order = b"\0" * ((4 if wide else 2) * (len(columns) + 1))
     sections: list[tuple[bytes, Any]] = [
         (b"variable_types", b"".join(
-            struct.pack("<H", _type_code(*kind, layout)) for kind in stored.values()
+            struct.pack("<H", _type_code(*kind)) for kind in stored.values()
         )),
-        (b"varnames", b"".join(_cell(n, layout.name, layout, n) for n in columns)),
+        (b"varnames", b"".join(_cell(n, _NAME) for n in columns)),
         (b"sortlist", order),
         (b"formats", b"".join(
-            _cell(_format(n, *stored[n], facts), layout.format, layout, n) for n in columns
+            _cell(_format(n, *stored[n], facts), _FORMAT) for n in columns
         )),
         (b"value_label_names", b"".join(
-            _cell(names.get(n, ""), layout.name, layout, n) for n in columns
+            _cell(names.get(n, ""), _NAME) for n in columns
         )),
         (b"variable_labels", b"".join(
-            _cell(facts[n].label or "", layout.label, layout, n) for n in columns
+            _cell(facts[n].label or "", _LABEL) for n in columns
         )),
-        (b"characteristics", _characteristics(facts, layout)),
+        (b"characteristics", _characteristics(facts)),
         (b"data", records),
         (b"strls", long_texts),
-        (b"value_labels", _label_section(sets, layout)),
+        (b"value_labels", _label_section(sets)),
     ]  # fmt: skip
     places = [0, len(header)]
     at = len(header) + len(b"<map>") + 14 * 8 + len(b"</map>")
@@ -429,28 +369,3 @@ def _write_tagged(
             file.write(content.tobytes() if content is records else content)
             file.write(b"</" + name + b">")
         file.write(b"</stata_dta>")
-
-
-def _write_old(
-    path: Path,
-    columns: Mapping[str, Any],
-    tags: Mapping[str, Any],
-    facts: Labelled,
-    stored: Mapping[str, tuple[str, int]],
-    layout: _Layout,
-) -> None:
-    records, _ = _records(columns, tags, stored, layout)
-    names, sets = _label_sets(facts, stored)
-    with path.open("wb") as file:
-        file.write(struct.pack("<BBBBHI", layout.release, 2, 1, 0, len(columns), len(records)))
-        file.write(_cell(facts.label, 81, layout, "label of the file") + b"\0" * 18)
-        file.write(bytes(_type_code(*kind, layout) for kind in stored.values()))
-        file.write(b"".join(_cell(n, layout.name, layout, n) for n in columns))
-        file.write(b"\0" * (2 * (len(columns) + 1)))
-        for name, kind in stored.items():
-            file.write(_cell(_format(name, *kind, facts), layout.format, layout, name))
-        file.write(b"".join(_cell(names.get(n, ""), layout.name, layout, n) for n in columns))
-        file.write(b"".join(_cell(facts[n].label or "", layout.label, layout, n) for n in columns))
-        file.write(_characteristics(facts, layout) + b"\0" * 5)
-        file.write(records.tobytes())
-        file.write(_label_section(sets, layout))
