@@ -91,6 +91,7 @@ class Visitor:
     def open(self, path):
         """Read a file and wait for it."""
         assert self.post("open/path", path=str(path)).status == 200
+        self.post("open/pending", answer="open")  # where work stands against it
         self.wait()
         entry = self.server.desk.entries[-1]
         assert entry.state == "done", entry.words

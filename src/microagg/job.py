@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microagg.comparing.pricing import price_table
 from microagg.comparing.tries import Records
 from microagg.delivery import Delivery, delivering
 from microagg.draft import Guess, complete
@@ -135,6 +136,10 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
         ).with_figures(source=origin)
+    if job.prices:
+        hears.stage("pricing")
+        with clock.time("price"):
+            evidence = evidence.with_figures(prices=_prices(source, release, hears))
     kind = job.kind_of_target
     kept = source.kept_for(kind)
     released = release.outgoing.table(kind, kept)
@@ -352,6 +357,20 @@ def _with_bound(release: Release, hears: Observer) -> Release:
         return release.with_bound(lambda done: hears.progress("bounding", done, n))
     except StopSearch:  # who does not wait for the proof has the groups
         return release
+
+
+def _prices(source: Source, release: Release, hears: Observer) -> dict[str, Any] | None:
+    """Price other decisions; None if somebody does not wait for that."""
+    try:
+        found = price_table(
+            records_of(source),
+            release.plan,
+            progress=lambda done, total: hears.progress("pricing", done, total),
+            counted_loss=release.utility.information_loss,
+        )
+    except StopSearch:
+        return None
+    return found.for_report()
 
 
 def protect_source(

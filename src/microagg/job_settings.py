@@ -65,6 +65,8 @@ class Job:
     """Where a table that is rejected is kept."""
     compare: bool = False
     """Whether the report shows what other k would give."""
+    prices: bool = False
+    """Whether the report shows what other decisions about columns would cost."""
     overwrite: bool = True
     """Whether a target that exists, file or folder of Parquet files, is replaced."""
 
@@ -124,10 +126,11 @@ class Job:
         check_engine(self.engine, self.given_settings)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
-        if self.compare and (self.report is None or self.public):
-            raise InputError(
-                "--compare is about the board's report; say where to write it with --report."
-            )
+        for flag, given in (("--compare", self.compare), ("--prices", self.prices)):
+            if given and (self.report is None or self.public):
+                raise InputError(
+                    f"{flag} is about the board's report; say where to write it with --report."
+                )
         taken = [place for place in (self.source, self.target) if isinstance(place, Path)]
         for path, _ in self.reports:
             check_report_target(path, *taken)
@@ -238,6 +241,7 @@ class Job:
             "--escape-formulas": self.escape_formulas,
             "--public": any(public for _, public in self.reports),
             "--compare": self.compare,
+            "--prices": self.prices,
             "--bound": any(block.bound for block in self.plan.blocks),
             "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
         }

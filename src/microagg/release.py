@@ -236,6 +236,7 @@ class Release:
         public: bool = False,
         source: str | Path | None = None,
         compare: bool = False,
+        prices: Any = None,
         **measures: Any,
     ) -> None:
         """Write the evidence as one HTML file, and every number of it as JSON beside it.
@@ -247,12 +248,15 @@ class Release:
         source : the file that the table came from, of which the report gives the hash, unless the
             release was written over it
         compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
+        prices : what :func:`microagg.prices` found, to be shown in a report for the board
         **measures
             As for :meth:`measure`: ``analyses``, ``dominance``.
         """
         check_report_target(Path(path))
         measured = self if public else self.with_bound()  # no bound is shown in public
         evidence = measured.evidence_with(**measures)
+        if prices is not None:
+            evidence = evidence.with_figures(prices=prices.for_report())
         written = {str(Path(file.path).resolve()) for file in self._written}
         if source is not None and str(Path(source).resolve()) not in written:
             evidence = evidence.with_figures(source=file_facts(source))

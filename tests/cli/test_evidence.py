@@ -143,7 +143,7 @@ def test_protect_writes_the_evidence(files):
     done = here(
         *["protect", folder / "survey.csv", folder / "out.csv", "-k", 5, *LEFT],
         *["--report", report, "--confidential", "illness", "--analysis", "income by illness"],
-        *["--dominance", "income", "--dominance-percent", 99, "--json", "--compare"],
+        *["--dominance", "income", "--dominance-percent", 99, "--json", "--compare", "--prices"],
     )
     assert done.returncode == 0, done.stderr
     assert f"report {report}, and every number in report.json" in said(done)
@@ -155,6 +155,15 @@ def test_protect_writes_the_evidence(files):
     for part in ("verdict", "cautions", "plan", "risk", "utility", "thresholds", "verified"):
         assert found[part] == twin[part], part
     assert found["alternatives"] is None is not twin["alternatives"]  # only a page shows them
+    prices = twin["prices"]
+    assert prices["now"]["loss"] == pytest.approx(twin["information_loss"], rel=0.01)
+    decisions = {
+        (one["column"], p["decision"]) for one in prices["columns"] for p in one["decisions"]
+    }
+    assert {("income", "drop"), ("illness", "protect")} <= decisions
+    page = report.read_text()
+    assert "What other decisions would cost" in page
+    assert "Tried on all" in page
     assert twin["files"]["input"]["path"] == str(folder / "survey.csv")
     assert twin["repeat"]["command"].startswith("microagg protect")
     assert twin["verified"]["holds"] is True

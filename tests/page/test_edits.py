@@ -6,7 +6,7 @@ import pytest
 
 from microagg import InputError, Plan
 from microagg.page.edits import edited
-from microagg.plan_roles import role_of
+from microagg.plan_roles import ROLE_WORDS, decided, decision_words, role_of
 
 NAMES = ["id", "house", "region", "income", "rent", "job", "w", "illness"]
 KINDS = {"job": "nominal", "region": "nominal", "illness": "nominal"}
@@ -21,6 +21,10 @@ def after(*edits, plan=PLAN):
 
 def role(name, what):
     return {"what": "role", "column": NAMES.index(name), "role": what}
+
+
+def decide(name, what):
+    return {"what": "decide", "column": NAMES.index(name), "decision": what}
 
 
 BLOCK = {"what": "block", "block": 0, "k": 5, "method": "auto"}
@@ -49,8 +53,8 @@ CASES = {
         {"drop": "illness"},
     ),
     "unit with its noun": (
-        [{"what": "unit", "column": 1, "name": "household"}],
-        {"unit": {"column": "house", "name": "household"}},
+        [role("house", "unit"), {"what": "unit", "name": "household"}],
+        {"unit": {"column": "house", "name": "household"}, "drop": "house"},
     ),
     "weight": ([role("w", "weight")], {"weight": "w"}),
     "protected by the kind of the draft": (
@@ -58,12 +62,41 @@ CASES = {
         {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
     ),
     "protected no more": ([role("job", "block-0"), role("job", "known")], {"known": "job"}),
-    "unit": ([{"what": "unit", "column": 1}], {"unit": "house"}),
+    "unit": ([role("house", "unit")], {"unit": "house", "drop": "house"}),
     "unit, together": (
-        [{"what": "unit", "column": 1, "mode": "together"}],
-        {"unit": {"column": "house", "mode": "together"}},
+        [role("house", "unit"), {"what": "unit", "mode": "together"}],
+        {"unit": {"column": "house", "mode": "together"}, "drop": "house"},
     ),
-    "no unit": ([{"what": "unit", "column": 1}, {"what": "unit", "column": ""}], {}),
+    "unit, renumbered": (
+        [role("house", "unit"), {"what": "unit", "release": "renumber"}],
+        {"unit": "house", "renumber": "house"},
+    ),
+    "another unit": (
+        [role("house", "unit"), role("id", "unit")],
+        {"unit": "id", "drop": ["house", "id"]},
+    ),
+    "no unit": ([role("house", "unit"), role("house", "drop")], {"drop": "house"}),
+    "another weight": (
+        [role("rent", "weight"), role("w", "weight")],
+        {"columns": ["income"], "weight": "w", "drop": "rent"},
+    ),
+    "decided": ([decide("rent", "drop")], {"columns": ["income"], "drop": "rent"}),
+    "decided to protect": (
+        [decide("job", "protect")],
+        {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
+    ),
+    "decided to coarsen": (
+        [decide("income", "coarsen bands:100")],
+        {"coarsen": {"income": {"bands": 100}}},
+    ),
+    "decided to require": (
+        [decide("illness", "require distinct:2")],
+        {"require": {"distinct": {"illness": 2}}},
+    ),
+    "decided to weigh": (
+        [decide("income", "importance 5")],
+        {"kinds": {"income": {"importance": 5}}},
+    ),
     "k and method": ([{**BLOCK, "k": 7, "method": "mdav"}], {"k": 7, "method": "mdav"}),
     "effort": ([{**BLOCK, "effort": "fast"}], {"effort": "fast"}),
     "effort that the next method does not have": (
@@ -189,8 +222,16 @@ def test_a_new_block_and_back():
 
 
 def test_every_role_is_told_as_it_was_chosen():
-    for what in ("known", "confidential", "drop", "renumber", "strata", "weight", "block-0"):
+    for what in ("block-0", *ROLE_WORDS):
         assert role_of(after(role("w", what)), "w") == what
+
+
+@pytest.mark.parametrize(
+    "what", [*ROLE_WORDS.values(), "protect", "coarsen bands:5", "importance 5"]
+)
+def test_every_decision_can_be_carried_out_and_said(what):
+    assert decided(PLAN, "income", what) != PLAN or what == "protect"
+    assert "income" in decision_words(what, "income")
 
 
 def test_notes_stay():
@@ -202,7 +243,9 @@ MISTAKES = {
     "k": ({**BLOCK, "k": "many"}, "k"),
     "k of 0": ({**BLOCK, "k": "0"}, "k"),
     "method": ({**BLOCK, "method": "madv"}, "madv"),
-    "unit that is protected": ({"what": "unit", "column": 3}, "cannot be protected"),
+    "no unit": ({"what": "unit", "mode": "together"}, "role unit"),
+    "decision": ({"what": "decide", "column": 3, "decision": "burn"}, "no decision 'burn'"),
+    "recoding": ({"what": "decide", "column": 3, "decision": "coarsen x:1"}, "'x'"),
     "last column": ({"what": "text", "text": "microagg = 1\n[[block]]\ncolumns = []"}, "No column"),
     "no TOML": ({"what": "text", "text": "k ="}, "not a TOML"),
     "unknown column": ({"what": "text", "text": 'microagg = 1\ndrop = ["x"]'}, "'x'"),

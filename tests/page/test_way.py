@@ -145,14 +145,13 @@ def survey(folder):
 
 
 def edit_survey(tour):
-    for name in ("rb030", "db090", "db030"):
+    for name in ("rb030", "db090"):
         tour.role(name, "drop")
     tour.role("rb050", "weight")
     tour.role("db040", "strata")
     tour.role("rb090", "block-0")
     tour.role("py140n", "confidential")
-    tour.set("#unit", str(tour.server.desk.table.names.index("db030")))
-    tour.until(lambda: tour.server.desk.plan.unit == "db030")
+    tour.role("db030", "unit")
     tour.set("#small", "merge")
     tour.until(lambda: tour.server.desk.plan.strata.small == "merge")
     place = tour.server.desk.table.names.index("py010n")

@@ -156,7 +156,7 @@ def released(folder, tmp_path_factory):
 def with_releases(server):
     visitor = Visitor(server)
     visitor.wait()
-    visitor.post("plan", what="unit", column="1")
+    visitor.post("plan", what="role", column="1", role="unit")
     visitor.post("plan", what="role", column="0", role="drop")
     for k in (3, 5):
         visitor.plan(k=k)
@@ -234,9 +234,22 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
     visitor.wait()
     (release,) = desk.releases
     assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
-    visitor.put("second.csv", (folder / "survey.csv").read_bytes())
+    body = (folder / "survey.csv").read_bytes()
+    for answer in ("stay", "open"):  # work stands against it, so the page asks
+        visitor.put("second.csv", body)
+        visitor.wait()
+        assert (desk.table.opened.path.name, len(desk.releases)) == ("survey.csv", 1)
+        assert visitor.get("").headers["location"] == visitor.home + "open"
+        text = visitor.get("open").text
+        assert re.search(r"is open, with \d changes? of the plan and 1 release", text)
+        assert "Opening <strong>second.csv</strong> removes them" in text
+        uploaded = desk.pending.path
+        visitor.post("open/pending", answer=answer)
+        assert uploaded.exists() == (answer == "open")
+        assert "removes them" not in visitor.get("open").text
     visitor.wait()
     assert desk.table.opened.path.name == "second.csv"
+    assert desk.work == ""  # so the next table is opened at once
     assert desk.releases == []
     assert not release.folder.exists()
     # A release of an upload names it as the user does.

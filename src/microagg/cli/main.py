@@ -210,6 +210,14 @@ def protect(
             help="Show in the report what other k would give; takes longer.",
         ),
     ] = False,
+    prices: Annotated[
+        bool,
+        typer.Option(
+            "--prices",
+            metavar="",
+            help="Show in the report what other decisions about each column would cost; about 20 seconds.",
+        ),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", metavar="", hidden=True)] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
@@ -272,6 +280,7 @@ def protect(
             keep_rejected=keep_rejected,
             overwrite=not no_overwrite,
             compare=compare_k,
+            prices=prices,
         )
         holds = protect_file(speaker, job)
     if not holds:

@@ -1,22 +1,21 @@
 """prices(): what each decision about a column would cost, found by grouping a sample anew.
 
 For each column every other role that fits it is tried, one at a time: protect it, make it a stratum, drop it,
-call it confidential. A try groups a sample of at most 5,000 records, whole units, with little effort.
-Records of a sample are farther apart than those of the table, so a sample loses more: by the losses of its
-quarters and of the whole sample we see how the loss falls with the number of records, n^(−a), and follow that
-to the whole table. The quarters also tell how far off a sample may be.
+call it confidential. A try groups a sample of at most 5,000 records, whole units, with little effort;
+:mod:`microagg.comparing.sampling` follows what it loses to the whole table.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
+from microagg.comparing.sampling import Standing, Trend, fast, sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
 from microagg.draft import complete, guess
 from microagg.drafting.guesses import Guess
@@ -24,33 +23,30 @@ from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError, shown
 from microagg.measure.classes import share_below
 from microagg.plan import Column, Plan
-from microagg.plan_roles import ROLE_WORDS, role_of, with_role
+from microagg.plan_roles import ROLE_WORDS, UNPRICED, decided, role_of
 from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.words import fewer_than, percent, plural, share
 from microagg.words import names as listed_names
-from microagg.words import percent, plural, share
 
 __all__ = [
     "ColumnPrices",
     "Price",
     "Prices",
-    "Trend",
     "check_stratum",
-    "fast",
     "may_be_stratum",
     "price_table",
     "prices",
     "recodings",
-    "sampled",
 ]
 
 SAMPLE = 5_000
 BUDGET = 20.0
 _LEAST_SAMPLE = 1_000
-_PARTS = 4  # of the sample, to see how the loss falls with the number of records
-_MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _MOST_STRATA = 30
+# What a decision must win to be worth telling: points of loss, or share of the records below k; and the least
+# part of a column that it is taken to give up.
+_LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
 _BANDS = 10  # of a recoding that is priced
-_LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
 
 
 @dataclass(frozen=True)
@@ -70,11 +66,23 @@ class Price:
     below_k: float | None
     """Share of the records that known columns narrow down to fewer than k, in the sample."""
     at_stake: float | None = None
-    """Of confidential: share of the records below k if the column is known after all."""
+    """Share of the records below k if confidential columns are known after all: the one that the decision is
+    about or, of the plan as it stands, all of them."""
     problem: str | None = None
     """Why it cannot be done, or was not tried."""
     plan: Plan | None = field(default=None, repr=False, compare=False)
     """The plan with this decision."""
+
+    @property
+    def words(self) -> str:
+        """What it would give."""
+        if self.loss is None or self.change is None:
+            return str(self.problem)
+        lost = f"{percent(self.loss)} lost ({_points(self.change)})"
+        if self.at_stake is not None:
+            return f"{lost}; if an attacker knows it after all, {_records(self.at_stake)} below k"
+        below = f", {_records(self.below_k)} below k" if self.below_k else ""
+        return f"{lost}, {share(self.linkage)} linked{below}"
 
 
 @dataclass(frozen=True)
@@ -103,31 +111,53 @@ class Prices:
 
     plan: Plan
     """As it stands, with a role for every column."""
+    names: Sequence[Any]
+    """The columns of the table."""
     now: Price
     """What the plan gives as it stands."""
+    losses: Mapping[Any, float]
+    """Percent of the information of each protected column that is lost as the plan stands."""
+    stakes: Mapping[Any, float]
+    """Share of the records below k if one confidential column alone is known after all."""
     columns: Sequence[ColumnPrices]
     records: int
     sampled: int
     """Records that were grouped; all, or a sample."""
     margin: float | None
-    """Points by which the loss may be off since it is of a sample (95 %); None: all records were tried."""
+    """Points by which the loss may be off since it is of a sample (95 %); None: it was counted, or all
+    records were tried."""
     seconds: float
     budget: float
+    standing: Standing = field(repr=False, compare=False)
+    """The sample and what the plan gives on it."""
 
     @property
     def about(self) -> str:
         """Say what the figures are estimates of."""
-        rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected. "
+        rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected."
         untried = sum(p.problem == _LATE for c in self.columns for p in c.decisions)
         late = (
             f" {plural(untried, 'decision')} did not fit into {self.budget:g} s." if untried else ""
         )
+        return f"{rule} {self.basis}{late}"
+
+    @property
+    def basis(self) -> str:
+        """Say which records were tried, and how far off that leaves the figures."""
+        if self.sampled == self.records:
+            return f"Tried on all {self.records:,} records, with effort fast."
         if self.margin is None:
-            return f"{rule}Every decision was tried on all records, with effort fast.{late}"
+            losses = (
+                "Losses are estimates that follow what the plan as it stands loses on all records."
+            )
+        else:
+            losses = (
+                f"Losses are estimates for the whole table, right to about {self.margin:.2g} points; their "
+                "differences are more exact."
+            )
         return (
-            f"{rule}Tried on {self.sampled:,} of {self.records:,} records, with effort fast. Losses are "
-            f"estimates for the whole table, right to about {percent(self.margin)}; their "
-            f"differences are more exact. Linkage and records below k are of the sample.{late}"
+            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} Linkage and "
+            "records below k are of the sample."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -139,6 +169,8 @@ class Prices:
             "margin": self.margin,
             "seconds": self.seconds,
             "now": _plain(self.now),
+            "losses": {str(name): loss for name, loss in self.losses.items()},
+            "stakes": {str(name): stake for name, stake in self.stakes.items()},
             "columns": [
                 {
                     "column": str(one.column),
@@ -149,6 +181,60 @@ class Prices:
                 for one in self.columns
             ],
         }
+
+    def for_report(self) -> dict[str, Any]:
+        """Plain data for a report: no message about what cannot be done, since one may name a value."""
+        found = self.as_dict()
+        for price in (price for one in found["columns"] for price in one["decisions"]):
+            if price["problem"] not in (None, _LATE):
+                price["problem"] = "cannot be carried out"
+        return found
+
+    @property
+    def facts(self) -> list[tuple[str, str, str]]:
+        """What the plan gives as it stands: a label, the figure, and of what it is an estimate, if it is."""
+        now, plan = self.now, self.plan
+        estimate, of = "", ""
+        if self.margin is not None:
+            estimate, of = f"estimate, ± {self.margin:.2g} points", "of the sample"
+        fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
+        told = [
+            ("information lost", percent(now.loss), estimate),
+            ("records linked", share(now.linkage), of),
+            (f"records narrowed down to {fewer}", share(now.below_k), of),
+        ]
+        if now.at_stake is not None:
+            told.append(("the same if confidential columns are known", share(now.at_stake), of))
+        return told
+
+    def best(self, most: int = 5) -> list[tuple[Any, Price]]:
+        """Return the decisions that are best next, with their columns; none that stakes anybody.
+
+        While records are below k, those that leave fewest there; then those that lower the loss most for the
+        information that they give up. A column released as it is counts as kept, a dropped one as lost.
+        """
+        below, kept = self.now.below_k or 0.0, self._kept(self.now)
+        ranked = []
+        for one in self.columns:
+            for price in one.decisions:
+                if price.below_k is None or price.change is None or price.at_stake is not None:
+                    continue
+                gives_up = max(kept - self._kept(price), _LEAST_GIVEN_UP)
+                wins = (below - price.below_k, -price.change / gives_up)
+                helps = -price.change >= _LEAST_WON and price.below_k == 0
+                if wins[0] >= _LEAST_FEWER or (below == 0 and helps):
+                    ranked.append((wins, one.column, price))
+        ranked.sort(key=lambda found: found[0], reverse=True)
+        return [(column, price) for _, column, price in ranked[:most]]
+
+    def _kept(self, price: Price) -> float:
+        """Columns' worth of information that is kept."""
+        plan = self.plan if price.plan is None else price.plan
+        assert price.loss is not None
+        roles = [role_of(plan, name) for name in self.names]
+        protected = sum(role.startswith("block-") for role in roles)
+        exact = sum(role in ("known", "confidential", "strata") for role in roles)
+        return protected * (1 - price.loss / 100) + exact
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -166,16 +252,12 @@ class Prices:
         """Return the table as labels and words."""
         now = self.now
         assert now.below_k is not None  # the plan was carried out
-        found = [
-            (
-                "as it stands",
-                f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k",
-            )
-        ]
+        stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
+        found = [("as it stands", stands)]
         for one in self.columns:
             lost = "" if one.loss is None else f", {percent(one.loss)} of it lost"
             found.append((listed_names([one.column]), f"{one.role}{lost}"))
-            found += [(f"  {price.decision}", _in_words(price)) for price in one.decisions]
+            found += [(f"  {price.decision}", price.words) for price in one.decisions]
         return [*found, ("prices", self.about)]
 
 
@@ -184,19 +266,6 @@ _LATE = "not tried in time"
 
 def _plain(price: Price) -> dict[str, Any]:
     return {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
-
-
-def _in_words(price: Price) -> str:
-    if price.loss is None or price.change is None:
-        return str(price.problem)
-    if price.at_stake is not None:
-        staked = f"if an attacker knows it after all, {_records(price.at_stake)} below k"
-        return f"{percent(price.loss)} lost ({_points(price.change)}); {staked}"
-    below = f", {_records(price.below_k)} below k" if price.below_k else ""
-    return (
-        f"{percent(price.loss)} lost ({_points(price.change)}), "
-        f"{share(price.linkage)} linked{below}"
-    )
 
 
 def _records(part: float) -> str:
@@ -260,15 +329,26 @@ def price_table(
     sample: int = SAMPLE,
     budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
+    columns: Collection[Any] | None = None,
+    standing: Standing | None = None,
+    counted_loss: float | None = None,
 ) -> Prices:
-    """Price the decisions about a table that was read; see :func:`prices`."""
+    """Price the decisions about a table that was read; see :func:`prices`.
+
+    Parameters
+    ----------
+    columns : those to price, by default all; of none, only what the plan gives as it stands is told
+    standing : what was found of the same plan before, by which the sample is taken again
+    counted_loss : percent that the plan loses on the whole table, if that was counted: estimates follow it
+    """
     if not (isinstance(sample, int) and sample >= 10):
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
     if not budget > 0:
         raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
     words = ("",) if records.text is None else MISSING_WORDS
     whole = complete(records.frame, plan, words, records.coded).plan
-    guesses = guess(records.frame, k=whole.k, missing_words=words)
+    priced = records.frame.names if columns is None else columns
+    guesses = guess(records.frame, k=whole.k, missing_words=words, names=set(priced))
     wanted = _decisions(records, whole, guesses)
     quick = {key: for_a_sample(fast(one)) for key, one in wanted.items() if isinstance(one, Plan)}
     # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
@@ -278,91 +358,62 @@ def price_table(
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
     started = time.monotonic()
-    part, now, seconds = sampled(records, base, min(sample, len(records)))
-    remaining = started + budget - time.monotonic()
-    if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
-        # Fewer records for each decision, so that all decisions fit into the time.
-        smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
-        part, now, _ = sampled(records, base, smaller)
-    if now.problem is not None:
-        raise InputError(f"The plan cannot be carried out on a sample of the table: {now.problem}")
-    trend = Trend.of(part, now, base, len(records))
+    if standing is None:
+        part, now, seconds = sampled(records, base, min(sample, len(records)))
+        remaining = started + budget - time.monotonic()
+        if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
+            # Fewer records for each decision, so that all decisions fit into the time.
+            smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
+            part, now, _ = sampled(records, base, smaller)
+        if now.problem is not None:
+            raise InputError(
+                f"The plan cannot be carried out on a sample of the table: {now.problem}"
+            )
+        if progress is not None:
+            progress(0, tries)
+        if counted_loss is not None and now.loss > 0:
+            trend = Trend(counted_loss / now.loss)
+        else:
+            trend = Trend.of(part, now, base, len(records))
+        standing = Standing(part, now, trend)
+    part, now, trend = standing.part, standing.now, standing.trend
     found = try_plans(part, quick, ends=started + budget, on_progress=progress)
     found |= {(name, "drop"): found[name, "confidential"] for name, _ in twice}
-    standing = _price("as it stands", now, now, trend, None)
-    columns = []
-    for name in records.frame.names:
-        role = role_of(whole, name)
-        decided = [
-            _price(decision, found[column, decision], now, trend, one)
-            if isinstance(one, Plan)
-            else Price(decision, None, None, None, None, None, problem=one)
-            for (column, decision), one in wanted.items()
-            if column == name
-        ]
-        if decided:
-            loss = now.by_column.get(name)
-            own = None if loss is None else loss * trend.factor
-            columns.append(ColumnPrices(name, ROLE_WORDS.get(role, "protect"), own, decided))
-    columns.sort(key=lambda one: -one.most_won)
-    margin = None if len(part) == len(records) else trend.margin
+    priced_decisions = {
+        key: _price(key[1], found[key], now, trend, one)
+        if isinstance(one, Plan)
+        else Price(key[1], None, None, None, None, None, problem=one)
+        for key, one in wanted.items()
+    }
+    losses = {name: loss * trend.factor for name, loss in now.by_column.items()}
     return Prices(
         whole,
-        standing,
-        columns,
+        records.frame.names,
+        replace(_price("as it stands", now, now, trend, None), at_stake=now.at_stake),
+        losses,
+        now.stakes,
+        _by_column(whole, priced_decisions, losses),
         len(records),
         len(part),
-        margin,
+        trend.margin if len(part) < len(records) else None,
         time.monotonic() - started,
         budget,
+        standing,
     )
 
 
-def fast(plan: Plan) -> Plan:
-    """Return the plan with little effort where its method has such a setting."""
-    blocks = [
-        replace(block, options={**block.options, "effort": "fast"})
-        if block.method == "auto"
-        else block
-        for block in plan.blocks
+def _by_column(
+    plan: Plan, priced: Mapping[tuple[Any, str], Price], losses: Mapping[Any, float]
+) -> list[ColumnPrices]:
+    """Gather the prices of each column, the columns at which most is won first."""
+    found: dict[Any, list[Price]] = {}
+    for (name, _), price in priced.items():
+        found.setdefault(name, []).append(price)
+    columns = [
+        ColumnPrices(name, ROLE_WORDS.get(role_of(plan, name), "protect"), losses.get(name), prices)
+        for name, prices in found.items()
     ]
-    return replace(plan, blocks=tuple(blocks))
-
-
-def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
-    """Draw whole units until there are enough records, and carry out the plan on them."""
-    part = records
-    if size < len(records):
-        part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
-    before = time.monotonic()
-    found = try_plan(part, plan)
-    return part, found, time.monotonic() - before
-
-
-@dataclass(frozen=True)
-class Trend:
-    """How the loss falls with the number of records."""
-
-    factor: float
-    """Loss of the whole table over that of the sample."""
-    margin: float
-    """Points by which the loss of the table may be off."""
-
-    @classmethod
-    def of(cls, part: Records, now: Figures, plan: Plan, n: int) -> Trend:
-        """Compare the sample with its quarters."""
-        if len(part) == n or not now.loss > 0:
-            return cls(1.0, 0.0)
-        plan = for_a_sample(plan)
-        quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
-        losses = np.array([one.loss for one in quarters if one.problem is None])
-        if len(losses) < _PARTS:
-            return cls(1.0, now.loss)
-        fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
-        factor = (n / len(part)) ** -min(fall, _LARGEST_FALL)
-        drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
-        followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
-        return cls(factor, math.hypot(drawn, followed))
+    return sorted(columns, key=lambda one: -one.most_won)
 
 
 def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
@@ -385,26 +436,22 @@ def _decisions(
 ) -> dict[tuple[Any, str], Plan | str]:
     """List the other roles that fit each column: the plan that has it, or why it cannot be."""
     found: dict[tuple[Any, str], Plan | str] = {}
-    for name in records.frame.names:
-        role, guessed = role_of(plan, name), guesses[name]
-        if name in plan.units or role in ("weight", "renumber"):
+    for name, guessed in guesses.items():
+        role = role_of(plan, name)
+        if role in UNPRICED:
             continue
         points = guessed.role in ("drop", "unit")  # to single records
         if points:
             continue
         for label, setting in recodings(records, plan, name, guessed):
             found[name, f"coarsen {label}"] = plan.override(coarsen={name: setting})
-        for decision, other in (
-            ("protect", "block-0"),
-            ("stratum", "strata"),
-            ("drop", "drop"),
-            ("confidential", "confidential"),
-        ):
-            same = role.startswith("block-") if decision == "protect" else role == other
-            if same or (decision == "stratum" and not may_be_stratum(records, name)):
+        for decision in ("protect", "stratum", "drop", "confidential"):
+            if decision == ROLE_WORDS.get(role, "protect"):
+                continue
+            if decision == "stratum" and not may_be_stratum(records, name):
                 continue
             try:
-                changed = with_role(plan, name, other, guessed.kind)
+                changed = decided(plan, name, decision, guessed.kind)
                 if decision == "stratum":
                     check_stratum(records, changed)
                 found[name, decision] = changed

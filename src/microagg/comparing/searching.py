@@ -13,18 +13,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from microagg.choices import Targets
-from microagg.comparing.pricing import (
-    check_stratum,
-    fast,
-    may_be_stratum,
-    recodings,
-    sampled,
-)
+from microagg.comparing.pricing import check_stratum, may_be_stratum, recodings
+from microagg.comparing.sampling import fast, sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
 from microagg.draft import complete, guess
 from microagg.drafting.guesses import Guess
@@ -158,8 +153,12 @@ def search_table(
     sample: int = SAMPLE,
     budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
+    decided: Collection[Any] | None = None,
 ) -> FoundPlan:
-    """Search a plan for a table that was read; see :func:`search`."""
+    """Search a plan for a table that was read; see :func:`search`.
+
+    ``decided`` are protected columns to be left as they are, by default those that the plan names.
+    """
     targets = Targets(
         plan.accept.loss if targets.max_loss is None else targets.max_loss,
         plan.accept.linkage if targets.max_linkage is None else targets.max_linkage,
@@ -180,7 +179,8 @@ def search_table(
     words = ("",) if records.text is None else MISSING_WORDS
     whole = complete(records.frame, plan, words, records.coded).plan
     guesses = guess(records.frame, k=whole.k, missing_words=words)
-    decided = {name for block in plan.blocks for name in block.columns or ()}
+    if decided is None:
+        decided = {name for block in plan.blocks for name in block.columns or ()}
     open_columns = [
         name
         for name in (name for block in whole.blocks for name in block.columns or ())

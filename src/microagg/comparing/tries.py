@@ -107,6 +107,8 @@ class Figures:
     """Share of the records that known columns narrow down to fewer than k."""
     at_stake: float | None = None
     """The same if the confidential columns were known after all; None: there are none."""
+    stakes: Mapping[Any, float] = field(default_factory=dict)
+    """The same if one confidential column alone were known."""
     problem: str | None = None
     """Why there are no figures."""
 
@@ -130,6 +132,7 @@ def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
         known.linkage.share,
         known.below_k,
         staked,
+        {stake.name: stake.below_k for stake in found.stakes} if plan.confidential else {},
     )
 
 

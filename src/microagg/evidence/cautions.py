@@ -5,7 +5,7 @@ Every caution has a figure and says what to do. Names of columns are in it, valu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from microagg.evidence.measured import Cure, Signs
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _NAMED = 6  # columns that a sentence names
+_CURED = 3  # columns that decisions are offered for
 
 
 def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
@@ -243,8 +244,15 @@ def about_known(
             f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
             "Protect, coarsen or drop columns (--coarsen COLUMN=bands:10), or name as confidential what no "
             f"attacker can know.{way}",
+            cures=_each([one.name for one in worst], "protect", "drop"),
         )
     ]
+
+
+def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...]:
+    """Decisions about each of the first few columns."""
+    first = list(columns)[:_CURED]
+    return tuple((name, decision) for name in first for decision in decisions)
 
 
 def about_identifiers(
@@ -268,11 +276,13 @@ def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Cautio
             if is_unit
             else f"Drop it; if it numbers people, households or firms, make it the unit (--unit {column})."
         )
+        cures = _each([name], "unit") if is_unit else _each([name], "drop", "unit")
     else:
         which = "every" if sign.how == "distinct" else "nearly every"
         words = f"{column} is unprotected and different in {which} record{where}, so it identifies records."
         advice = "Drop it, or protect it."
-    return Caution("amber", (name,), words, advice)
+        cures = _each([name], "drop", "protect")
+    return Caution("amber", (name,), words, advice, cures=cures)
 
 
 def about_linked_rows(
@@ -339,7 +349,11 @@ def _about_determined(pairs: Sequence[Determined]) -> list[Caution]:
     words = f"Unprotected columns give protected ones away: {told}{more}."
     return [
         Caution(
-            "amber", tuple(columns), words, f"Protect {names(given, _NAMED)} too, or drop them."
+            "amber",
+            tuple(columns),
+            words,
+            f"Protect {names(given, _NAMED)} too, or drop them.",
+            cures=_each(given, "protect", "drop"),
         )
     ]
 
@@ -355,6 +369,7 @@ def _of_one_determined(one: Determined) -> Caution:
         (one.known, one.protected),
         f"{known} is unprotected and gives {protected} away: {how}.",
         f"Protect {known} too, or drop it.",
+        cures=_each([one.known], "protect", "drop"),
     )
 
 
@@ -385,6 +400,7 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
         (name,),
         f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}",
         f"Make {column} the unit (--unit {column}), so that k counts its different values.",
+        cures=_each([name], "unit"),
     )
 
 
@@ -402,7 +418,7 @@ def about_agreement(
         if found <= accepted:
             limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
             return [Caution("note", told, f"{words} {limit}")]
-        return [Caution("amber", told, words, advice)]
+        return [Caution("amber", told, words, advice, cures=_cures(agreements, cure))]
     common = {name: one.harmless for name, one in agreements.items() if one.harmless}
     if not common:
         return []
@@ -433,6 +449,19 @@ def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
     if close:
         advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
     return " ".join(advice)
+
+
+def _cures(agreements: Mapping[Any, Agreement], cure: Cure | None) -> tuple[tuple[Any, str], ...]:
+    """Return the decisions that :func:`_cure_words` tells of."""
+    if cure is not None:
+        return tuple(
+            (name, f"require {rule}:{value:g}")
+            for rule, columns in cure.require.items()
+            for name, value in columns.items()
+        )
+    exact = [name for name, one in agreements.items() if one.exact]
+    close = [name for name, one in agreements.items() if one.close]
+    return (*_each(exact, "require distinct:2"), *_each(close, "protect"))
 
 
 def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:

@@ -411,6 +411,7 @@ class Evidence:
                 for row in self.summaries
             ],
             "alternatives": few_digits(self.measured.alternatives, DIGITS),
+            "prices": few_digits(self.measured.prices, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),
                 "output": self.counted

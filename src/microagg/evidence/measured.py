@@ -157,6 +157,8 @@ class Measured:
     """What a report draws, as plain data; None: no report was asked for."""
     alternatives: Mapping[str, Any] | None = None
     """The same method with other k, see :func:`microagg.compare`; None: not asked for."""
+    prices: Mapping[str, Any] | None = None
+    """What other decisions about columns would cost, see :func:`microagg.prices`; None: not asked for."""
     counted: Counted | None = None
     """What was found in the written file; None while there is none."""
     source: Mapping[str, str] | None = None

@@ -52,6 +52,9 @@ class Caution:
     """What to do about it."""
     disclosure: bool = True
     """Whether it is about what the file gives away, and not about what the file is worth."""
+    cures: tuple[tuple[Any, str], ...] = ()
+    """Decisions that the page can carry out: a column and, in the words of
+    :func:`microagg.plan_roles.decided`, what is done with it."""
 
     @property
     def sentence(self) -> str:

@@ -56,7 +56,8 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     spoilt = [name for name, _, _ in found]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
     words = f"Much is lost in {told}{more}."
-    return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False)]
+    cures = [(name, decision) for name in spoilt[:_NAMED] for decision in ("drop", "importance 5")]
+    return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False, cures=tuple(cures))]
 
 
 def _lost(loss: float, row: Summary) -> str:

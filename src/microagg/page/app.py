@@ -16,13 +16,13 @@ from starlette.staticfiles import StaticFiles
 
 from microagg.choices import Targets
 from microagg.errors import InputError, MicroaggError, fault_words, shown
-from microagg.page import screens
+from microagg.page import decisions, screens
 from microagg.page.bodies import Limits, TooMuchError, form_of, upload_to
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import edited
 from microagg.page.folders import Folders
 from microagg.page.guard import log
-from microagg.page.tasks import Compare, Look, Opened, Scatter
+from microagg.page.tasks import Compare, Look, Opened, Scatter, Search
 from microagg.plan_text import read_value
 from microagg.registry import find
 from microagg.report.html import TEMPLATES, environment
@@ -58,10 +58,16 @@ class Page:
             Route("/open", self._asked(self.open)),
             Route("/open/state", self._asked(self.open_state)),
             Route("/open/path", self._asked(self.open_path), methods=["POST"]),
+            Route("/open/pending", self._asked(self.open_pending), methods=["POST"]),
             Route("/open/upload", self._asked(self.open_upload), methods=["PUT"]),
             Route("/table", self._asked(self.table)),
             Route("/plan", self._asked(self.plan)),
             Route("/plan", self._asked(self.plan_edit), methods=["POST"]),
+            Route("/plan/gives", self._asked(self.plan_gives)),
+            Route("/plan/next", self._asked(self.plan_next)),
+            Route("/plan/prices", self._asked(self.plan_price), methods=["POST"]),
+            Route("/plan/prices/{place:int}", self._asked(self.plan_prices)),
+            Route("/plan/search", self._asked(self.plan_search), methods=["POST"]),
             Route("/plan/{way}", self._asked(self.plan_step), methods=["POST"]),
             Route("/plan.toml", self._asked(self.plan_file)),
             Route("/try", self._asked(self.try_)),
@@ -138,7 +144,8 @@ class Page:
     async def start(self, request: Request) -> Response:
         """Go on where the work stands."""
         reading = self.desk.latest(Look)
-        to = "open" if self.desk.table is None or (reading and reading.open) else "table"
+        asks = self.desk.table is None or self.desk.pending or (reading and reading.open)
+        to = "open" if asks else "table"
         return RedirectResponse(self._home + to, 303)
 
     async def busy(self, request: Request) -> Response:
@@ -157,6 +164,8 @@ class Page:
             roots=self._folders.roots,
             problem=problem,
             entry=self.desk.latest(Look),
+            pending=self.desk.pending,
+            work=self.desk.work,
             most_upload=self._limits.upload,
         )
 
@@ -174,10 +183,19 @@ class Page:
             path = self._folders.check(Path(form.get("path", "").strip()))
             if path.is_dir():
                 return self._open("part_open.html", path)
-            self.desk.submit(Look(_opened(path, form)))
+            self.desk.open(_opened(path, form))
         except MicroaggError as error:
             return self._open("part_open.html", problem=str(error))
-        return await self.open_state(request)
+        return self._open("part_open.html") if self.desk.pending else await self.open_state(request)
+
+    async def open_pending(self, request: Request) -> Response:
+        """Open the table that another one's work stands against, or stay with that."""
+        form = await form_of(request, self._limits)
+        if form.get("answer") == "open":
+            self.desk.open_pending()
+        else:
+            self.desk.forget_pending()
+        return self._open("part_open.html")
 
     async def open_upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""
@@ -187,7 +205,7 @@ class Page:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self.desk.submit(Look(Opened(path, uploaded=True)))
+        self.desk.open(Opened(path, uploaded=True))
         return Response(status_code=204)
 
     # Understand and plan.
@@ -198,31 +216,84 @@ class Page:
 
     async def plan(self, request: Request) -> Response:
         """The plan as menus and fields."""
-        return self._screen("plan.html", "plan", **screens.plan_screen(self.desk, self._table))
+        values = screens.plan_screen(self.desk, self._table)
+        return self._screen("plan.html", "plan", **values)
 
     async def plan_edit(self, request: Request) -> Response:
         """Change the plan, or say in place why not."""
         form, table = await form_of(request, self._limits), self._table
         error, text = None, None
         try:
-            self.desk.edit(edited(self.desk.plan, form, table.names, _kinds(table)))
+            if form.get("what") == "found" and self.desk.found is not None:
+                self.desk.edit(self.desk.found["plan"])
+            else:
+                self.desk.edit(edited(self.desk.plan, form, table.names, _kinds(table)))
         except MicroaggError as refused:
             error = {"key": _place_of(form), "words": str(refused)}
             text = form.get("text")
-        return self._plan_part(screens.plan_screen(self.desk, table, error, text))
+        return self._plan_part(request, screens.plan_screen(self.desk, table, error, text))
 
     async def plan_step(self, request: Request) -> Response:
         """Undo or redo."""
         await form_of(request, self._limits)
         table = self._table
         self.desk.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
-        return self._plan_part(screens.plan_screen(self.desk, table))
+        return self._plan_part(request, screens.plan_screen(self.desk, table))
 
-    def _plan_part(self, values: dict[str, Any]) -> Response:
+    def _plan_part(self, request: Request, values: dict[str, Any]) -> Response:
         """The plan's forms; the count of changes tells the page an answer that came too late."""
-        found = self._screen("part_plan.html", "plan", **values)
+        is_part = "hx-request" in request.headers
+        found = self._screen("part_plan.html" if is_part else "plan.html", "plan", **values)
         found.headers["X-Changes"] = str(self.desk.changes)
         return found
+
+    async def plan_gives(self, request: Request) -> Response:
+        """What the plan gives as it stands, estimated in the background."""
+        table = self._table
+        if self.desk.prices(self.desk.plan) is None:
+            self.desk.price()
+        values = {**decisions.gives_part(self.desk, table), "oob": True}
+        return self._screen("part_gives.html", "plan", **values)
+
+    async def plan_prices(self, request: Request) -> Response:
+        """What other decisions about one column would cost."""
+        table, place = self._table, request.path_params["place"]
+        if place >= len(table.names):
+            raise NoTableError
+        values = decisions.prices_part(self.desk, table, place)
+        if values["prices_wait"]:
+            self.desk.price((table.names[place],))
+        return self._screen("part_prices.html", "plan", **values)
+
+    async def plan_next(self, request: Request) -> Response:
+        """What to do next, as far as it is known."""
+        return self._next()
+
+    async def plan_price(self, request: Request) -> Response:
+        """Price every decision about every column."""
+        await form_of(request, self._limits)
+        self._table  # noqa: B018
+        self.desk.price(None)
+        return self._next()
+
+    async def plan_search(self, request: Request) -> Response:
+        """Search a plan within a largest loss."""
+        form, table = await form_of(request, self._limits), self._table
+        try:
+            targets = [_number(form, key) for key in ("max_loss", "max_linkage")]
+            Targets(*targets)
+            if targets == [None, None]:
+                raise InputError("A search needs a target. Say the largest loss, or linkage.")
+            keep = [int(place) for place in form.get("keep", "").split(",") if place.isdigit()]
+            kept = tuple(table.names[place] for place in keep if place < len(table.names))
+            self.desk.submit(Search(table.opened, self.desk.plan, targets[0], targets[1], kept))
+        except MicroaggError as error:
+            return self._next(str(error))
+        return self._next()
+
+    def _next(self, problem: str = "") -> Response:
+        values = decisions.next_part(self.desk, self._table, problem)
+        return self._screen("part_next.html", "plan", **values)
 
     async def plan_file(self, request: Request) -> Response:
         """The plan as a file."""
@@ -315,7 +386,7 @@ class Page:
             if not table.opened.uploaded:
                 self._folders.check(table.opened.path)
             self.desk.plan.check_complete()
-            self.desk.new_release(self.desk.plan, ending)
+            self.desk.new_release(self.desk.plan, ending, form.get("prices") == "yes")
         except MicroaggError as error:
             problem = str(error)
         values = screens.protect_screen(self.desk, table, problem)
@@ -417,6 +488,8 @@ def _kinds(table: Table) -> dict[str, Any]:
 def _place_of(form: dict[str, str]) -> str:
     """Where a mistake is shown: beside the field that it is about."""
     what = form.get("what", "plan")
+    if what in ("decide", "found"):
+        return "plan"
     places = {"role": "column", "column": "column", "reason": "column", "block": "block"}
     place = places.get(what)
     what = "require" if what == "no_longer_require" else what

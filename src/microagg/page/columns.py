@@ -12,6 +12,7 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.tables.files import Source
 from microagg.tables.frames import Frame
+from microagg.tables.labelled import ColumnFacts
 from microagg.tables.profile import Profile, profiles
 
 __all__ = ["about_columns", "first_rows", "two_columns"]
@@ -20,6 +21,7 @@ _BINS = 16
 _MIDDLE = (0.01, 0.99)  # what lies farther out is counted in the outermost bins
 _ROWS = 12
 _LONGEST = 80  # characters of a value in the preview
+_LABELS = 60  # of values that are listed
 _POINTS = 1500  # in a scatter, before and after each
 
 
@@ -31,6 +33,7 @@ def about_columns(table: Frame) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": str(name),
+                **_labels(table, name),
                 "type": profile.type,
                 "missing": profile.missing,
                 "distinct": profile.distinct,
@@ -42,6 +45,17 @@ def about_columns(table: Frame) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _labels(table: Frame, name: Any) -> dict[str, Any]:
+    """What the file calls the column, and what it calls its values."""
+    facts = ColumnFacts.of(table.native.schema.field(name))
+    named = [
+        (f"{value:g}" if isinstance(value, float) else str(value), label)
+        for value, label in facts.value_labels[:_LABELS]
+    ]
+    more = len(facts.value_labels) - len(named)
+    return {"label": facts.label or "", "value_labels": named, "more_labels": more}
 
 
 def _bars(table: Frame, name: Any, profile: Profile) -> list[int]:

@@ -18,12 +18,25 @@ from typing import Any
 from microagg.choices import Cell, mark_frontier
 from microagg.page.private import PrivateFolder
 from microagg.page.process import Worker
-from microagg.page.tasks import STOP, Compare, Look, Opened, Protect, Scatter, Task, Told
+from microagg.page.tasks import (
+    STOP,
+    Compare,
+    Look,
+    Opened,
+    Price,
+    Protect,
+    Scatter,
+    Search,
+    Task,
+    Told,
+)
 from microagg.plan import Plan
+from microagg.words import plural
 
 __all__ = ["Desk", "Entry", "Release", "Table"]
 
 _MOST_ENTRIES = 30  # of the queue that are remembered
+_MOST_PRICED = 30  # plans whose prices are remembered
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,11 @@ class Desk:
         self.cells: dict[tuple[str, int], Cell] = {}
         self.tried: Plan | None = None
         self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
+        self.found: Mapping[str, Any] | None = None
+        """What the last search found."""
+        self.pending: Opened | None = None
+        """A table that is opened once the user agrees to drop the work on the one before."""
+        self._prices: dict[str, dict[str, Any]] = {}
         self.entries: list[Entry] = []
         self._count = 0
         self._worker: Worker | None = None
@@ -117,12 +135,54 @@ class Desk:
                 self.plans = [*self.plans[: self.at + 1], plan]
                 self.at += 1
                 self.changes += 1
+                self._drop_prices()
 
     def step(self, by: int) -> None:
         """Undo (−1) or redo (1)."""
         with self.lock:
             self.at = min(max(self.at + by, 0), len(self.plans) - 1)
             self.changes += 1
+            self._drop_prices()
+
+    # What the plan gives as it stands, and what other decisions would cost.
+
+    def prices(self, plan: Plan) -> Mapping[str, Any] | None:
+        """What was estimated of a plan; None: nothing yet."""
+        return self._prices.get(plan.to_toml())
+
+    def pricing(self, columns: tuple[str, ...] | None = ()) -> Entry | None:
+        """The task that estimates this of the plan as it stands, if there was one."""
+        plan = self.plan
+        for entry in reversed(self.entries):
+            task = entry.task
+            if isinstance(task, Price) and (task.plan, task.columns) == (plan, columns):
+                return entry
+        return None
+
+    def price(self, columns: tuple[str, ...] | None = ()) -> None:
+        """Have something estimated of the plan as it stands, unless it was or is under way."""
+        with self.lock:
+            entry = self.pricing(columns)
+            gave_way = entry is not None and not entry.open and entry.stopping
+            if entry is None or entry.state == "cancelled" or gave_way:
+                assert self.table is not None
+                self.submit(Price(self.table.opened, self.plan, columns))
+
+    def _drop_prices(self) -> None:
+        """End estimates: nobody waits for those of an older plan, and what is asked for goes first."""
+        for entry in self.entries:
+            if isinstance(entry.task, Price) and entry.state == "waiting":
+                self._end(entry, "cancelled", "")
+            elif isinstance(entry.task, Price):
+                self.stop(entry)
+
+    def _note_prices(self, plan: Plan, found: Mapping[str, Any]) -> None:
+        before = self._prices.pop(plan.to_toml(), {"columns": {}, "best": None})
+        columns = {**before["columns"], **found["columns"]}
+        best = before["best"] if found["best"] is None else found["best"]
+        self._prices[plan.to_toml()] = {**found, "columns": columns, "best": best}
+        for old in list(self._prices)[:-_MOST_PRICED]:
+            del self._prices[old]
 
     # The map of what was tried.
 
@@ -146,13 +206,49 @@ class Desk:
             self.tried = plan
             self.cells |= {(cell.method, cell.k): cell for cell in cells}
 
+    # Another table.
+
+    @property
+    def work(self) -> str:
+        """What would be lost if another table were opened, in words; empty: nothing."""
+        edits, releases = len(self.plans) - 1, len(self.releases)
+        releases += sum(isinstance(e.task, Protect) and e.open for e in self.entries)
+        told = [
+            *([plural(edits, "change") + " of the plan"] if edits > 0 else []),
+            *([plural(releases, "release")] if releases else []),
+        ]
+        return " and ".join(told)
+
+    def open(self, opened: Opened) -> None:
+        """Read another table; where work would be lost, only once the user agrees."""
+        with self.lock:
+            self.forget_pending()
+            if self.table is not None and self.work:
+                self.pending = opened
+            else:
+                self.submit(Look(opened))
+
+    def open_pending(self) -> None:
+        """Read the table that the user agreed to open."""
+        with self.lock:
+            opened, self.pending = self.pending, None
+            if opened is not None:
+                self.submit(Look(opened))
+
+    def forget_pending(self) -> None:
+        """Stay with the table that is open."""
+        with self.lock:
+            opened, self.pending = self.pending, None
+            if opened is not None and opened.uploaded:
+                self.private.drop(opened.path.parent)
+
     # Releases.
 
     def release(self, number: int) -> Release | None:
         """Find a release by its number."""
         return next((one for one in self.releases if one.number == number), None)
 
-    def new_release(self, plan: Plan, ending: str) -> Entry:
+    def new_release(self, plan: Plan, ending: str, prices: bool = False) -> Entry:
         """Queue a release of the open table by a plan."""
         assert self.table is not None
         opened = self.table.opened
@@ -160,13 +256,15 @@ class Desk:
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
-        return self.submit(Protect(opened, plan, folder, target))
+        return self.submit(Protect(opened, plan, folder, target, prices))
 
     # The queue.
 
     def submit(self, task: Task) -> Entry:
-        """Put a task at the end of the queue."""
+        """Put a task at the end of the queue; estimates give way to all others."""
         with self.lock:
+            if not isinstance(task, Price):
+                self._drop_prices()
             self._count += 1
             entry = Entry(self._count, task)
             self.entries = [*self.entries, entry][-_MOST_ENTRIES:]
@@ -283,6 +381,10 @@ class Desk:
         task = entry.task
         if isinstance(task, Look):
             self._open(task, found)
+        elif isinstance(task, Price):
+            self._note_prices(task.plan, found)
+        elif isinstance(task, Search):
+            self.found = {**found, "of": task}
         elif isinstance(task, Compare):
             self.note_cells(task.plan, found["cells"])
         elif isinstance(task, Scatter):
@@ -314,6 +416,7 @@ class Desk:
         )
         self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
         self.releases, self.cells, self.tried, self.scatters = [], {}, None, {}
+        self.found, self._prices = None, {}
 
 
 def _apart_from_choice(plan: Plan) -> Plan:

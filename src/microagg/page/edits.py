@@ -15,11 +15,11 @@ from typing import Any
 from microagg.errors import InputError, shown
 from microagg.plan import Plan
 from microagg.plan_forms import ACCEPTED
-from microagg.plan_roles import give_role
+from microagg.plan_roles import decided, give_role
 from microagg.plan_text import read_value, split_coarsen, split_names
 from microagg.registry import METHODS, find
 
-__all__ = ["RULES", "edited"]
+__all__ = ["RULES", "UNIT_RELEASES", "edited"]
 
 Fields = Mapping[str, str]
 Data = dict[str, Any]
@@ -35,6 +35,7 @@ RULES = {
     "population": "least sum of weights",
     "individual_risk": "largest risk, 0 to 1",
 }
+UNIT_RELEASES = {"drop": "not at all", "renumber": "as random numbers", "known": "as it is"}
 _OF_NO_COLUMN = ("population", "individual_risk")
 # Settings of a block that only some methods have.
 _OPTIONS = {option.name for method in METHODS.values() for option in method.options}
@@ -52,6 +53,9 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     what = fields.get("what", "")
     if what == "text":  # the whole plan as a file
         changed = Plan.from_toml_text(fields.get("text", ""))
+    elif what == "decide":  # as a price or a caution's cure says it
+        form = _Form(fields, names, kinds)
+        changed = decided(plan, form.column(), form.text("decision"), kinds.get(form.column()))
     elif what in _EDITS:
         data = deepcopy(plan.as_dict())
         _EDITS[what](data, _Form(fields, names, kinds))
@@ -209,10 +213,17 @@ def _no_longer_require(data: Data, form: _Form) -> None:
 
 
 def _unit(data: Data, form: _Form) -> None:
-    data.pop("unit", None)
-    if form.text("column"):
-        data["unit"] = {"column": form.column(), "mode": form.text("mode") or "count"}
-        _put(data["unit"], "name", form.text("name"))
+    """How units are grouped and called, and what becomes of their column in the file."""
+    if "unit" not in data:
+        raise InputError("No column is the unit. Give one the role unit.")
+    unit, release = data["unit"], form.text("release") or "drop"
+    unit["mode"] = form.text("mode") or "count"
+    _put(unit, "name", form.text("name"))
+    if release not in UNIT_RELEASES:
+        raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
+    for role in UNIT_RELEASES:
+        data[role] = [name for name in data.get(role, []) if name != unit["column"]]
+    data[release].append(unit["column"])
 
 
 def _reason(data: Data, form: _Form) -> None:

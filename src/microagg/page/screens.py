@@ -11,13 +11,14 @@ from typing import Any
 from microagg.choices import FAST, Targets, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.page.charts import cell_map, labelled, scatter, spark
+from microagg.page.decisions import cures_of, gives_part, next_part
 from microagg.page.desk import Desk, Release, Table
-from microagg.page.edits import RULES
+from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.tasks import Compare, Protect, Scatter
 from microagg.plan import Plan
 from microagg.plan_checks import as_plain
 from microagg.plan_parts import KINDS, POLICIES
-from microagg.plan_roles import ROLE_WORDS, role_of
+from microagg.plan_roles import ROLE_WORDS, UNPRICED, role_of
 from microagg.plan_text import join_coarsen, join_names
 from microagg.registry import find
 from microagg.registry import methods as registered
@@ -93,6 +94,8 @@ def plan_screen(
     ]
     every = [(place, name) for place, name in enumerate(names)]
     return {
+        **gives_part(desk, table),
+        **next_part(desk, table),
         "plan": plan,
         "at": desk.at,
         "versions": len(desk.plans),
@@ -110,8 +113,10 @@ def plan_screen(
         "methods": [(method.name, method.name) for method in registered()],
         "scales": [(scale, scale) for scale in SCALES],
         "aggregates": [("", "mean, or what fits its cost"), *((a, a) for a in AGGREGATES)],
-        "unit_columns": [("", "each record counts"), *every],
-        "unit_place": "" if plan.unit is None else places.get(str(plan.unit), ""),
+        "unit_releases": list(UNIT_RELEASES.items()),
+        "unit_release": next(
+            (role for role in UNIT_RELEASES if plan.unit in getattr(plan, role)), "known"
+        ),
         "policies": [(policy, _POLICY_WORDS[policy]) for policy in POLICIES],
         "required": _required(plan, places),
         "rules": [(rule, f"{rule}: {asks}") for rule, asks in RULES.items()],
@@ -136,6 +141,10 @@ def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
         "codes": join_names([str(code) for code in codes]),
         "coarsen": "" if setting.coarsen is None else join_coarsen(as_plain(setting.coarsen)),
         "reason": column["reason"],
+        "is_priced": role not in UNPRICED,
+        "label": column["label"],
+        "value_labels": column["value_labels"],
+        "more_labels": column["more_labels"],
         "claim": plan.reasons.get(name, ""),
     }
 
@@ -259,6 +268,7 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
     found = desk.scatters.get((release.number, names[x], names[y])) if chosen else None
     return {
         "m": release.model,
+        "cures": cures_of(release.model, table),
         "pictures": release.pictures,
         "most": MOST_COLUMNS,
         "release": release,

@@ -12,7 +12,18 @@ from typing import Any
 
 from microagg.plan import Plan
 
-__all__ = ["STOP", "Compare", "Look", "Opened", "Protect", "Scatter", "Task", "Told"]
+__all__ = [
+    "STOP",
+    "Compare",
+    "Look",
+    "Opened",
+    "Price",
+    "Protect",
+    "Scatter",
+    "Search",
+    "Task",
+    "Told",
+]
 
 
 STOP = "stop"  # sent in place of a task: end the search and keep what there is
@@ -39,6 +50,30 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Price:
+    """Estimate by a sample what a plan gives as it stands, and what other decisions about columns would."""
+
+    opened: Opened
+    plan: Plan
+    columns: tuple[str, ...] | None = ()
+    """Whose decisions are priced; None: those of all columns."""
+    title = "estimating what the plan gives"
+
+
+@dataclass(frozen=True)
+class Search:
+    """Search the plan that keeps most within a largest loss or linkage."""
+
+    opened: Opened
+    plan: Plan
+    max_loss: float | None
+    max_linkage: float | None
+    keep: tuple[str, ...] = ()
+    """Columns that are not dropped or made coarser."""
+    title = "searching for a plan"
+
+
+@dataclass(frozen=True)
 class Compare:
     """Carry out a plan with several methods and k, without writing anything."""
 
@@ -60,6 +95,8 @@ class Protect:
     folder: Path
     target: str
     """Name of the file within the folder."""
+    prices: bool = False
+    """Whether the board's report says what other decisions would cost."""
     title = "protecting the table"
 
 
@@ -77,7 +114,7 @@ class Scatter:
     title = "drawing two columns"
 
 
-Task = Look | Compare | Protect | Scatter
+Task = Look | Price | Search | Compare | Protect | Scatter
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,35 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from microagg.choices import Targets
 from microagg.comparing.comparison import prepare, try_prepared
+from microagg.comparing.pricing import Prices, price_table
+from microagg.comparing.sampling import Standing
+from microagg.comparing.searching import search_table
 from microagg.comparing.trials import Tried
+from microagg.comparing.tries import Records
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.job import Job, Observer, completed_source, numbers_of, records_of, run
 from microagg.page.charts import without_styles
 from microagg.page.columns import about_columns, first_rows, two_columns
-from microagg.page.tasks import STOP, Compare, Look, Opened, Protect, Scatter, Task, Told
+from microagg.page.tasks import (
+    STOP,
+    Compare,
+    Look,
+    Opened,
+    Price,
+    Protect,
+    Scatter,
+    Search,
+    Task,
+    Told,
+)
 from microagg.plan import Plan
 from microagg.tables.files import CsvFormat, Source, read_file
 from microagg.tables.frames import Frame
@@ -31,6 +47,8 @@ from microagg.tables.frames import Frame
 __all__ = ["serve_tasks"]
 
 _SECONDS_BETWEEN_TELLS = 0.2
+_SAMPLE = 2_500  # records of an estimate that somebody waits for
+_SECONDS_OF_PRICES = 60.0  # for those of all columns
 _LESS_URGENT = 5  # the page comes first where processors are few
 
 Tell = Callable[[Mapping[str, Any]], None]
@@ -108,14 +126,28 @@ class Bench:
         self.asked = threading.Event()
         self._opened: Opened | None = None
         self._source: Source | None = None
+        self._standing: tuple[str, Standing] | None = None
 
     def source(self, opened: Opened) -> Source:
         """Read a file, unless it is the one at hand."""
         if self._source is None or self._opened != opened:
-            self._opened = self._source = None  # one table at a time
+            self._opened = self._source = self._standing = None  # one table at a time
             source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
             self._opened, self._source = opened, source
         return self._source
+
+    def standing(self, plan: Plan) -> Standing | None:
+        """What the plan gives on a sample, if it is the one that was asked about last."""
+        kept = self._standing
+        return kept[1] if kept is not None and kept[0] == plan.to_toml() else None
+
+    def keep_standing(self, plan: Plan, standing: Standing) -> None:
+        """Keep it for the next question about the same plan."""
+        self._standing = plan.to_toml(), standing
+
+    def records(self, opened: Opened, plan: Plan) -> Records:
+        """Read a file, for plans to be tried on it."""
+        return records_of(_typed(self.source(opened), plan))
 
     def check(self) -> None:
         """End a search that somebody asked to stop."""
@@ -153,10 +185,66 @@ def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
     return found
 
 
+def _share_told(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
+    def hear(done: int, total: int) -> None:
+        tell({"share": done / max(total, 1)})
+        bench.check()
+
+    return hear
+
+
+@do.register
+def _(task: Price, bench: Bench, tell: Tell) -> dict[str, Any]:
+    found = price_table(
+        bench.records(task.opened, task.plan),
+        task.plan,
+        sample=_SAMPLE,
+        budget=_SECONDS_OF_PRICES,
+        progress=_share_told(bench, tell),
+        columns=task.columns,
+        standing=bench.standing(task.plan),
+    )
+    bench.keep_standing(task.plan, found.standing)
+    return _told_prices(found, task.columns is None)
+
+
+def _told_prices(found: Prices, of_all: bool) -> dict[str, Any]:
+    """Put prices in words, as the page shows them; by name of the column."""
+    return {
+        "facts": found.facts,
+        "basis": found.basis,
+        "about": found.about,
+        "below_k": found.now.below_k,
+        "losses": dict(found.losses),
+        "stakes": dict(found.stakes),
+        "columns": {
+            one.column: [(price.decision, price.words, price.problem) for price in one.decisions]
+            for one in found.columns
+        },
+        "best": [(column, price.decision, price.words) for column, price in found.best()]
+        if of_all
+        else None,
+    }
+
+
+@do.register
+def _(task: Search, bench: Bench, tell: Tell) -> dict[str, Any]:
+    found = search_table(
+        bench.records(task.opened, task.plan),
+        task.plan,
+        Targets(task.max_loss, task.max_linkage),
+        keep=task.keep,
+        progress=_share_told(bench, tell),
+        decided=(),
+    )
+    own = {one.name: getattr(found, one.name) for one in fields(Plan)}
+    return {"plan": Plan(**own), "meets": found.meets, "lines": found.lines()}
+
+
 @do.register
 def _(task: Compare, bench: Bench, tell: Tell) -> dict[str, Any]:
     plan = task.plan.override(max_loss=task.max_loss, max_linkage=task.max_linkage)
-    records = records_of(_typed(bench.source(task.opened), plan))
+    records = bench.records(task.opened, plan)
 
     def on_progress(done: Tried, total: int) -> None:
         tell({"stage": done.words, "share": done / total, "cells": done.found})
@@ -209,6 +297,7 @@ def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
         sheet=task.opened.sheet,
         report=Path("report.html"),
         public_report=Path("public-report.html"),
+        prices=task.prices,
     )
     teller = _Teller(bench, tell)
     outcome = run(job, teller)

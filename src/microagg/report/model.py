@@ -45,7 +45,15 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "fewer": fewer_than(evidence.k, evidence.who),
             "parts": [evidence.part_words(part) for part in evidence.parts],
         },
-        "next": [c.advice for c in evidence.cautions if c.severity == "amber" and c.advice],
+        "next": [
+            {
+                "severity": c.severity,
+                "words": c.sentence,
+                "decisions": [[str(name), decision] for name, decision in c.cures],
+            }
+            for c in evidence.cautions
+            if c.cures
+        ],
         "trade_off": TRADE_OFF,
         "plan_text": plan.to_toml() if in_words else None,
         "pictures": evidence.measured.pictures,
