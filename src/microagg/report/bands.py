@@ -1,4 +1,4 @@
-"""The only form in which loss, linkage and uniqueness go into public output.
+"""Limits of reports; bands, the only form in which loss, linkage and uniqueness go into public output.
 
 Digits of a statistic of all records can be solved for the one record that somebody does not know;
 a band changes only if its edge lies between what two values of that record would give.
@@ -6,8 +6,9 @@ a band changes only if its edge lies between what two values of that record woul
 
 from __future__ import annotations
 
-__all__ = ["EDGES", "band"]
+__all__ = ["EDGES", "MOST_COLUMNS", "band"]
 
+MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 EDGES = (1, 2, 5, 10, 20, 50)  # percent
 
 

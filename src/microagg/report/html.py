@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg import words
 from microagg.errors import InputError, shown
-from microagg.report.model import MOST_COLUMNS
+from microagg.report.bands import MOST_COLUMNS
 from microagg.tables.atomic import check_target, replacing_all
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microagg.report import pictures
-from microagg.report.model import MOST_COLUMNS
+from microagg.report.bands import MOST_COLUMNS
 
 __all__ = ["illustrations"]
 
