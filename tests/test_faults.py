@@ -105,7 +105,7 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
 @pytest.mark.parametrize(
     ("ending", "writer"),
     [
-        ("csv", "microagg.tables.files.write_csv"),
+        ("csv", "microagg.tables.formats.csv_files.write_csv"),
         ("parquet", "microagg.tables.layouts.ParquetLayout.write"),
         ("arrow", "microagg.tables.layouts.ArrowLayout.write"),
     ],

@@ -46,6 +46,7 @@ from microagg.tables.files import (
     read_file,
     stands_for_several,
 )
+from microagg.tables.formats import FORMATS
 from microagg.tables.formulas import formula_cells
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.metadata import left_out_words
@@ -143,7 +144,7 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
     kind = job.kind_of_target
     kept = source.kept_for(kind)
     released = release.outgoing.table(kind, kept)
-    if kind == "csv" and not job.escape_formulas:
+    if FORMATS[kind].has_formulas and not job.escape_formulas:
         evidence = evidence.with_figures(formulas=formula_cells(released))
     for caution in evidence.cautions:
         hears.caution(caution)
@@ -262,7 +263,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     source = job.looked or open_batches(job.reads)  # which refuses other kinds
     job.check_names(source.names)
     folder, kind = job.to_folder, job.kind_of_target
-    if kind not in ("parquet", "csv"):
+    if not FORMATS[kind].in_batches:
         raise InputError(
             f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
             "neither. Choose another ending, or say engine = memory."
@@ -313,7 +314,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
 
 def _tell_metadata(metadata: list[str], kind: str, hears: Observer) -> list[str]:
     """Say which metadata are not in the file; those without a place there were said before."""
-    left_out = [] if kind in ("csv", "excel", "fixed") else metadata
+    left_out = [] if FORMATS[kind].is_text else metadata
     for words in left_out:
         hears.left_out(words)
     return left_out

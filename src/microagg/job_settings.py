@@ -23,6 +23,7 @@ from microagg.tables.atomic import private_folder
 from microagg.tables.batches import BatchSource, open_batches
 from microagg.tables.endings import kind_by_ending
 from microagg.tables.files import CsvFormat, is_folder_target, kind_of, stands_for_several
+from microagg.tables.formats import FORMATS
 from microagg.tables.formulas import no_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.places import Outgoing, fetched, naming
@@ -95,7 +96,7 @@ class Job:
     @cached_property
     def looked(self) -> BatchSource | None:
         """The source, opened once to look at names and size; None: its kind is only read as a whole."""
-        if kind_of(self.reads) not in ("parquet", "csv"):
+        if not FORMATS[kind_of(self.reads)].in_batches:
             return None
         return open_batches(self.reads, self.csv, self.numbers)
 
@@ -149,11 +150,11 @@ class Job:
         kind_of(self.reads)
         kind = self.kind_of_target
         self.gate.check(self.writes, self.to_folder, *taken)
-        if self.sheet is not None and kind_of(self.reads) != "excel":
+        if self.sheet is not None and not FORMATS[kind_of(self.reads)].has_sheets:
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
             )
-        if self.escape_formulas and kind != "csv":
+        if self.escape_formulas and not FORMATS[kind].has_formulas:
             raise no_formulas(self.writes)
         self._check_header()
 
@@ -167,7 +168,7 @@ class Job:
         for place, writing in ((self.source, False), (self.target, True)):
             if is_plain(place) or place == STANDARD or not Path(plain_name(place)).suffix:
                 continue  # an address without an ending is that of a folder
-            if kind_by_ending(Path(plain_name(place)), writing) == "fixed":
+            if FORMATS[kind_by_ending(Path(plain_name(place)), writing)].has_description:
                 raise InputError(
                     "A file of fixed width lies beside its description on a local disk; "
                     f"{shown(str(place), 300)} does not. Copy both to a folder first."

@@ -31,6 +31,7 @@ from microagg.report.public import Bands, public_model
 from microagg.results import Partition
 from microagg.tables.atomic import replacing
 from microagg.tables.files import FileFormat, kind_of
+from microagg.tables.formats import FORMATS
 from microagg.tables.formulas import no_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.misfits import cannot_hold
@@ -219,9 +220,9 @@ class Release:
         """
         target = Path(path)
         kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
-        if kind not in ("csv", "parquet", "arrow"):
+        if FORMATS[kind].limits_values:
             cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
-        if escape_formulas and kind != "csv":
+        if escape_formulas and not FORMATS[kind].has_formulas:
             raise no_formulas(target)
         with replacing(target) as part:
             table = self.outgoing.table(kind)

@@ -19,6 +19,7 @@ from microagg.require.requirement import Requirement
 from microagg.require.units import Units
 from microagg.tables.exact import codes_as_written
 from microagg.tables.files import FileFormat, Source, read_file, write_file
+from microagg.tables.formats import FORMATS
 from microagg.tables.formulas import with_escaped_formulas
 from microagg.tables.frames import Frame
 from microagg.tables.metadata import released_table
@@ -67,7 +68,7 @@ class Outgoing:
 
         ``kept`` has the columns that stay what they are as the file that was read holds them.
         """
-        table = Frame(self.data).to_arrow(unnamed_index=kind in ("parquet", "arrow"))
+        table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
         return released_table(table if kept is None else self._with_text(table, kept))
 
     def write(

@@ -27,6 +27,7 @@ from microagg.plan_analyses import computed_with
 from microagg.protect import Clock
 from microagg.tables.addresses import Place
 from microagg.tables.files import CsvFormat, kind_of, read_file
+from microagg.tables.formats import FORMATS
 from microagg.tables.frames import Frame
 from microagg.tables.libraries import plain_arrow
 from microagg.tables.places import at_hand
@@ -312,7 +313,7 @@ def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Veri
 
 
 def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
-    if kind_of(file) in ("parquet", "csv"):
+    if FORMATS[kind_of(file)].in_batches:
         from tempfile import TemporaryDirectory
 
         from microagg.scale_out.counting import verify_batches

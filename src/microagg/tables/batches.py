@@ -22,20 +22,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.tables.csv import CsvFormat, CsvText, CsvWriter, refuse_equal_names
-from microagg.tables.files import (
-    FileFormat,
+from microagg.tables.csv import (
+    CsvFormat,
+    CsvText,
+    CsvWriter,
     completed_csv,
-    does_not_fit,
-    kind_of,
-    readable,
-    refuse_what_is_no_file,
-    sound,
-    stands_for_several,
+    refuse_equal_names,
 )
+from microagg.tables.files import FileFormat, kind_of, stands_for_several
 from microagg.tables.folders import FolderPieces, Piece, key_types, look_into, repeated
+from microagg.tables.formats import FORMATS
 from microagg.tables.labelled import WholeTest, typed
 from microagg.tables.layouts import ParquetLayout, ParquetPieces
+from microagg.tables.sound import does_not_fit, readable, refuse_what_is_no_file, sound
 from microagg.tables.text_numbers import NumberTest
 
 __all__ = ["Batch", "BatchSource", "BatchWriter", "open_batches"]
@@ -156,7 +155,7 @@ class BatchSource:
     @property
     def is_text(self) -> bool:
         """Whether all columns are kept as text."""
-        return self.kind == "csv"
+        return FORMATS[self.kind].is_text
 
     def batches(
         self, columns: Iterable[str] | None = None, at_once: int = AT_ONCE

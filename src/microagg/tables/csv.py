@@ -35,6 +35,7 @@ __all__ = [
     "CsvText",
     "CsvWriter",
     "as_typed",
+    "completed_csv",
     "read_csv",
     "refuse_equal_names",
     "write_csv",
@@ -464,3 +465,11 @@ def _quoted(text: pa.ChunkedArray, delimiters: str, alone: bool) -> pa.ChunkedAr
         return text
     doubled = pc.replace_substring(text, '"', '""')
     return pc.if_else(needed, _joined(_text('"'), doubled, _text('"'), between=""), text)
+
+
+def completed_csv(path: Path, csv: CsvFormat | None) -> CsvFormat:
+    """Complete a CSV format by what the ending .tsv says."""
+    csv = csv or CsvFormat()
+    if path.suffix.lower() == ".tsv" and csv.delimiter is None:
+        return dataclasses.replace(csv, delimiter="\t")
+    return csv
