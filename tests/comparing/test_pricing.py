@@ -192,3 +192,25 @@ def test_prices_of_wages_rank_as_published():
     }  # fmt: skip
     for name, at_stake in stakes.items():
         assert price_of(found, name, "confidential").at_stake == pytest.approx(at_stake, abs=0.05)
+
+
+def test_prices_tell_what_becomes_of_analyses():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{i}": rng.normal(50, 9, 120).round(1) for i in range(3)})
+    plan = Plan.of(k=4, effort="fast", analyses=["median(x0)", "x0 ~ x1"])
+    found = microagg.prices(frame, plan, budget=300)
+    by_column = {one.column: {p.decision: p for p in one.decisions} for one in found.columns}
+    assert by_column["x0"]["drop"].problem == "an analysis needs x0"
+    assert [a.formula for a in by_column["x2"]["drop"].analyses] == ["median(x0)", "x0 ~ x1"]
+    assert "importance 2" in by_column["x0"]
+    assert "importance 2" not in by_column["x2"]
+    # It counts more in the distance, not in the loss that is told.
+    plan = by_column["x0"]["importance 2"].plan
+    utility = microagg.protect(frame, plan=plan).utility
+    assert by_column["x0"]["importance 2"].loss == pytest.approx(utility.even_loss)
+    words = str(found)
+    assert "median(x0) moved by " in words
+    assert "x0 ~ x1 moved by " in words
+    told = found.as_dict()["columns"][0]["decisions"][0]["analyses"]
+    assert {one["formula"] for one in told} <= {"median(x0)", "x0 ~ x1"}
+    assert set(told[0]) == {"formula", "moved"}

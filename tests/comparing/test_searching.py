@@ -129,3 +129,66 @@ def test_the_command_searches_and_says_each_step(tmp_path):
     done = here(*words, "--keep", "sex")
     assert done.returncode == 2
     assert "--max-loss" in said(done)
+
+
+def incomes(n=300, seed=3):
+    """Incomes beside columns that have nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    noise = {f"noise{i}": rng.normal(size=n).round(4) for i in range(4)}
+    return pd.DataFrame({"income": rng.lognormal(10, 0.7, n).round(), **noise})
+
+
+def test_columns_of_analyses_count_more_and_stay():
+    frame = incomes()
+    start = Plan.of(k=5, effort="fast", analyses=["poverty(income)", "gini(income)"])
+    before = microagg.protect(frame, plan=start).utility
+    assert max(one.moved for one in before.analyses) > 0.5
+    found = search(frame, start, max_loss=12, budget=300)
+    assert found.meets
+    assert "income" not in found.drop
+    step = found.steps[0]
+    assert step.decision.startswith("importance ")
+    assert "income counts " in step.words
+    assert "gini(income) 0." in step.words
+    after = microagg.protect(frame, plan=found).utility
+    assert max(one.moved for one in after.analyses) <= 0.5
+    # The loss is within the target by all columns alike, not only by what the search lets count more.
+    assert after.even_loss == pytest.approx(found.figures.even_loss)
+    assert max(after.information_loss, after.even_loss) <= 12
+    assert after.even_loss == pytest.approx(np.mean(list(after.by_column.values())))
+    assert "gini(income)" in found.words
+
+
+def test_an_importance_of_the_user_stays():
+    start = Plan.of(
+        k=5, effort="fast", analyses=["poverty(income)"], kinds={"income": {"importance": 1.5}}
+    )
+    found = search(incomes(), start, max_loss=12, max_moved=0.01, budget=300)
+    assert found.column("income").importance == 1.5
+    assert not found.meets
+    assert "The analyses need income." in found.words
+
+
+def test_another_k_is_chosen_only_if_asked_for():
+    frame = survey()
+    start = START.override(k=5, columns=list(frame.columns[1:]))
+    whole = microagg.protect(frame, plan=start.override(k=4)).utility.information_loss
+    assert search(frame, start, max_loss=1.02 * whole, budget=300).k == 5
+    found = search(frame, start, max_loss=1.02 * whole, k=[2, 3, 4], budget=300)
+    assert found.meets
+    assert found.k == 4
+    assert "k = 4: " in found.steps[-1].words
+    linked = microagg.protect(frame, plan=start).with_known.linkage.share
+    found = search(frame, start, max_linkage=0.9 * linked, k=[6, 8, 10], budget=300)
+    assert found.k > 5
+    with pytest.raises(InputError, match="k, the least number of records"):
+        search(frame, start, max_loss=5, k=[0])
+
+
+def test_an_analysis_that_cannot_be_done_is_refused_before_any_try(monkeypatch):
+    monkeypatch.setattr("microagg.comparing.deciding.try_plan", None)
+    for wanted, words in (("gini(sex)", "holds text"), ("gini(person)", "is dropped")):
+        with pytest.raises(InputError, match=f"The analysis '{wanted[:4]}.*{words}"):
+            search(survey(), START.override(analyses=[wanted]), max_loss=5)
+        with pytest.raises(InputError, match=f"The analysis '{wanted[:4]}.*{words}"):
+            microagg.prices(survey(), START.override(analyses=[wanted]))

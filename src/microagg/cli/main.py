@@ -318,6 +318,13 @@ def plan(
             metavar="A,B", help="With a target: the only columns that the search may drop."
         ),
     ] = None,
+    search_k: Annotated[
+        str,
+        typer.Option(
+            metavar="K",
+            help="With a target: other k that the search may choose, separated by commas; 3-6 is 3,4,5,6.",
+        ),
+    ] = "",
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -337,7 +344,10 @@ def plan(
 
         csv = _csv_format(delimiter, encoding, decimal)
         kept, droppable = split_names(keep) or [], split_names(may_drop)
-        meets = draft_plan(speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable)
+        sizes = _whole_numbers(search_k, "--search-k") if search_k else []
+        meets = draft_plan(
+            speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable, sizes
+        )
     if not meets:
         raise typer.Exit(1)
 
@@ -514,7 +524,7 @@ def _without_credentials(word: str) -> str:
     return word if isinstance(place, Path) else str(place)
 
 
-def _whole_numbers(text: str) -> list[int]:
+def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
     """Read numbers and ranges such as 3,5,10-12."""
     found: list[int] = []
     try:
@@ -525,7 +535,7 @@ def _whole_numbers(text: str) -> list[int]:
         found = []
     if not found:
         raise InputError(
-            "--k takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
+            f"{flag} takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
             f"{shown(text)}."
         )
     return found

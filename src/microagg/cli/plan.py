@@ -29,16 +29,17 @@ def draft_plan(
     priced: bool = False,
     keep: Sequence[str] = (),
     may_drop: Sequence[str] | None = None,
+    search_k: Sequence[int] = (),
 ) -> bool:
     """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
 
     Where the plan has a target, one that meets it is searched; return whether it does.
     """
     targets = Targets(plan.accept.loss, plan.accept.linkage)
-    if (keep or may_drop is not None) and not targets.given:
+    if (keep or may_drop is not None or search_k) and not targets.given:
         raise InputError(
-            "--keep and --may-drop tell a search what it may decide; there is no target to search for. Give "
-            "--max-loss or --max-linkage."
+            "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
+            "search for. Give --max-loss or --max-linkage."
         )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
@@ -52,17 +53,16 @@ def draft_plan(
             with speaker.progress("searching") as bar:
                 compiling.wait(bar)
                 best = search_table(
-                    records_of(read), plan, targets, keep=keep, may_drop=may_drop, progress=bar
+                    records_of(read),
+                    plan,
+                    targets,
+                    keep=keep,
+                    may_drop=may_drop,
+                    k=search_k,
+                    progress=bar,
                 )
             whole, meets, lines = best, best.meets, best.lines()
-            more["search"] = {
-                "meets": meets,
-                "words": best.words,
-                "steps": [step.words for step in best.steps],
-                "loss": best.figures.loss,
-                "record_linkage": best.figures.linkage,
-                "runner_up": None if best.runner_up is None else best.runner_up.as_dict(),
-            }
+            more["search"] = best.as_json()
         if priced:
             with speaker.progress("pricing") as bar:
                 compiling.wait(bar)

@@ -17,26 +17,29 @@ import numpy as np
 
 from microagg.comparing.sampling import Standing, Trend, fast, sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
-from microagg.draft import complete, guess
 from microagg.drafting.guesses import Guess
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError, shown
+from microagg.measure.analyses import Analysis
 from microagg.measure.classes import share_below
 from microagg.plan import Column, Plan
 from microagg.plan_roles import ROLE_WORDS, UNPRICED, decided, role_of
-from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.frames import Frame
 from microagg.words import fewer_than, percent, plural, share
 from microagg.words import names as listed_names
 
 __all__ = [
+    "IMPORTANCES",
     "ColumnPrices",
     "Price",
     "Prices",
     "check_stratum",
     "may_be_stratum",
+    "more_important",
     "price_table",
     "prices",
     "recodings",
+    "with_importance",
 ]
 
 SAMPLE = 5_000
@@ -46,6 +49,7 @@ _MOST_STRATA = 30
 # What a decision must win to be worth telling: points of loss, or share of the records below k; and the least
 # part of a column that it is taken to give up.
 _LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
+IMPORTANCES = (2.0, 4.0, 8.0, 16.0, 32.0)  # of columns that analyses need
 _BANDS = 10  # of a recoding that is priced
 
 
@@ -54,7 +58,8 @@ class Price:
     """What one decision about one column gives for the table; shares of records are from 0 to 1."""
 
     decision: str
-    """protect, stratum, drop, confidential, or a recoding such as "coarsen bands:5"."""
+    """protect, stratum, drop, confidential, a recoding such as "coarsen bands:5", or, for a column of an
+    analysis, "importance 2" (its loss is that of all columns counted alike)."""
     loss: float | None
     """Percent of the information of the protected columns that is lost, estimated for the whole table."""
     change: float | None
@@ -68,6 +73,8 @@ class Price:
     at_stake: float | None = None
     """Share of the records below k if confidential columns are known after all: the one that the decision is
     about or, of the plan as it stands, all of them."""
+    analyses: Sequence[Analysis] = ()
+    """The analyses of the plan, in the sample before and after."""
     problem: str | None = None
     """Why it cannot be done, or was not tried."""
     plan: Plan | None = field(default=None, repr=False, compare=False)
@@ -80,9 +87,15 @@ class Price:
             return str(self.problem)
         lost = f"{percent(self.loss)} lost ({_points(self.change)})"
         if self.at_stake is not None:
-            return f"{lost}; if an attacker knows it after all, {_records(self.at_stake)} below k"
+            staked = f"if an attacker knows it after all, {_records(self.at_stake)} below k"
+            return f"{lost}; {staked}{self.moved_words}"
         below = f", {_records(self.below_k)} below k" if self.below_k else ""
-        return f"{lost}, {share(self.linkage)} linked{below}"
+        return f"{lost}, {share(self.linkage)} linked{below}{self.moved_words}"
+
+    @property
+    def moved_words(self) -> str:
+        """What becomes of each analysis."""
+        return "".join(f"; {one.short}" for one in self.analyses)
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,7 @@ class Prices:
         """Say which records were tried, and how far off that leaves the figures."""
         if self.sampled == self.records:
             return f"Tried on all {self.records:,} records, with effort fast."
+        analyses = " and analyses" if self.now.analyses else ""
         if self.margin is None:
             losses = (
                 "Losses are estimates that follow what the plan as it stands loses on all records."
@@ -156,8 +170,8 @@ class Prices:
                 "differences are more exact."
             )
         return (
-            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} Linkage and "
-            "records below k are of the sample."
+            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} Linkage, "
+            f"records below k{analyses} are of the sample."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -253,7 +267,7 @@ class Prices:
         now = self.now
         assert now.below_k is not None  # the plan was carried out
         stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
-        found = [("as it stands", stands)]
+        found = [("as it stands", stands + now.moved_words)]
         for one in self.columns:
             lost = "" if one.loss is None else f", {percent(one.loss)} of it lost"
             found.append((listed_names([one.column]), f"{one.role}{lost}"))
@@ -265,7 +279,9 @@ _LATE = "not tried in time"
 
 
 def _plain(price: Price) -> dict[str, Any]:
-    return {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
+    found = {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
+    moved = [{"formula": one.formula, "moved": one.moved} for one in price.analyses]
+    return {**found, "analyses": moved}
 
 
 def _records(part: float) -> str:
@@ -345,14 +361,16 @@ def price_table(
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
     if not budget > 0:
         raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
-    words = ("",) if records.text is None else MISSING_WORDS
-    whole = complete(records.frame, plan, words, records.coded).plan
-    priced = records.frame.names if columns is None else columns
-    guesses = guess(records.frame, k=whole.k, missing_words=words, names=set(priced))
-    wanted = _decisions(records, whole, guesses)
+    whole = records.checked(plan)
+    wanted = _decisions(records, whole, records.guessed(whole, columns))
     quick = {key: for_a_sample(fast(one)) for key, one in wanted.items() if isinstance(one, Plan)}
     # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
-    twice = {key for key in quick if key[1] == "drop" and (key[0], "confidential") in quick}
+    # But an analysis needs its columns in the released table.
+    twice = {
+        key
+        for key in quick
+        if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in whole.analysed
+    }
     quick = {key: one for key, one in quick.items() if key not in twice}
     base, tries = fast(whole), len(quick)
     # Loading and compiling kernels is no part of the time.
@@ -419,14 +437,18 @@ def _by_column(
 def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
     if found.problem is not None:
         return Price(decision, None, None, None, None, None, problem=found.problem, plan=plan)
+    # A column that counts more would lower the loss by its weight in it: that is nothing won.
+    even = decision.startswith("importance")
+    loss, before = (found.even_loss, now.even_loss) if even else (found.loss, now.loss)
     return Price(
         decision,
-        found.loss * trend.factor,
-        (found.loss - now.loss) * trend.factor,
+        loss * trend.factor,
+        (loss - before) * trend.factor,
         found.group_loss * trend.factor,
         found.linkage,
         found.below_k,
         found.at_stake if decision == "confidential" else None,
+        found.analyses,
         plan=plan,
     )
 
@@ -445,6 +467,8 @@ def _decisions(
             continue
         for label, setting in recodings(records, plan, name, guessed):
             found[name, f"coarsen {label}"] = plan.override(coarsen={name: setting})
+        if (larger := more_important(plan, name)) is not None:
+            found[name, f"importance {larger:g}"] = with_importance(plan, name, larger)
         for decision in ("protect", "stratum", "drop", "confidential"):
             if decision == ROLE_WORDS.get(role, "protect"):
                 continue
@@ -458,6 +482,20 @@ def _decisions(
             except MicroaggError as error:
                 found[name, decision] = str(error)
     return found
+
+
+def more_important(plan: Plan, name: Any) -> float | None:
+    """Return an importance that makes a column of an analysis survive better; None: there is none to try."""
+    protected = any(name in (block.columns or ()) for block in plan.blocks)
+    if not protected or name not in plan.analysed:
+        return None
+    now = plan.columns.get(name, Column()).importance
+    return next((one for one in IMPORTANCES if one > now), None)
+
+
+def with_importance(plan: Plan, name: Any, importance: float) -> Plan:
+    """Return the plan with another importance of a column."""
+    return plan.override(kinds={name: {"importance": importance}})
 
 
 def recodings(

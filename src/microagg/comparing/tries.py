@@ -7,16 +7,19 @@ are kept. The table of prices and the search for a plan are made of tries.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from microagg.comparing.timed import Failed, TimedTries
-from microagg.draft import Completed, complete
-from microagg.errors import MicroaggError, StopSearch
+from microagg.draft import Completed, complete, guess
+from microagg.drafting.guesses import Guess
+from microagg.errors import InputError, MicroaggError, StopSearch
 from microagg.groups import Labels
+from microagg.measure.analyses import Analysis, check_analyses
 from microagg.plan import Plan
 from microagg.progress import Listener
 from microagg.protect import protect_table
@@ -25,6 +28,7 @@ from microagg.tables.exact import codes_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
 from microagg.tables.outgoing import reordered
+from microagg.words import names as listed_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +55,27 @@ class Records:
         """Give every column that the plan leaves open a role."""
         words = ("",) if self.text is None else MISSING_WORDS
         return complete(self.frame, plan, words, self.coded)
+
+    def checked(self, plan: Plan) -> Plan:
+        """Return the plan with a role for every column.
+
+        Refused are columns that the table does not have, and analyses that cannot be done with it.
+        """
+        whole = self.completed(plan).plan
+        whole.roles(self.frame.names)
+        gone = {*whole.drop, *whole.renumber}
+        check_analyses(whole.analyses, self.frame, gone, whole=True, categories=whole.categories)
+        return whole
+
+    def guessed(self, plan: Plan, names: Collection[Any] | None = None) -> Mapping[Any, Guess]:
+        """Return what columns look like, by default all."""
+        words = ("",) if self.text is None else MISSING_WORDS
+        return guess(
+            self.frame,
+            k=plan.k,
+            missing_words=words,
+            names=None if names is None else set(names),
+        )
 
     def protected(
         self, plan: Plan, watch: Listener | None = None, *, is_complete: bool = False
@@ -97,6 +122,8 @@ class Figures:
 
     loss: float = math.nan
     """Percent of the information that the released values lose."""
+    even_loss: float = math.nan
+    """The same if every column counted alike, whatever its importance."""
     group_loss: float = math.nan
     """The same of the groups alone, as if each released its exact centroid."""
     by_column: Mapping[Any, float] = field(default_factory=dict)
@@ -109,12 +136,22 @@ class Figures:
     """The same if the confidential columns were known after all; None: there are none."""
     stakes: Mapping[Any, float] = field(default_factory=dict)
     """The same if one confidential column alone were known."""
+    analyses: tuple[Analysis, ...] = ()
+    """The analyses of the plan, those that can be done with these records."""
     problem: str | None = None
     """Why there are no figures."""
 
+    @property
+    def moved(self) -> float:
+        """Share of its interval by which the analysis that moved most has moved; 0: there is none."""
+        return max((one.moved for one in self.analyses), default=0.0)
+
 
 def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Figures:
-    """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem."""
+    """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
+
+    An analysis that a sample is too small for is left out.
+    """
     try:
         return _figures(records, plan, watch)
     except MicroaggError as error:
@@ -122,17 +159,25 @@ def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Fig
 
 
 def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
-    found = records.protected(plan, watch, is_complete=True)
+    if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
+        raise InputError(f"an analysis needs {listed_names(gone)}")
+    found = records.protected(replace(plan, analyses=()), watch, is_complete=True)
+    analyses = list[Analysis]()
+    for wanted in plan.analyses:
+        with suppress(InputError):
+            analyses += found.measure(analyses=[wanted])[0].analyses
     known = found.with_known
     staked = found.if_confidential_known.below_k if plan.confidential else None
     return Figures(
         found.utility.information_loss,
+        found.utility.even_loss,
         found.utility.group_loss,
         found.utility.by_column,
         known.linkage.share,
         known.below_k,
         staked,
         {stake.name: stake.below_k for stake in found.stakes} if plan.confidential else {},
+        tuple(analyses),
     )
 
 

@@ -102,12 +102,31 @@ class Analysis:
         return 1 - self.overlap
 
     @property
+    def before_after(self) -> str:
+        """Its estimate in both tables, if it is one; empty if there are several.
+
+        >>> one = Estimate("gini(x)", 9, 0.3, (0.2, 0.4), 0.25, (0.2, 0.3), 0.75)
+        >>> Analysis("gini(x)", "gini", [one], 0).before_after
+        '0.3 → 0.25'
+        """
+        if len(self.estimates) > 1:
+            return ""
+        put = share if self.kind in ("share", "poverty") else number
+        return f"{put(self.estimates[0].original)} → {put(self.estimates[0].protected)}"
+
+    @property
+    def short(self) -> str:
+        """The analysis and its estimate or, if it has several or quantiles, how far these moved."""
+        moved = f"moved by {self.moved:.2f} of its 95 % intervals"
+        told = "" if self.kind == "quantile" else self.before_after
+        return f"{self.formula} {told or moved}"
+
+    @property
     def words(self) -> str:
         """What became of the analysis: its estimate, if it is one, and how far intervals overlap."""
-        only = self.estimates[0] if self.kind != "regression" and len(self.estimates) == 1 else None
-        put = share if self.kind in ("share", "poverty") else number
-        before_after = "" if only is None else f"{put(only.original)} → {put(only.protected)}; "
-        on_average = "" if only is not None else f" on average, at worst {self.worst:.2f}"
+        only = self.before_after
+        before_after = f"{only}; " if only else ""
+        on_average = "" if only else f" on average, at worst {self.worst:.2f}"
         return (
             f"{self.formula}: {before_after}the 95 % intervals before and after overlap by "
             f"{self.overlap:.2f}{on_average} (1: the same, 0: they touch)"

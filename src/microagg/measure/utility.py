@@ -49,6 +49,16 @@ class Utility:
     _pair: Pair = field(repr=False, compare=False)
 
     @property
+    def even_loss(self) -> float:
+        """The information loss if every column counted alike, whatever its importance."""
+        values = self._pair.original
+        counts = np.count_nonzero(~np.isnan(values), axis=0) - 1.0
+        varies = np.fmax.reduce(values, axis=0) > np.fmin.reduce(values, axis=0)
+        inertia = np.where(varies, counts, 0.0)
+        lost = float(np.array(list(self.by_column.values())) @ inertia)
+        return lost / float(inertia.sum()) if varies.any() else 0.0
+
+    @property
     def groups_known(self) -> bool:
         """Whether the loss of the groups is counted from the groups, and not assumed from equal values."""
         return self._pair.labels is not None
