@@ -31,7 +31,16 @@ STAGES = {
         *(f"kernels.{name}" for name in ("stamp", "kept", "part", "jit", "labels", "threads")),
     ],
     "plan": [
-        *("registry", "settings", "relations", "plan", "plan_checks", "plan_text", "plan_coarsen"),
+        *(
+            "method",
+            "registry",
+            "settings",
+            "relations",
+            "plan",
+            "plan_checks",
+            "plan_text",
+            "plan_coarsen",
+        ),
         "plan_analyses",
         *("plan_parts", "plan_blocks", "plan_rules", "plan_forms"),
     ],

@@ -18,7 +18,8 @@ from scipy.spatial import ConvexHull
 from sklearn.datasets import load_diabetes
 
 import microagg
-from microagg.registry import METHODS, Method
+from microagg.method import Method
+from microagg.registry import METHODS
 
 __all__ = ["FOLDER", "draw", "main"]
 

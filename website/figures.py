@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 import microagg
-from microagg.registry import METHODS, Method
+from microagg.method import Method
+from microagg.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"

@@ -6,7 +6,8 @@ import json
 from itertools import groupby
 from typing import Any
 
-from microagg.registry import METHODS, Method, find
+from microagg.method import Method
+from microagg.registry import METHODS, find
 from website.tables import FIGURES, rows
 
 __all__ = ["completed", "navigation"]

@@ -10,8 +10,9 @@ from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
 from microagg.groups import Floats, canonical_labels, sum_of_squares
 from microagg.improve import bounded, check_weighted_effort, refined
+from microagg.method import Method
 from microagg.progress import STOP, Listener, State, new_state, run_watched
-from microagg.registry import METHODS, Method, find
+from microagg.registry import METHODS, find
 from microagg.results import Outcome, Partition
 from microagg.settings import check_effort, settings_of
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from microagg.errors import InputError, listed, shown
-from microagg.registry import Method
+from microagg.method import Method
 
 __all__ = [
     "AGGREGATES",

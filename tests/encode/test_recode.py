@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import microagg
-from microagg.encode.recode import ends_of_label, fit, rounded, tally
+from microagg.encode.bands import ends_of_label, rounded
+from microagg.encode.recode import fit, tally
 from microagg.encode.recoded import recode_table
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.plan import Coarsen, Plan

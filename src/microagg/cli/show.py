@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from microagg.errors import MicroaggError, VerificationError, fault_words
-from microagg.registry import Method
+from microagg.method import Method
 from microagg.words import visible
 
 __all__ = ["Speaker", "print_methods"]

