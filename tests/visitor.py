@@ -1,4 +1,4 @@
-"""The page in a thread, and a visitor who speaks HTTP with it, by the rules or against them."""
+"""A small survey, the page in a thread, and a visitor who speaks HTTP with it, by the rules or not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,27 @@ import threading
 import time
 from urllib.parse import quote, urlencode
 
+import numpy as np
+import pandas as pd
+
 from microagg.page.bodies import Limits
 from microagg.page.serve import Server
+
+
+def survey(n=60):
+    """A few people in households."""
+    rng = np.random.default_rng(4)
+    return pd.DataFrame(
+        {
+            "person": np.arange(n) + 10_000,
+            "household": np.arange(n) // 2,
+            "region": rng.choice(["north", "south"], n),
+            "income": rng.lognormal(8, 1, n).round(2),
+            "rent": rng.lognormal(6, 1, n).round(2),
+            "age": rng.integers(18, 90, n),
+            "diagnosis": rng.choice(list("abcde"), n),
+        }
+    )
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from microagg.comparing.pricing import price_table
 from microagg.comparing.tries import Records
 from microagg.delivery import Delivery, delivering
-from microagg.draft import Guess, complete
+from microagg.draft import Guess
 from microagg.engines import check_engine
 from microagg.errors import (
     DisclosureRiskWarning,
@@ -48,7 +48,7 @@ from microagg.tables.files import (
 )
 from microagg.tables.formats import FORMATS
 from microagg.tables.formulas import formula_cells
-from microagg.tables.frames import MISSING_WORDS, Frame
+from microagg.tables.frames import Frame
 from microagg.tables.metadata import left_out_words
 from microagg.tables.misfits import what_is_left
 
@@ -399,8 +399,7 @@ def records_of(source: Source) -> Records:
 
 def completed_source(source: Source, plan: Plan) -> Plan:
     """Complete a plan for a file that was read, as :func:`protect_source` does."""
-    words = ("",) if source.kept_for(source.kind) is None else MISSING_WORDS
-    return complete(Frame(source.table), plan, words, source.coded()).plan
+    return records_of(source).completed(plan).plan
 
 
 def _write(

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
 import pytest
 
-from visitor import Visitor, served
-
-
-def survey(n=60):
-    rng = np.random.default_rng(4)
-    return pd.DataFrame(
-        {
-            "person": np.arange(n) + 10_000,
-            "household": np.arange(n) // 2,
-            "region": rng.choice(["north", "south"], n),
-            "income": rng.lognormal(8, 1, n).round(2),
-            "rent": rng.lognormal(6, 1, n).round(2),
-            "age": rng.integers(18, 90, n),
-            "diagnosis": rng.choice(list("abcde"), n),
-        }
-    )
+from visitor import Visitor, served, survey
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,12 @@ def test_bars_of_categories_dates_and_nothing():
     assert [column["bars"] for column in found] == [[2, 1], [3, 1], [], []]
 
 
+def test_words_for_missing_values_are_no_values():
+    (found,) = about_columns(table(a=["x", "", "NA", "y", "y"]), ("", "NA"))
+    assert (found["missing"], found["distinct"], found["bars"]) == (2, 2, [2, 1])
+    assert "2 missing" in found["reason"]
+
+
 def test_the_first_rows_are_as_they_stand_in_the_file():
     source = Source(
         pa.table({"zip": ["00123"] * 20, "long": ["x" * 500] * 20}), FileFormat(), "csv"

@@ -7,7 +7,7 @@ are kept. The table of prices and the search for a plan are made of tries.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,10 +51,14 @@ class Records:
     def __len__(self) -> int:
         return len(self.frame)
 
+    @property
+    def missing_words(self) -> Sequence[str]:
+        """Texts that mean missing."""
+        return ("",) if self.text is None else MISSING_WORDS
+
     def completed(self, plan: Plan) -> Completed:
         """Give every column that the plan leaves open a role."""
-        words = ("",) if self.text is None else MISSING_WORDS
-        return complete(self.frame, plan, words, self.coded)
+        return complete(self.frame, plan, self.missing_words, self.coded)
 
     def checked(self, plan: Plan) -> Plan:
         """Return the plan with a role for every column.
@@ -69,11 +73,10 @@ class Records:
 
     def guessed(self, plan: Plan, names: Collection[Any] | None = None) -> Mapping[Any, Guess]:
         """Return what columns look like, by default all."""
-        words = ("",) if self.text is None else MISSING_WORDS
         return guess(
             self.frame,
             k=plan.k,
-            missing_words=words,
+            missing_words=self.missing_words,
             names=None if names is None else set(names),
         )
 

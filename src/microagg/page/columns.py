@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,19 +26,19 @@ _LABELS = 60  # of values that are listed
 _POINTS = 1500  # in a scatter, before and after each
 
 
-def about_columns(table: Frame) -> list[dict[str, Any]]:
+def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[dict[str, Any]]:
     """What each column looks like: counts, the heights of a small histogram, the draft's guess and reason."""
-    guesses, found = guess(table), []
-    for name, profile in profiles(table):
+    guesses, found = guess(table, missing_words=missing_words), []
+    for name, profile in profiles(table, missing_words=missing_words):
         drafted = guesses[name]
         found.append(
             {
                 "name": str(name),
-                **_labels(table, name),
+                **_labels(profile.facts),
                 "type": profile.type,
                 "missing": profile.missing,
                 "distinct": profile.distinct,
-                "bars": _bars(table, name, profile),
+                "bars": _bars(table, name, profile, missing_words),
                 "role": drafted.role,
                 "looks_like": drafted.looks_like,
                 "kind": drafted.kind,
@@ -47,9 +48,8 @@ def about_columns(table: Frame) -> list[dict[str, Any]]:
     return found
 
 
-def _labels(table: Frame, name: Any) -> dict[str, Any]:
+def _labels(facts: ColumnFacts) -> dict[str, Any]:
     """What the file calls the column, and what it calls its values."""
-    facts = ColumnFacts.of(table.native.schema.field(name))
     named = [
         (f"{value:g}" if isinstance(value, float) else str(value), label)
         for value, label in facts.value_labels[:_LABELS]
@@ -58,7 +58,7 @@ def _labels(table: Frame, name: Any) -> dict[str, Any]:
     return {"label": facts.label or "", "value_labels": named, "more_labels": more}
 
 
-def _bars(table: Frame, name: Any, profile: Profile) -> list[int]:
+def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str]) -> list[int]:
     """Counts of bins of equal width, or of the most frequent values of what has no distance."""
     numbers = profile.numbers
     if numbers is not None and len(numbers.levels) > _BINS:
@@ -74,8 +74,10 @@ def _bars(table: Frame, name: Any, profile: Profile) -> list[int]:
         return [int(count) for count in numbers.counts[:_BINS]]
     if profile.type == "nested" or not profile.present:
         return []
-    counted = pc.value_counts(table.arrow_column(name).drop_null()).field("counts")
-    return [int(count) for count in np.sort(counted.to_numpy())[::-1][:_BINS]]
+    counted = pc.value_counts(table.arrow_column(name).drop_null())
+    is_missing = [value in missing_words for value in counted.field("values").to_pylist()]
+    counts = counted.field("counts").to_numpy()[~np.array(is_missing, bool)]
+    return [int(count) for count in np.sort(counts)[::-1][:_BINS]]
 
 
 def first_rows(source: Source) -> dict[str, Any]:

@@ -169,9 +169,9 @@ def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
 def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
     tell({"stage": "reading"})
     source = bench.source(task.opened)
-    table = Frame(source.table)
+    table = records_of(source)
     tell({"stage": "looking at each column"})
-    columns = about_columns(table)
+    columns = about_columns(table.frame, table.missing_words)
     found: dict[str, Any] = {
         "records": len(table),
         "columns": columns,
