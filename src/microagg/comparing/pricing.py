@@ -147,19 +147,27 @@ class Prices:
     @property
     def about(self) -> str:
         """Say what the figures are estimates of."""
+        return f"{self.rule} {self.basis}"
+
+    @property
+    def rule(self) -> str:
+        """Say how a loss is meant, and what was not tried in time."""
         rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected."
         untried = sum(p.problem == _LATE for c in self.columns for p in c.decisions)
-        late = (
-            f" {plural(untried, 'decision')} did not fit into {self.budget:g} s." if untried else ""
-        )
-        return f"{rule} {self.basis}{late}"
+        if not untried:
+            return rule
+        return f"{rule} {plural(untried, 'decision')} did not fit into {self.budget:g} s."
 
     @property
     def basis(self) -> str:
         """Say which records were tried, and how far off that leaves the figures."""
         if self.sampled == self.records:
             return f"Tried on all {self.records:,} records, with effort fast."
-        analyses = " and analyses" if self.now.analyses else ""
+        of_sample = (
+            "Linkage, records below k and analyses"
+            if self.now.analyses
+            else "Linkage and records below k"
+        )
         if self.margin is None:
             losses = (
                 "Losses are estimates that follow what the plan as it stands loses on all records."
@@ -170,8 +178,8 @@ class Prices:
                 "differences are more exact."
             )
         return (
-            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} Linkage, "
-            f"records below k{analyses} are of the sample."
+            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} "
+            f"{of_sample} are of the sample."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -219,7 +227,9 @@ class Prices:
         ]
         if now.at_stake is not None:
             told.append(("the same if confidential columns are known", share(now.at_stake), of))
-        return told
+        return told + [
+            (one.formula, one.short.removeprefix(one.formula).strip(), of) for one in now.analyses
+        ]
 
     def best(self, most: int = 5) -> list[tuple[Any, Price]]:
         """Return the decisions that are best next, with their columns; none that stakes anybody.

@@ -86,7 +86,7 @@ def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
             for name, decision, words in best
         ],
         "best_is_known": best is not None,
-        "best_about": prices["about"] if prices else "",
+        "best_rule": prices["rule"] if prices else "",
         "best_is_about_k": bool(prices and prices["below_k"]),
         "prices_entry": of_all,
         "search_entry": search,

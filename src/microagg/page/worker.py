@@ -213,7 +213,7 @@ def _told_prices(found: Prices, of_all: bool) -> dict[str, Any]:
     return {
         "facts": found.facts,
         "basis": found.basis,
-        "about": found.about,
+        "rule": found.rule,
         "below_k": found.now.below_k,
         "losses": dict(found.losses),
         "stakes": dict(found.stakes),
