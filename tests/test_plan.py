@@ -97,6 +97,7 @@ def test_what_flags_cannot_say_needs_a_file(plan):
         or any(getattr(c, name) is not None for c in plan.columns.values() for name in settings)
         or any(c.kind == "nominal" and c.levels for c in plan.columns.values())
         or any(isinstance(v, bool) or looks_like_a_number(v) for v in values)
+        or any(not isinstance(analysis, str) for analysis in plan.analyses)
     )
     assert (words[4:] == ["--plan", "P.toml"]) == by_file
 

@@ -8,6 +8,8 @@ first use only, so that ``import microagg`` loads no compiler.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from microagg.errors import InputError, listed, shown
 from microagg.method import Method, Option
 
@@ -93,22 +95,6 @@ _CUT = Option(
 _ORDERING = "microagg.methods.ordering."
 
 
-def _projection(name: str, paper: str, time: str, summary: str, *options: Option) -> Method:
-    function = f"{_ORDERING}projections:{name.replace('-', '_')}"
-    return Method(
-        name=name,
-        family="ordering",
-        paper=paper,
-        guarantee="heuristic",
-        time=time,
-        summary=summary,
-        implementation=function,
-        order=f"{function}_order",
-        order_needs_k=bool(options),
-        options=(*options, _CUT),
-    )
-
-
 def _ordering(
     name: str, paper: str, time: str, summary: str, order: str, needs_k: bool, *options: Option
 ) -> Method:
@@ -123,6 +109,13 @@ def _ordering(
         order_needs_k=needs_k,
         options=options,
     )
+
+
+def _projection(name: str, paper: str, time: str, summary: str, *options: Option) -> Method:
+    function = f"projections:{name.replace('-', '_')}"
+    order, needs_k = f"{function}_order", bool(options)
+    found = _ordering(name, paper, time, summary, order, needs_k, *options, _CUT)
+    return replace(found, implementation=_ORDERING + function)
 
 
 METHODS: dict[str, Method] = {
