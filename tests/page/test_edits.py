@@ -227,11 +227,16 @@ def test_every_role_is_told_as_it_was_chosen():
 
 
 @pytest.mark.parametrize(
-    "what", [*ROLE_WORDS.values(), "protect", "coarsen bands:5", "importance 5"]
+    "what",
+    [*ROLE_WORDS.values(), "protect", "coarsen bands:5", "importance 5"],
 )
 def test_every_decision_can_be_carried_out_and_said(what):
     assert decided(PLAN, "income", what) != PLAN or what == "protect"
     assert "income" in decision_words(what, "income")
+
+
+def test_a_requirement_is_said_in_words():
+    assert decision_words("require distinct:2", "job") == "require 2 different values of job"
 
 
 def test_notes_stay():
