@@ -10,7 +10,7 @@ import pytest
 
 from attacks.checked import Checked
 from attacks.claims import check_admissible, check_aggregates, check_verdict
-from attacks.mixed_cases import draw_linked
+from attacks.mixed_cases import draw_linked, draw_mixed
 from attacks.sweep import carry_out, compare_engines, sweep
 
 
@@ -20,6 +20,10 @@ def test_random_mixed_tables_keep_every_promise_or_are_refused(tmp_path):
     assert ends["green"] >= 2
     assert ends["values compared"] > 500
     assert set(ends) <= {"green", "amber", "refused", "no plan", "values compared"}
+
+
+def test_a_value_far_from_all_others_does_not_keep_the_search_going(tmp_path):
+    assert carry_out(tmp_path, draw_mixed(1_062_508)).claims is not None
 
 
 def test_disk_says_what_memory_says(tmp_path):

@@ -22,7 +22,9 @@ from microagg.kernels.jit import subkernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
-_CHANGES = 50  # for each record of a pool with weights at most; one or two are usual
+MOST_CHANGES = (
+    50  # for each record at most, should rounding go in circles all the same; one or two are usual
+)
 
 
 class Pool(NamedTuple):
@@ -340,14 +342,6 @@ def _move(g, a, h, width, size, within, members, to_group, distance, weight, mas
 
 
 @subkernel
-def _ends(clock, m, weight):
-    """Whether it takes too long: weights that differ much are rounded so that gains may go in circles."""
-    if weight is None:
-        return False
-    return clock > _CHANGES * m
-
-
-@subkernel
 def descend(pool, m, q, k):
     """Move and swap records of the pool until nothing gains any more."""
     changed, seen, change = pool.changed, pool.seen, pool.change
@@ -358,12 +352,12 @@ def descend(pool, m, q, k):
         changed[g] = 1
         for h in range(g):
             seen[g, h] = 0
-    clock, busy = 1, True
-    while busy and not _ends(clock, m, weight):
+    clock, busy, most = 1, True, MOST_CHANGES * m
+    while busy and clock <= most:
         busy = False
         for g in range(q):
             for h in range(g):
-                while seen[g, h] < max(changed[g], changed[h]) and not _ends(clock, m, weight):
+                while seen[g, h] < max(changed[g], changed[h]) and clock <= most:
                     seen[g, h] = clock
                     done = False
                     if size[g] > k and size[h] < 2 * k - 1:

@@ -20,11 +20,14 @@ import numpy as np
 from microagg.kernels.jit import subkernel
 from microagg.kernels.lean import lean_subkernel
 from microagg.kernels.require_kinds import TOLERANCE
-from microagg.methods.refine.pool import draw
+from microagg.methods.refine.pool import MOST_CHANGES, draw
 from microagg.methods.required.tally import FOUND, TOTAL, after, note, number_codes
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 _UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
+# So may gains below this share of the largest number that they are computed from: records far away from all
+# others leave their rounding in every sum that they once were part of.
+_ROUNDING = 1e-14
 _DEAR = 10.0  # what a violation costs while groups are put together, in units of the pool's SSE
 
 # What the books hold of a group: its weight, the sum of distances over its pairs, its violation.
@@ -350,13 +353,13 @@ def _best_swap(
 
 
 @lean_subkernel
-def _improve_pair(demands, pool, m, k, g, h, bound, dear):
-    """Make the best move or swap between two groups again and again; say whether there was one."""
+def _improve_pair(demands, pool, m, k, g, h, bound, dear, most):
+    """Make the best move or swap between two groups again and again, ``most`` times; say how often."""
     rule, table, weight, distance = demands.rule, demands.table, pool.weight, pool.distance
     own, amount, code, tally = pool.own, pool.amount, pool.code, pool.tally
     to_group, members, size, books = pool.to_group, pool.members, pool.size, pool.books
-    any_change = False
-    while True:
+    changes = 0
+    while changes < most:
         source, target, a, b = g, h, -1, -1
         for _ in range(2):
             if a < 0 and size[source] > k:
@@ -402,9 +405,9 @@ def _improve_pair(demands, pool, m, k, g, h, bound, dear):
                 dear,
             )
             if a < 0:
-                return any_change
+                break
             a, b = a // size[h], a % size[h]
-        any_change = True
+        changes += 1
         x = _leave(
             own, amount, tally, weight, distance, to_group, members, size, books, a, source, m
         )
@@ -418,6 +421,17 @@ def _improve_pair(demands, pool, m, k, g, h, bound, dear):
         _join(own, amount, tally, weight, distance, to_group, members, size, books, x, target, m)
         for c in (g, h):
             books[c, SHORT] = after(rule, table, own, amount, code, tally, size, k, c, -1, -1)
+    return changes
+
+
+@lean_subkernel
+def _least_gain(pool, m, q, dear):
+    """Gain of a change that is more than rounding."""
+    largest = dear * violation(pool, q)
+    for g in range(q):
+        for x in range(m):
+            largest = max(largest, pool.to_group[g, x] / pool.books[g, MASS])
+    return max(_NOISE * cost(pool, q), _ROUNDING * largest, _UNDERFLOW)
 
 
 @lean_subkernel
@@ -427,18 +441,20 @@ def descend(demands, pool, m, q, k, dear):
     What gains is a lower SSE, where a violation weighs ``dear``; where nothing is violated nothing ever is.
     """
     stamps = pool.stamps
-    bound = -max(_NOISE * cost(pool, q), _UNDERFLOW)
+    bound, left = -_least_gain(pool, m, q, dear), MOST_CHANGES * m
     for g in range(q):
         stamps[g, -1] = 1
         for h in range(g):
             stamps[g, h] = 0
     clock, busy = 1, True
-    while busy:
+    while busy and left > 0:
         busy = False
         for g in range(q):
             for h in range(g):
                 if stamps[g, h] < max(stamps[g, -1], stamps[h, -1]):
-                    if _improve_pair(demands, pool, m, k, g, h, bound, dear):
+                    changes = _improve_pair(demands, pool, m, k, g, h, bound, dear, left)
+                    if changes > 0:
+                        left -= changes
                         clock += 1
                         stamps[g, -1] = stamps[h, -1] = clock
                         busy = True
