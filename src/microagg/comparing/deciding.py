@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from microagg.choices import Targets
-from microagg.comparing.found import FoundPlan, Step
-from microagg.comparing.pricing import (
+from microagg.comparing.decisions import (
     IMPORTANCES,
     check_stratum,
     may_be_stratum,
@@ -18,6 +17,7 @@ from microagg.comparing.pricing import (
     recodings,
     with_importance,
 )
+from microagg.comparing.found import FoundPlan, Step
 from microagg.comparing.sampling import fast, sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
 from microagg.drafting.guesses import Guess
