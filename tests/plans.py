@@ -16,6 +16,7 @@ from microagg.plan import (
     Relation,
     Require,
     Strata,
+    Suppress,
     Unit,
     Weight,
 )
@@ -273,6 +274,9 @@ def plans(draw, several=True):
                 if draw(st.booleans())
             },
         ),
+        suppress=Suppress(draw(st.just(0.0) | st.floats(0.001, 0.5)), True)
+        if draw(st.booleans())
+        else Suppress(),
         shuffle=draw(st.booleans()),
         round=draw(st.sampled_from(["no", "no", "nearest", "totals"])),
         digits=draw(st.none() | st.integers(-15, 15)),

@@ -56,7 +56,7 @@ STAGES = {
     "evidence": ["evidence"],
     "steps": ["writing", "scale_out"],
     "report": ["report"],
-    "comparing": ["choices", "release", "protect", "plan_roles", "comparing"],
+    "comparing": ["choices", "release", "suppressing", "protect", "plan_roles", "comparing"],
     "delivery": ["observer", "engines", "delivery"],
     "compile": ["warm_parts", "warm"],
     "spark": ["spark", "scale_out.spark"],

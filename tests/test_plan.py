@@ -135,6 +135,7 @@ def test_unset_changes_nothing(plan):
             "max_agreeing",
             "max_moved",
             "analyses",
+            "suppress",
             "effort",
         ),
     ]
@@ -247,6 +248,7 @@ ALMOST = st.fixed_dictionaries(
         | st.fixed_dictionaries(
             {}, optional=dict.fromkeys(["loss", "linkage", "agreeing", "moved"], WRONG)
         ),
+        "suppress": WRONG | table(most=WRONG, weighted=WRONG),
         "analyses": WRONG | st.lists(WRONG, max_size=2),
         "block": WRONG
         | st.lists(
@@ -299,6 +301,12 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"accept": {"linkage": 20}}, "share"),
         ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
         ({"accept": {"moved": -1}}, "max_moved is a share of a 95 % interval"),
+        ({"suppress": {"most": 1}}, "share of the records from 0 to 0.5"),
+        ({"suppress": {"most": 0.1, "weighted": "yes"}}, "true or false"),
+        (
+            {"suppress": {"most": 0.1}, "weight": {"column": "w"}},
+            "the weight is 'w'. If the totals may change, say weighted = true",
+        ),
         ({"analyses": ["income"]}, "An analysis is written .* got 'income'"),
         ({"analyses": {"income": "~"}}, "An analysis is written"),
         (

@@ -69,9 +69,11 @@ class Intake:
     """For each set of columns that some block has as strata: the stratum of each record, and the number of
     its value in each column."""
     rows: Labels | None
-    """Records of the given table that are kept, where some are left out for missing values; None: all."""
+    """Records of the given table that are kept, where some are left out; None: all."""
     given: int
     """Records of the given table."""
+    suppressed: int = 0
+    """Records that are left out since that lowers the loss."""
     recoded: Mapping[Any, Recoded] = field(default_factory=dict)
     """Columns that the plan recoded, as they were before."""
     original: Frame | None = None
@@ -83,7 +85,7 @@ class Intake:
     @property
     def dropped(self) -> int:
         """Records that are left out for missing values."""
-        return self.given - len(self)
+        return self.given - len(self) - self.suppressed
 
     @property
     def units(self) -> Labels | None:
@@ -132,17 +134,19 @@ def take_in(
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
     fitted: Mapping[Any, Recoder] | None = None,
+    rows: Labels | None = None,
 ) -> Intake:
     """Read the columns of a table as a plan says, and check all that can be wrong with them.
 
     ``coded`` tells what stands for missing values in the file that the table came from. Columns are recoded
     first, if the plan says so; the plan of the intake is then that of the recoded table. ``fitted`` has the
-    recodings, where these records are a part of the table that they were fitted to.
+    recodings, where these records are a part of the table that they were fitted to. ``rows`` are the records
+    that the plan does not leave out, by default all.
     """
     new = recode_table(table, plan, text, coded, fitted)
     if new is None:
-        return _take_in(table, plan, text, coded)
-    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders)
+        return _take_in(table, plan, text, coded, rows=rows)
+    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows)
     original = table if found.rows is None else Frame(reordered(table.native, found.rows))
     return replace(found, recoded=new.columns(found.rows), original=original)
 
@@ -153,6 +157,7 @@ def _take_in(
     text: pa.Table | None,
     coded: Mapping[Any, Coded] | None,
     recoders: Mapping[Any, Recoder] | None = None,
+    rows: Labels | None = None,
 ) -> Intake:
     roles = plan.roles(table.names)
     if not len(table):
@@ -165,9 +170,11 @@ def _take_in(
         check_k(block.k or 1, len(table))
     recoders = recoders or {}
     variables = _variables(table, plan, roles, text is not None, coded, recoders)
-    given, rows = len(table), None
+    given, suppressed = len(table), 0 if rows is None else len(table) - len(rows)
     if plan.missing.policy == "drop":
-        rows = np.flatnonzero(~np.any([v.missing for v in variables.values()], axis=0))
+        there = ~np.any([v.missing for v in variables.values()], axis=0)
+        suppressed = 0 if rows is None else int(there.sum()) - int(there[rows].sum())
+        rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
     if rows is not None and len(rows) < given:
         if not len(rows):
             raise InputError(
@@ -176,7 +183,8 @@ def _take_in(
             )
         table = _of_rows(table, rows)
         text = None if text is None else text.take(rows)
-        variables = _variables(table, plan, roles, text is not None, {}, recoders)
+        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in coded.items()}
+        variables = _variables(table, plan, roles, text is not None, coded, recoders)
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
@@ -196,6 +204,7 @@ def _take_in(
         strata_by={},
         rows=rows,
         given=given,
+        suppressed=suppressed,
     )
     for variable in variables.values():
         _check_no_identifier(variable)

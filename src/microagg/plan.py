@@ -40,12 +40,14 @@ from microagg.plan_parts import (
     Missing,
     Roles,
     Strata,
+    Suppress,
     Unit,
     Weight,
     claims_of,
     columns_with,
     missing_with,
     strata_with,
+    suppress_with,
     unit_with,
     weight_with,
 )
@@ -54,6 +56,7 @@ from microagg.plan_rules import (
     check_relations,
     check_roles,
     check_small_strata,
+    check_suppress,
     check_weight,
 )
 from microagg.plan_text import flags, read_plan_file, read_toml, write_toml
@@ -80,6 +83,7 @@ __all__ = [
     "Require",
     "Roles",
     "Strata",
+    "Suppress",
     "Unit",
     "Weight",
 ]
@@ -145,6 +149,8 @@ class Plan:
     """The noun for a unit, such as household."""
     missing: Missing = field(default_factory=Missing)
     """What becomes of missing values."""
+    suppress: Suppress = field(default_factory=Suppress)
+    """How many records may be left out where that lowers the loss most."""
     relations: tuple[Relation, ...] = ()
     """What holds between columns in every record, and after release still does."""
     shuffle: bool = False
@@ -190,6 +196,7 @@ class Plan:
         check_roles(self)
         check_weight(self)
         check_small_strata(self)
+        check_suppress(self)
         check_relations(self)
 
     def _take_reasons(self) -> None:
@@ -502,6 +509,7 @@ _PARTS: dict[str, Callable[[Any, Any], Any]] = {
     "strata": strata_with,
     "weight": weight_with,
     "missing": missing_with,
+    "suppress": suppress_with,
 }
 # Keywords of protect() that are not settings of a block.
 _KEYWORDS = {

@@ -21,11 +21,13 @@ from microagg.plan_parts import (
     Column,
     Missing,
     Strata,
+    Suppress,
     Unit,
     claims_of,
     columns_with,
     missing_with,
     strata_with,
+    suppress_with,
     unit_with,
     weight_with,
 )
@@ -44,7 +46,13 @@ LISTS = ("drop", "renumber", "confidential", "known")
 # What the board accepts; as a keyword each is called max_...
 ACCEPTED = tuple(f.name for f in fields(Accept))
 # Parts of the plan, with the setting that may stand for the part where it says nothing else.
-SHORT = {"strata": "columns", "weight": "column", "unit": "column", "missing": "policy"}
+SHORT = {
+    "strata": "columns",
+    "weight": "column",
+    "unit": "column",
+    "missing": "policy",
+    "suppress": "most",
+}
 _KEYS = {
     "microagg",
     "seed",
@@ -131,7 +139,7 @@ def _lists_as_data(plan: Plan) -> dict[str, Any]:
 
 
 def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Strata, weight, unit and missing values as tables, those that say anything."""
+    """Strata, weight, unit, missing values and suppression as tables, those that say anything."""
     found = {}
     if plan.strata.columns:
         found["strata"] = as_plain(plan.strata)
@@ -142,6 +150,8 @@ def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
         found["unit"] = {**as_plain(unit), "column": plan.unit}
     if plan.missing != Missing():
         found["missing"] = as_plain(plan.missing)
+    if plan.suppress.most:
+        found["suppress"] = as_plain(plan.suppress)
     return found
 
 
@@ -188,6 +198,8 @@ def fields_of_data(given: Any) -> dict[str, Any]:
         whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
     if "missing" in given:
         whole["missing"] = missing_with(Missing(), given["missing"])
+    if "suppress" in given:
+        whole["suppress"] = suppress_with(Suppress(), given["suppress"])
     if "relation" in given:
         whole["relations"] = _relations_of_tables(given["relation"])
     if "accept" in given:

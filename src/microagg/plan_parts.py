@@ -13,6 +13,7 @@ from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan_checks import (
+    check_bool,
     check_keys,
     check_number,
     check_table,
@@ -36,12 +37,14 @@ __all__ = [
     "Missing",
     "Roles",
     "Strata",
+    "Suppress",
     "Unit",
     "Weight",
     "claims_of",
     "columns_with",
     "missing_with",
     "strata_with",
+    "suppress_with",
     "unit_with",
     "weight_with",
 ]
@@ -404,6 +407,34 @@ def missing_with(before: Missing, given: Any) -> Missing:
     if "codes" in changes:
         check_table("codes, of missing,", changes["codes"])
         changes["codes"] = {**before.codes, **changes["codes"]}
+    return replace(before, **changes)
+
+
+@dataclass(frozen=True)
+class Suppress:
+    """Records that may be left out where that lowers the loss most."""
+
+    most: float = 0.0
+    """Largest share of the records, in whole units; 0: none."""
+    weighted: bool = False
+    """Whether records are also left out where there are weights, whose totals then change."""
+
+    def __post_init__(self) -> None:
+        rule = "a share of the records from 0 to 0.5 (for 1 % write 0.01)"
+        _set(self, "most", real("most, of suppress,", self.most, rule, lambda x: 0 <= x <= 0.5))
+        check_bool("weighted, of suppress,", self.weighted)
+
+
+def suppress_with(before: Suppress, given: Any) -> Suppress:
+    """Make it from a share or a table of settings; None: no record is left out.
+
+    >>> suppress_with(Suppress(), 0.01)
+    Suppress(most=0.01, weighted=False)
+    """
+    if given is None:
+        return Suppress()
+    changes = given if isinstance(given, Mapping) else {"most": given}
+    check_keys("suppress", changes, field_names(Suppress))
     return replace(before, **changes)
 
 

@@ -24,6 +24,16 @@ def check_reasons(plan: Plan) -> None:
             )
 
 
+def check_suppress(plan: Plan) -> None:
+    """Refuse to leave records out of weighted totals, unless that is asked for."""
+    if plan.suppress.most and plan.weight is not None and not plan.suppress.weighted:
+        raise InputError(
+            f"Weighted totals stay what they are, and suppress leaves records out of them; the weight is "
+            f"{shown(plan.weight.column)}. If the totals may change, say weighted = true in suppress "
+            "(--suppress-weighted); else leave suppress out."
+        )
+
+
 def check_roles(plan: Plan) -> None:
     """Refuse a column that is given two things to be."""
     seen: dict[Any, str] = {}

@@ -174,6 +174,7 @@ PART_FLAGS = {
     },
     "unit": {"column": "--unit", "mode": "--unit-mode", "name": "--unit-name"},
     "missing": {"policy": "--missing", "most": "--missing-most", "codes": "--missing-code"},
+    "suppress": {"most": "--suppress", "weighted": "--suppress-weighted"},
 }
 
 
@@ -238,6 +239,8 @@ def _flags_of_part(name: str, value: Any) -> list[str]:
         elif key == "codes":
             for column, codes in setting.items():
                 words += _with_value(named[key], join_pair(column, _join_values(codes)))
+        elif isinstance(setting, bool):
+            words.append(named[key])
         else:
             words += _with_value(named[key], str(setting))
     return words

@@ -19,6 +19,7 @@ from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.grouping import group
+from microagg.groups import Labels
 from microagg.households import group_households
 from microagg.intake import part_input, take_in
 from microagg.measure.analyses import check_analyses
@@ -26,6 +27,7 @@ from microagg.plan import UNSET, Block, Plan
 from microagg.progress import Listener
 from microagg.release import Release
 from microagg.released import release_block, released_beside
+from microagg.suppressing import with_fewer_records
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.labelled import Coded
 from microagg.tables.metadata import left_out_words
@@ -61,6 +63,7 @@ def protect(
     strata: Any = UNSET,
     weight: Any = UNSET,
     missing: Any = UNSET,
+    suppress: Any = UNSET,
     kinds: Mapping[Any, Any] = UNSET,
     coarsen: Mapping[Any, Any] = UNSET,
     relations: Iterable[str] = UNSET,
@@ -118,6 +121,10 @@ def protect(
     missing : {"pattern", "majority", "fill", "drop", "error"}
         What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
         "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.Missing`.
+    suppress : float
+        Largest share of the records that may be left out, in whole units, where that lowers the loss most;
+        ``{"most": 0.01, "weighted": True}`` also where there are weights, whose totals then change. The
+        evidence is about the records that stay, and tells how many were left out and what that won.
     kinds : mapping of names to kinds, where the type of the column does not tell
         Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
         "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
@@ -197,8 +204,30 @@ def protect_table(
     with clock.time("check"):
         words = ("",) if text is None else MISSING_WORDS
         settled = Completed(plan, None) if is_complete else complete(table, plan, words, coded)
-        plan = settled.plan
-        intake = take_in(table, plan, text, coded)
+
+    def protected(plan: Plan, rows: Labels | None) -> Release:
+        found = Completed(plan, settled.guesses)
+        return _protect(table, found, progress, text, coded, rows, clock, on_plan)
+
+    if settled.plan.suppress.most:
+        return with_fewer_records(settled.plan, protected)
+    return protected(settled.plan, None)
+
+
+def _protect(
+    table: Frame,
+    settled: Completed,
+    progress: Listener | None,
+    text: pa.Table | None,
+    coded: Mapping[Any, Coded] | None,
+    rows: Labels | None,
+    clock: Clock,
+    on_plan: Callable[[Plan], None] | None,
+) -> Release:
+    """Protect some records of a table, by default all, by a plan with a role for every column."""
+    plan = settled.plan
+    with clock.time("check"):
+        intake = take_in(table, plan, text, coded, rows=rows)
         gone = {*intake.roles.dropped, *intake.roles.renumbered}
         before = intake.original or intake.frame
         check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)

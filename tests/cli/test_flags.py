@@ -75,6 +75,10 @@ from microagg.plan_text import read_value, split_pair
         ({"confidential": ['"a=b"=c=d']}, {"confidential": {"a=b": "c=d"}}),
         ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
         ({"max_moved": 0.5}, {"max_moved": 0.5}),
+        (
+            {"suppress": 0.01, "suppress_weighted": True},
+            {"suppress": {"most": 0.01, "weighted": True}},
+        ),
         ({"analysis": ["income ~ age", "gini(age)"]}, {"analyses": ["income ~ age", "gini(age)"]}),
         ({"missing": "majority"}, {"missing": "majority"}),
         ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),

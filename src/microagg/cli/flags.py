@@ -134,6 +134,18 @@ _FLAGS: dict[str, Any] = {
         metavar="COLUMN=CODES",
         help="Values of a column that mean missing, such as income=-8,-9; may be given for several columns.",
     ),
+    "suppress": _flag(
+        float,
+        "--suppress",
+        metavar="SHARE",
+        help="Largest share of the records, 0 to 0.5, that may be left out where that lowers the loss most; "
+        "units are left out as a whole. By default none is.",
+    ),
+    "suppress_weighted": _flag(
+        bool,
+        "--suppress-weighted",
+        help="Leave records out also where there are weights, whose totals then change.",
+    ),
     "kind": _flag(
         list[str],
         "--kind",

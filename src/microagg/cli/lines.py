@@ -110,6 +110,8 @@ def cost_lines(evidence: Evidence) -> list[Line]:
         found.append(Line("recoded", f"{evidence.recoded_words}; counted as loss", optional=True))
     if evidence.missing_words:
         found.append(Line("missing", evidence.missing_words, optional=True))
+    if evidence.suppressed_words:
+        found.append(Line("left out", evidence.suppressed_words))
     found.append(Line("lost", evidence.loss_words))
     found += analysis_lines(evidence.utility)[:_ANALYSES]
     found.append(Line("attacker", evidence.alone_words))

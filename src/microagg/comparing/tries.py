@@ -20,7 +20,7 @@ from microagg.drafting.guesses import Guess
 from microagg.errors import InputError, MicroaggError, StopSearch
 from microagg.groups import Labels
 from microagg.measure.analyses import Analysis, check_analyses
-from microagg.plan import Plan
+from microagg.plan import Plan, Suppress
 from microagg.progress import Listener
 from microagg.protect import protect_table
 from microagg.release import Release
@@ -219,10 +219,13 @@ def _with_problem(found: Figures | Failed) -> Figures:
 def for_a_sample(plan: Plan) -> Plan:
     """Return a plan that a sample can carry out too: small strata are merged, rare patterns blanked.
 
+    No record is left out of it.
+
     What is rare in a sample need not be rare in the table.
     """
     one_group = len(plan.blocks) == 1 and not plan.blocks[0].per_column
     strata = plan.strata
     if strata.columns and one_group:
         strata = replace(strata, small="merge")
-    return replace(plan, strata=strata, missing=replace(plan.missing, most=1.0))
+    missing = replace(plan.missing, most=1.0)
+    return replace(plan, strata=strata, missing=missing, suppress=Suppress())

@@ -25,6 +25,7 @@ from microagg.evidence.sentences import (
     green_words,
     linked_words,
     loss_words,
+    percent_words,
     promise_words,
     red_words,
     thresholds_of,
@@ -252,6 +253,20 @@ class Evidence:
         return "; ".join(told)
 
     @property
+    def suppressed_words(self) -> str:
+        """How many records were left out, and what that won; empty where none was to be."""
+        found = self.measured.suppressed
+        if found is None:
+            return ""
+        if not found.records:
+            return "no record was left out: that would not lower the loss"
+        return (
+            f"{plural(found.records, 'record')} ({share(found.share)}) were left out: "
+            f"{percent_words(found.loss_without)} of the information of all records would be lost, now "
+            f"{percent_words(self.utility.information_loss)} of those that stay"
+        )
+
+    @property
     def missing_words(self) -> str:
         """What became of missing values; empty where there were none."""
         missing, blanked, filled, lost = (
@@ -389,6 +404,12 @@ class Evidence:
                 "columns": {
                     str(name): asdict(c) for name, c in self.cells.items() if c.missing or c.blanked
                 },
+            },
+            "suppressed": None
+            if self.measured.suppressed is None
+            else {
+                **few_digits(asdict(self.measured.suppressed), DIGITS),
+                "words": self.suppressed_words,
             },
             "records_in_another_stratum": self.recoded,
             "cautions": [caution.as_dict() for caution in self.cautions],

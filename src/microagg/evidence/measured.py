@@ -125,6 +125,17 @@ class Signs:
     """What the draft found that could not be read."""
 
 
+@dataclass(frozen=True)
+class Suppressed:
+    """Records that were left out since that lowers the loss."""
+
+    records: int
+    share: float
+    """Of all records."""
+    loss_without: float
+    """Percent that all records would lose if none were left out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """All figures of a release."""
@@ -149,6 +160,8 @@ class Measured:
     """Whether the loss counts records by their weights."""
     dropped: int = 0
     """Records that were left out for missing values."""
+    suppressed: Suppressed | None = None
+    """Records that were left out since that lowers the loss; None: none was to be."""
     sampled: int | None = None
     """Records, in whole groups, of which those figures are that need records side by side; None: all."""
     formulas: Mapping[str, int] = field(default_factory=dict)

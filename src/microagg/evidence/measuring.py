@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from microagg.errors import MicroaggError
-from microagg.evidence.measured import Cure, Measured, Part, Signs
+from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import DIGITS, Caution
 from microagg.groups import Floats, Labels, group_sizes
 from microagg.intake import Intake
@@ -71,6 +71,8 @@ class Measuring:
     """What the draft found that could not be read."""
     again: Callable[[Plan], Measuring] | None = field(default=None, repr=False)
     """Protects the same table by another plan; None where it is not at hand."""
+    suppressed: Suppressed | None = None
+    """Records that were left out; None: none was to be."""
     records: int | None = None
     """All records, if these are a sample of whole groups; None: these are all."""
     counted_below_k: float | None = None
@@ -365,6 +367,7 @@ class Measuring:
             summaries=summaries(self.both_as_given, max(self.plan.k, 3)),
             weighted=self.both.weights is not None,
             dropped=self.intake.dropped,
+            suppressed=self.suppressed,
             sampled=len(self.both) if self.is_sample else None,
         )
 

@@ -49,6 +49,7 @@ def check_supported(plan: Plan) -> None:
         (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
         (bool(plan.renumber), "identifiers that are dropped", "renumber names some"),
         (plan.shuffle, "rows in the order they came", "shuffle is true"),
+        (plan.suppress.most > 0, "all records", "suppress leaves some out"),
         (
             any(plan.column(name).kind == "hierarchy" for name in plan.coarsened),
             "recodings without a hierarchy",
