@@ -169,5 +169,5 @@ def test_a_weight_that_the_draft_finds_refuses_before_any_work(monkeypatch):
     rng = np.random.default_rng(0)
     frame["survey_weight"] = rng.choice(rng.uniform(50, 200, 12), N)
     assert microagg.draft(frame, k=3).weight is not None
-    with pytest.raises(InputError, match="the weight is .survey_weight."):
+    with pytest.raises(InputError, match="the weight is 'survey_weight'"):
         microagg.protect(frame, k=3, suppress=0.02)
