@@ -150,7 +150,7 @@ def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
         found["unit"] = {**as_plain(unit), "column": plan.unit}
     if plan.missing != Missing():
         found["missing"] = as_plain(plan.missing)
-    if plan.suppress.most:
+    if plan.suppress != Suppress():
         found["suppress"] = as_plain(plan.suppress)
     return found
 
