@@ -85,6 +85,11 @@ def test_mistakes_are_told_in_place_and_change_nothing(visitor):
     (words,) = visitor.problems(answer)
     assert "many" in words
     assert answer.text.index(words) > answer.text.index('id="k-0"')
+    visitor.post("plan", what="role", column="2", role="known")
+    answer = visitor.post("plan", what="coarsen", column="2", coarsen="stripes:5")
+    (words,) = visitor.problems(answer)
+    assert "stripes" in words
+    visitor.post("plan/undo")
     answer = visitor.post("plan", what="text", text="k = <b>")
     assert "k = &lt;b&gt;</textarea>" in answer.text
     assert visitor.server.desk.plan == before

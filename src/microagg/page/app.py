@@ -21,6 +21,7 @@ from microagg.page.bodies import Limits, TooMuchError, form_of, upload_to
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import edited
 from microagg.page.folders import Folders
+from microagg.page.forms import drafted_kinds, number_in, opened_by, place_of_mistake
 from microagg.page.guard import log
 from microagg.page.tasks import Compare, Look, Opened, Scatter, Search
 from microagg.plan_text import read_value
@@ -183,7 +184,7 @@ class Page:
             path = self._folders.check(Path(form.get("path", "").strip()))
             if path.is_dir():
                 return self._open("part_open.html", path)
-            self.desk.open(_opened(path, form))
+            self.desk.open(opened_by(path, form))
         except MicroaggError as error:
             return self._open("part_open.html", problem=str(error))
         return self._open("part_open.html") if self.desk.pending else await self.open_state(request)
@@ -227,9 +228,9 @@ class Page:
             if form.get("what") == "found" and self.desk.found is not None:
                 self.desk.edit(self.desk.found["plan"])
             else:
-                self.desk.edit(edited(self.desk.plan, form, table.names, _kinds(table)))
+                self.desk.edit(edited(self.desk.plan, form, table.names, drafted_kinds(table)))
         except MicroaggError as refused:
-            error = {"key": _place_of(form), "words": str(refused)}
+            error = {"key": place_of_mistake(form), "words": str(refused)}
             text = form.get("text")
         return self._plan_part(request, screens.plan_screen(self.desk, table, error, text))
 
@@ -280,7 +281,7 @@ class Page:
         """Search a plan within a largest loss."""
         form, table = await form_of(request, self._limits), self._table
         try:
-            targets = [_number(form, key) for key in ("max_loss", "max_linkage")]
+            targets = [number_in(form, key) for key in ("max_loss", "max_linkage")]
             Targets(*targets)
             if targets == [None, None]:
                 raise InputError("A search needs a target. Say the largest loss, or linkage.")
@@ -322,7 +323,7 @@ class Page:
             sizes = [
                 check_k(read_value(k.strip()), table.records) for k in form["sizes"].split(",")
             ]
-            targets = [_number(form, "max_loss"), _number(form, "max_linkage")]
+            targets = [number_in(form, "max_loss"), number_in(form, "max_linkage")]
             Targets(*targets)
             if not methods:
                 raise InputError("No method was named. Tick at least one.")
@@ -357,7 +358,7 @@ class Page:
         table = self._table
         try:
             fields = {**form, "what": "k"}
-            self.desk.edit(edited(self.desk.plan, fields, table.names, _kinds(table)))
+            self.desk.edit(edited(self.desk.plan, fields, table.names, drafted_kinds(table)))
         except MicroaggError as error:
             return self._try(str(error))
         return self._try()
@@ -467,38 +468,6 @@ class Page:
     async def style(self, request: Request) -> Response:
         """The style of the report."""
         return Response(self._style, media_type="text/css")
-
-
-def _opened(path: Path, form: dict[str, str]) -> Opened:
-    delimiter = form.get("delimiter") or None
-    return Opened(
-        path,
-        delimiter="\t" if delimiter in ("\\t", "tab") else delimiter,
-        encoding=form.get("encoding") or None,
-        decimal=form.get("decimal", "."),
-        sheet=form.get("sheet") or None,
-    )
-
-
-def _kinds(table: Table) -> dict[str, Any]:
-    """Kinds that the draft names for columns that it does not protect by itself."""
-    return {c["name"]: c["kind"] for c in table.columns if c["role"] != "protect" and c["kind"]}
-
-
-def _place_of(form: dict[str, str]) -> str:
-    """Where a mistake is shown: beside the field that it is about."""
-    what = form.get("what", "plan")
-    if what in ("decide", "found"):
-        return "plan"
-    places = {"role": "column", "column": "column", "reason": "column", "block": "block"}
-    place = places.get(what)
-    what = "require" if what == "no_longer_require" else what
-    return what if place is None else f"{what}-{form.get(place, '')}"
-
-
-def _number(form: dict[str, str], key: str) -> Any:
-    text = form.get(key, "").strip()
-    return read_value(text) if text else None
 
 
 def _is_of(task: Any, release: Release, wanted: tuple[str, str]) -> bool:
