@@ -27,6 +27,7 @@ BENCHMARKS = (
     "fingerprints",
     "gower",
     "drafts",
+    "decisions",
     "scale",
     "memory",
     "spark",
