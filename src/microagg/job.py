@@ -254,6 +254,8 @@ def _from_disk(job: Job) -> bool:
 def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     """Do a job with a table that is never in memory as a whole."""
     from microagg.scale_out import disk_job
+    from microagg.scale_out.completing import completed
+    from microagg.scale_out.disk import DiskParts
     from microagg.scale_out.passes import source_changed
     from microagg.scale_out.room import memory_for
     from microagg.scale_out.scratch import opened_scratch
@@ -269,7 +271,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             "neither. Choose another ending, or say engine = memory."
         )
     with clock.time("draft"):
-        drafted = disk_job.completed_on_disk(source, job.plan)
+        drafted = completed(DiskParts(source), job.plan)
         plan = drafted.plan
         job.check_analyses(source.schema, plan)
     same = job.reads.suffix.lower() == job.writes.suffix.lower() and kind == source.kind

@@ -382,7 +382,7 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
     Of a plan that names no columns, only what every draft needs: the table tells the rest.
     """
     found = {"evaluation", "linkage"}
-    if engine == "disk":
+    if engine in ("disk", "spark"):
         found.add("parts of a table")
     many = records is None or records > FEW_RECORDS
     if many:

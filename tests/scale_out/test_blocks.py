@@ -20,7 +20,6 @@ from microagg.protect import protect_table
 from microagg.require.wanted import RULES, requirements_of
 from microagg.scale_out.aggregates import shared_values, sums_of
 from microagg.scale_out.blocks import (
-    BlockPlan,
     in_sample,
     plan_blocks,
     requirements,
@@ -88,7 +87,6 @@ def solved(table, plan, leaf):
     places = blocks.assign(recipe.coordinates(records), apart, records.keys)
     counts = np.bincount(places, minlength=blocks.n_places())
     blocks = blocks.with_sound(lambda some: counts[some].sum() >= recipe.k)
-    blocks = BlockPlan.from_json(blocks.to_json())
     places, groups = blocks.assign(recipe.coordinates(records), apart, records.keys), None
     for turn in range(blocks.rounds + 1):
         moved = []

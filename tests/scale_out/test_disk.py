@@ -21,8 +21,8 @@ from command import here, said
 from microagg import InputError, TableError
 from microagg.job import Job, Observer, run
 from microagg.plan import Plan
-from microagg.scale_out import disk, disk_job
-from microagg.scale_out.disk_job import completed_on_disk, owner_of
+from microagg.scale_out import completing, disk
+from microagg.scale_out.disk_job import owner_of
 from microagg.scale_out.scratch import opened_scratch
 from microagg.tables.batches import open_batches
 from microagg.tables.files import CsvFormat, FileFormat, write_file
@@ -180,15 +180,15 @@ def test_the_loss_told_is_that_of_the_written_file(tmp_path):
 def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
     from microagg.scale_out import one_column
 
-    stretches = []
+    stretches, plain = [], one_column.split_column
 
     def split(recipe, words, stretch):
-        found = one_column.split_column(recipe, words, stretch)
+        found = plain(recipe, words, stretch)
         stretches.append(found.first[-1])
         return found
 
     monkeypatch.setattr(disk, "STRETCH", 900)
-    monkeypatch.setattr(disk, "split_column", split)
+    monkeypatch.setattr(one_column, "split_column", split)
     monkeypatch.setattr(one_column, "overlap_for", lambda k: 100)
     source = written(survey(), tmp_path, "in.parquet")
     plan = plan_for(["number"], strata=["region"])
@@ -647,14 +647,15 @@ def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_a_column_that_is_constant_at_first_only_needs_a_role(tmp_path, monkeypatch, ending):
     """The draft judges columns by the first records; what it says about all is looked up in all."""
-    monkeypatch.setattr(disk_job, "DRAFTED", 50)
+    monkeypatch.setattr(completing, "DRAFTED", 50)
     chance = np.random.default_rng(2)
     whole = {"x": chance.normal(size=200), "year": [2019] * 199 + [2020], "wave": ["a"] * 200}
     source = tmp_path / f"in{ending}"
     write_file(pa.table(whole), source, FileFormat())
     with pytest.raises(InputError, match="year has one value there and others later"):
-        completed_on_disk(open_batches(source), Plan.of(k=3))
-    found = completed_on_disk(open_batches(source), Plan.of(k=3, drop=["year"]))
+        completing.completed(disk.DiskParts(open_batches(source)), Plan.of(k=3))
+    parts = disk.DiskParts(open_batches(source))
+    found = completing.completed(parts, Plan.of(k=3, drop=["year"]))
     assert found.plan.known == ("wave",)
 
 

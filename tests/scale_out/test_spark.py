@@ -22,6 +22,7 @@ from conftest import reference_file
 from microagg.draft import complete
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protect import protect_table
+from microagg.scale_out import completing, spark_frames
 from microagg.scale_out import spark as engine
 from microagg.scale_out.spark import group_in_spark
 from microagg.scale_out.spark_release import SparkRelease
@@ -91,10 +92,10 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
     """Every kind of task over blocks is killed once, after its work and before anybody has it."""
 
     def deadly(work):
-        kind = type(work).__name__
+        kind, plain = getattr(work, "func", work).__name__, usual(work)
 
         def apply(one, other):
-            found = work(one, other)
+            found = plain(one, other)
             if not (tmp_path / kind).exists():
                 (tmp_path / kind).touch()
                 os.kill(os.getpid(), 9)
@@ -102,12 +103,14 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
 
         return apply
 
-    monkeypatch.setattr(engine, "_of_two", deadly)
+    usual = spark_frames._of_two
+    monkeypatch.setattr(spark_frames, "_of_two", deadly)
     rows = np.random.default_rng(1).permutation(mixed.num_rows)
     frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
     release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
     same_as(alone, release)
-    assert {"Work", "Finish", "Rows"} <= {path.name for path in tmp_path.iterdir()}
+    killed = {path.name for path in tmp_path.iterdir()}
+    assert {"_worked", "_finished_block", "_put_back"} <= killed
     release.unpersist()
 
 
@@ -325,7 +328,7 @@ def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
         assert (found.guesses is None) == (plan.blocks[0].columns is not None)
     drafted = engine.completed_on_spark(frame, microagg.Plan.of(k=3)).plan
     assert (drafted.unit, drafted.known) == ("household", ("wave",))
-    monkeypatch.setattr(engine, "DRAFTED", 300)
+    monkeypatch.setattr(completing, "DRAFTED", 300)
     engine.completed_on_spark(frame, microagg.Plan.of(k=3))
     late = table.set_column(6, "wave", pa.array([3] * 399 + [4]))
     with pytest.raises(InputError, match="wave has one value there and others later"):
@@ -370,9 +373,7 @@ def test_what_is_refused(spark, persons):
 @pytest.mark.parametrize("kind", ["normal", "even"])
 def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
     """Also where stretches do not meet, as with even values, and within strata."""
-    from microagg.scale_out import spark_column
-
-    monkeypatch.setattr(spark_column, "STRETCH", 100)
+    monkeypatch.setattr(engine, "STRETCH", 100)
     chance = np.random.default_rng(8)
     n = 5000
     x = chance.normal(size=n).round(2) if kind == "normal" else chance.permutation(n) * 1.0

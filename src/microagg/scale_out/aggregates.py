@@ -73,6 +73,13 @@ class Shared(NamedTuple):
             weights = np.ascontiguousarray(words[:, after]).view(np.float64)
         return cls(values, states, weights)
 
+    @classmethod
+    def of_no_record(cls, recipe: Recipe) -> Shared:
+        """What no record at all releases, which has the shape of what others do."""
+        d, weight = len(recipe.coders), recipe.plan.weight
+        means = weight is not None and weight.release == "mean"
+        return cls(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
+
 
 def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
     """Aggregate the records of a block by their groups 0, 1, …."""

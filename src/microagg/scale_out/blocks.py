@@ -16,7 +16,6 @@ Same      Which records are in a block depends on the plan, its seed and the rec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -48,11 +47,13 @@ __all__ = [
     "centroids",
     "in_order",
     "in_sample",
+    "is_feasible",
     "plan_blocks",
     "refine_block",
     "requirements",
     "sample_share",
     "solve_block",
+    "sound_blocks",
     "work_on_block",
 ]
 
@@ -194,34 +195,6 @@ class BlockPlan:
                 for place in block:
                     joined[place] = block[0]
         return replace(self, joined=tuple(joined))
-
-    def to_json(self) -> str:
-        """As text, from which :meth:`from_json` makes the same plan."""
-        trees = [
-            {
-                cell: [tree.directions.tolist(), tree.thresholds.tolist(), tree.parts.tolist()]
-                for cell, tree in turn.items()
-            }
-            for turn in self.trees
-        ]
-        return json.dumps({"packed": self.packed, "joined": self.joined, "trees": trees})
-
-    @classmethod
-    def from_json(cls, text: str) -> BlockPlan:
-        """Read what :meth:`to_json` wrote."""
-        plain = json.loads(text)
-        trees = tuple(
-            {
-                int(cell): Tree(
-                    np.array(directions, dtype=np.float64).reshape(len(thresholds), -1),
-                    np.array(thresholds, dtype=np.float64),
-                    np.array(parts, dtype=np.int64),
-                )
-                for cell, (directions, thresholds, parts) in turn.items()
-            }
-            for turn in plain["trees"]
-        )
-        return cls(tuple(plain["packed"]), trees, tuple(plain["joined"]))
 
 
 def sample_share(records: int) -> float:
@@ -490,3 +463,26 @@ def work_on_block(
         means, of_first = centroids(recipe, records, labels), records.keys[first]
         blocks = plan.assign(means, own, of_first, turn + 1)[labels]
     return Moved(words, (np.int64(number) << 32) + labels, blocks)
+
+
+def sound_blocks(
+    recipe: Recipe, plan: BlockPlan, counts: Labels, feasible: Callable[[list[int]], bool]
+) -> BlockPlan:
+    """Join blocks that cannot be groups by themselves with their neighbours.
+
+    Parameters
+    ----------
+    counts : records of each place
+    feasible : whether the records of some places, as one group, satisfy what is required
+    """
+    asked = recipe.unit is not None or bool(recipe.block.require)
+
+    def sound(places: list[int]) -> bool:
+        return int(counts[places].sum()) >= recipe.k and (not asked or feasible(places))
+
+    return plan.with_sound(sound)
+
+
+def is_feasible(recipe: Recipe, words: Words) -> bool:
+    """Whether records satisfy, as one group, what is required."""
+    return all(rule.feasible() for rule in requirements(recipe, recipe.records_of(words)))

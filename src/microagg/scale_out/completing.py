@@ -5,7 +5,8 @@ What the draft says about all records, that a column has one value throughout, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from microagg.draft import Completed, complete
 from microagg.errors import InputError
 from microagg.plan import Plan
 from microagg.scale_out.counting import row_keys
+from microagg.scale_out.parts import Parts
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.words import names
 
-__all__ = ["DRAFTED", "check_constant", "complete_from_head", "no_records", "some_keys"]
+__all__ = ["completed", "no_records"]
 
 DRAFTED = 1 << 16  # records by which columns are judged
 
@@ -30,27 +32,38 @@ def no_records() -> InputError:
     )
 
 
-def complete_from_head(
-    head: pa.Table, plan: Plan, is_csv: bool = False
-) -> tuple[Completed, list[Any]]:
-    """Fill in what a plan leaves open by the first records; also name the columns kept as constant ones."""
+def completed(parts: Parts, plan: Plan) -> Completed:
+    """Fill in what a plan leaves open by what the first records look like."""
+    looked = parts.first(DRAFTED, partial(_from_head, plan=plan, is_csv=parts.is_text))
+    if looked is None:
+        raise no_records()
+    found, constant, records = looked
+    if constant and parts.may_have_more_than(records):
+        keys = parts.reduce(partial(_some_keys, columns=constant), _all_keys, constant)
+        _check_constant(constant, keys or ())
+    return found
+
+
+def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
+    """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
     found = complete(Frame(head), plan, MISSING_WORDS if is_csv else ("",))
     drafted = set(found.plan.known) - set(plan.known) if found.guesses else set()
-    return found, [name for name in head.column_names if name in drafted]
+    return found, [name for name in head.column_names if name in drafted], head.num_rows
 
 
-def some_keys(table: pa.Table, columns: Sequence[Any]) -> list[set[int]]:
+def _some_keys(table: pa.Table, written: pa.Table | None, columns: Sequence[Any]) -> list[set[int]]:
     """Keys of the values of each column: of all, or of some if there are several."""
-    return [set(np.unique(row_keys([table[name]])[:, 0])[:2].tolist()) for name in columns]
+    whole = table if written is None else written
+    return [set(np.unique(row_keys([whole[name]])[:, 0])[:2].tolist()) for name in columns]
 
 
-def check_constant(columns: Sequence[Any], found: Iterable[Sequence[set[int]]]) -> None:
-    """Refuse a draft that keeps columns as constant if they are not; ``found`` has the keys of each batch."""
-    seen: list[set[int]] = [set() for _ in columns]
-    for batch in found:
-        for all_keys, own in zip(seen, batch, strict=True):
-            all_keys |= own
-    varying = [name for name, keys in zip(columns, seen, strict=True) if len(keys) > 1]
+def _all_keys(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
+    return [a | b for a, b in zip(one, other, strict=True)]
+
+
+def _check_constant(columns: Sequence[Any], found: Sequence[set[int]]) -> None:
+    """Refuse a draft that keeps columns as constant if they are not."""
+    varying = [name for name, keys in zip(columns, found, strict=True) if len(keys) > 1]
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(

@@ -9,9 +9,8 @@ sequential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,42 +18,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.encode.recode import Recoder, recoded_plan
-from microagg.encode.recoded import check_recoded
 from microagg.errors import InputError
-from microagg.groups import Floats, Labels, canonical_labels
+from microagg.groups import Floats, Labels
 from microagg.kernels.threads import at_work, thread_count
 from microagg.methods.univariate.stretches import cut_stretches
 from microagg.plan import Plan
-from microagg.scale_out.aggregates import (
-    Shared,
-    Sums,
-    put_back,
-    shared_values,
-    sums_of,
-    whole_groups,
-)
+from microagg.scale_out.aggregates import Shared, Sums, put_back
 from microagg.scale_out.blocks import (
     LEAF,
     BlockPlan,
     in_sample,
-    plan_blocks,
-    requirements,
+    is_feasible,
     sample_share,
+    sound_blocks,
     work_on_block,
 )
-from microagg.scale_out.completing import no_records
-from microagg.scale_out.fitting import recipe_of
-from microagg.scale_out.one_column import STRETCH, Splits, is_one_column, sorted_words, split_column
+from microagg.scale_out.finishing import added_up, finish_block
+from microagg.scale_out.fitting import fit
+from microagg.scale_out.one_column import STRETCH, Splits, places_of, plan_places, sorted_words
+from microagg.scale_out.parts import Found
 from microagg.scale_out.passes import Passes
-from microagg.scale_out.rare import with_rare_joined
 from microagg.scale_out.recipe import Recipe, Words
-from microagg.scale_out.recoding import recoded_batch, recoded_text, recoders_of, tallies
 from microagg.scale_out.scratch import Scratch, Shelf
-from microagg.scale_out.summaries import TableSummary, summarise
+from microagg.scale_out.summaries import TableSummary
 from microagg.tables.batches import Batch, BatchSource
 
-__all__ = ["DiskRun", "Told", "group_from_disk"]
+__all__ = ["DiskParts", "DiskRun", "Told", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
@@ -93,6 +82,11 @@ class _Sample:
             self._tables.append((taken, taken if same else written.take(rows), keys[inside]))
             self._held += len(chosen)
 
+    @property
+    def empty(self) -> bool:
+        """Whether no row was looked at."""
+        return not self._seen
+
     def words(self, recipe: Recipe) -> Any:
         """Words of the records in the sample."""
         share = min(self.share, sample_share(self._seen))
@@ -128,15 +122,14 @@ class DiskRun:
             np.ascontiguousarray(words[order, 1:]), len(self.recipe.coders)
         )
 
-    def released_groups(self) -> Iterator[tuple[Floats, Labels]]:
-        """What groups release, as an attacker sees it, and the records of each, block after block."""
+    def released_groups(self) -> Iterator[tuple[Shared, Labels, None]]:
+        """What groups release, and the records of each, block after block."""
         columns = len(self.recipe.coders)
         for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
                 shared = Shared.of(np.ascontiguousarray(words[:, :-1]), columns)
-                seen = self.recipe.seen_by_attacker(shared.values, shared.states)
-                yield seen, words[:, -1].astype(np.int64)
+                yield shared, words[:, -1].astype(np.int64), None
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
@@ -174,7 +167,10 @@ def group_from_disk(
     fitted = scratch.kept("fitted")
     if fitted is None:
         passes = Passes(source, AT_ONCE)
-        fitted = *_fit(passes, plan, told, leaf), passes.digests
+        parts = DiskParts(source, passes, told)
+        recipe, summary = fit(parts, plan)
+        places = plan_places(recipe, parts.sample.words(recipe), leaf, STRETCH)
+        fitted = recipe, summary, places, passes.digests
         scratch.keep("fitted", fitted)
     recipe, summary, block_plan, digests = fitted
     passes = Passes(source, AT_ONCE, digests)
@@ -210,7 +206,12 @@ def _work_in_turns(
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
         _shelve(passes, recipe, block_plan, shelf, told)
-        block_plan = _with_sound_blocks(recipe, block_plan, shelf)
+        block_plan = sound_blocks(
+            recipe,
+            block_plan,
+            shelf.counts(block_plan.n_places()),
+            lambda places: is_feasible(recipe, shelf.take(places)),
+        )
         scratch.keep("sound", block_plan)
     block_plan = scratch.kept("sound")
     for turn in range(block_plan.rounds + 1):
@@ -280,7 +281,7 @@ def _cut_column(
         words = np.concatenate([part for part in parts if len(part)])
         cuts = ends[place] + len(words) - last
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
-        _release(recipe, place, words, labels, labels + (place << 32), released, scratch)
+        _release(recipe, place, words, labels + (place << 32), released, scratch)
 
     _each(release, splits.first[-1], told, splits.first[-1], workers)
     return list(range(splits.first[-1]))
@@ -302,62 +303,83 @@ def _each(work: Callable[[int], None], places: int, told: Told, done: int, worke
             raise
 
 
-def _fit(
-    passes: Passes, plan: Plan, told: Told, leaf: int
-) -> tuple[Recipe, TableSummary, BlockPlan | Splits]:
-    source = passes.source
-    summary, sample, total = None, _Sample(), source.rows
-    recoders = _recoders(passes, plan) if plan.coarsened else {}
-    plan = recoded_plan(plan, recoders.values())
-    for batch, keys in passes.with_keys():
-        written = batch.as_written if source.is_text else None
-        with _rows_from(batch):
-            table = recoded_batch(batch.table, recoders)
-            text = None if written is None else recoded_text(written, table, recoders)
-            own = summarise(table, plan, text)
-        summary = own if summary is None else summary.merge(own)
-        sample.add(batch, keys)
-        told("reading", summary.records, total)
-    if summary is None:
-        raise no_records()
-    recipe = recipe_of(plan, summary, source.is_text, recoders)
-    recipe = with_rare_joined(recipe, _all_words(passes, recipe))
-    recipe.check_cells()
-    words = sample.words(recipe)
-    if is_one_column(recipe):
-        return recipe, summary, split_column(recipe, words, STRETCH)
-    return recipe, summary, plan_blocks(recipe, words, leaf)
+class DiskParts:
+    """The records of a file, for the steps of all engines.
+
+    Parameters
+    ----------
+    source : the file
+    passes : by which records are read, hashed as they are; None: some columns are read, as they are now
+    told : hears how far a pass is
+    """
+
+    def __init__(
+        self,
+        source: BatchSource,
+        passes: Passes | None = None,
+        told: Told = lambda stage, done, total: None,
+    ) -> None:
+        self.names, self.is_text = source.names, source.is_text
+        self.sample = _Sample()
+        self._source, self._passes, self._told = source, passes, told
+
+    def empty(self) -> pa.Table:
+        """The types of the columns."""
+        return self._source.schema.empty_table()
+
+    def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
+        """Look at the first records."""
+        head = next(iter(self._source.batches(at_once=records)), None)
+        return None if head is None else work(head.table)
+
+    def may_have_more_than(self, records: int) -> bool:
+        """Whether there are further records."""
+        return self._source.rows > records
+
+    def reduce(
+        self,
+        work: Callable[..., Found],
+        merge: Callable[[Found, Found], Found],
+        columns: Iterable[Any],
+    ) -> Found | None:
+        """Summarise each batch, and merge the summaries; the first whole pass takes a sample along."""
+        total: Found | None = None
+        done, sampled = 0, not self.sample.empty
+        for batch, keys in self._batches(columns):
+            own = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
+            total = own if total is None else merge(total, own)
+            done += batch.table.num_rows
+            if keys is not None and not sampled:
+                self.sample.add(batch, keys)
+            self._told("reading", done, self._source.rows)
+        return total
+
+    def gather(
+        self,
+        recipe: Recipe,
+        choose: Callable[[Words], Words],
+        work: Callable[[Iterable[Words]], Found],
+    ) -> Found:
+        """Bring some records together, and work on them."""
+        batches = self._batches(self.names)
+        return work(choose(_of_batch(batch, recipe.words, self.is_text)) for batch, _ in batches)
+
+    def _batches(self, columns: Iterable[Any]) -> Iterator[tuple[Batch, Any]]:
+        if self._passes is not None:
+            return self._passes.with_keys()
+        return ((batch, None) for batch in self._source.batches(list(columns)))
 
 
-def _recoders(passes: Passes, plan: Plan) -> dict[Any, Recoder]:
-    """Fit the recodings of the plan by a pass of their own."""
-    check_recoded(plan, passes.source.names)
-    counted, head, is_text = [], None, passes.source.is_text
-    for batch in passes:
-        head = batch.table if head is None else head
-        with _rows_from(batch):
-            counted.append(tallies(batch.table, plan, batch.as_written if is_text else None))
-    return {} if head is None else recoders_of(plan, counted, head, is_text)
-
-
-@contextmanager
-def _rows_from(batch: Batch) -> Iterator[None]:
-    """Errors about a part of a table count its rows: say where they begin."""
+def _of_batch(batch: Batch, work: Callable[..., Found], is_text: bool) -> Found:
+    """Work on a batch; errors about it count its rows from 1, so that they are told where these begin."""
     try:
-        yield
+        return work(batch.table, batch.as_written if is_text else None)
     except InputError as error:
         first = "the first record is row 1"
         if not batch.first or first not in str(error):
             raise
         told = f"row 1 is here row {batch.first + 1:,} of the table, which is read in parts"
         raise InputError(str(error).replace(first, told)) from None
-
-
-def _all_words(passes: Passes, recipe: Recipe) -> Iterator[Words]:
-    for batch in passes:
-        with _rows_from(batch):
-            words = recipe.words(batch.table, batch.as_written if recipe.is_csv else None)
-        yield words
 
 
 def _shelve(
@@ -369,21 +391,13 @@ def _shelve(
     def put(number: int) -> None:
         words = np.concatenate(held)
         held.clear()
-        records = recipe.records_of(words)
-        apart = recipe.apart(records)
-        if isinstance(plan, Splits):
-            places = plan.assign(np.ascontiguousarray(records.values[:, 0]), apart, records.keys)
-        else:
-            places = plan.assign(recipe.coordinates(records), apart, records.keys)
-        shelf.put(number, words, places)
+        shelf.put(number, words, places_of(recipe, plan, words))
 
     number, total = 0, passes.source.rows
     for at, batch in enumerate(passes):
         number = at // _BATCHES
         if not shelf.has(number):
-            written = batch.as_written if recipe.is_csv else None
-            with _rows_from(batch):
-                words = recipe.words(batch.table, written)
+            words = _of_batch(batch, recipe.words, recipe.is_csv)
             rows = batch.first + np.arange(batch.table.num_rows)
             kept = recipe.kept(recipe.variables(batch.table))
             rows = rows if kept is None else rows[kept]
@@ -393,22 +407,6 @@ def _shelve(
         told("encoding", batch.first + batch.table.num_rows, total)
     if held:
         put(number)
-
-
-def _with_sound_blocks(recipe: Recipe, plan: BlockPlan, shelf: Shelf) -> BlockPlan:
-    """Join blocks that cannot be groups by themselves with their siblings."""
-    counts = shelf.counts(plan.n_places())
-    asked = recipe.unit is not None or bool(recipe.block.require)
-
-    def sound(blocks: list[int]) -> bool:
-        if int(counts[blocks].sum()) < recipe.k:
-            return False
-        if not asked:
-            return True
-        records = recipe.records_of(shelf.take(blocks))
-        return all(rule.feasible() for rule in requirements(recipe, records))
-
-    return plan.with_sound(sound)
 
 
 def _work(
@@ -440,8 +438,7 @@ def _work(
             rows = np.column_stack([moved.words, moved.groups.astype(np.uint64)])
             following.put(number, rows, moved.blocks)
         else:
-            labels = canonical_labels(moved.groups)
-            _release(recipe, number, moved.words, labels, moved.groups, following, scratch)
+            _release(recipe, number, moved.words, moved.groups, following, scratch)
 
     with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
         waiting = {}
@@ -462,40 +459,23 @@ def _work(
 
 
 def _release(
-    recipe: Recipe,
-    number: int,
-    words: Words,
-    labels: Labels,
-    groups: Labels,
-    released: Shelf,
-    scratch: Scratch,
+    recipe: Recipe, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
 ) -> None:
     """Keep what the groups of a block release, for the output, and what is told of them."""
-    records = recipe.records_of(words)
-    shared = shared_values(recipe, records, labels)
-    sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
-    row = records.beside[:, :1]
-    chosen = whole_groups(recipe, records, labels)
+    found = finish_block(recipe, words, groups)
+    row, labels, chosen = found.records.beside[:, :1], found.labels, found.sampled
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     first = np.unique(labels, return_index=True)[1]
     sizes = np.bincount(labels).astype(np.uint64)
-    of_groups = np.column_stack([shared._replace(weights=None).words()[first], sizes])
+    of_groups = np.column_stack([found.shared._replace(weights=None).words()[first], sizes])
     scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
-    scratch.keep(f"told-{number}", (sums, sample))
+    scratch.keep(f"told-{number}", (found.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
-    released.put(number, np.hstack([row, shared.words()]), places)
+    released.put(number, np.hstack([row, found.shared.words()]), places)
 
 
 def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
     """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
-    total: Any = None
-    samples = []
-    none = recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
-    rules = requirements(recipe, none)
-    for number in numbers:
-        own = scratch.kept(f"told-{number}")
-        if own is not None:
-            total = own[0] if total is None else total.merge(own[0], rules)
-            samples.append(own[1])
-    sample = np.concatenate(samples)
-    return total, sample[np.argsort(sample[:, 0])]
+    told = [own for own in (scratch.kept(f"told-{number}") for number in numbers) if own]
+    sample = np.concatenate([own[1] for own in told])
+    return added_up(recipe, [own[0] for own in told]), sample[np.argsort(sample[:, 0])]

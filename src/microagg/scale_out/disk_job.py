@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.draft import Completed
 from microagg.errors import VerificationError
 from microagg.evidence.measured import Counted, Measured
 from microagg.intake import broken_relation
@@ -21,24 +20,18 @@ from microagg.measure.linkage import Linkage
 from microagg.plan import Plan, Promise, Roles
 from microagg.scale_out.aggregates import Shared
 from microagg.scale_out.agreeing import count_agreeing
-from microagg.scale_out.blocks import requirements
-from microagg.scale_out.completing import (
-    DRAFTED,
-    check_constant,
-    complete_from_head,
-    no_records,
-    some_keys,
-)
 from microagg.scale_out.counting import Counter, row_keys, verify_batches
 from microagg.scale_out.disk import AT_ONCE, DiskRun, group_from_disk
+from microagg.scale_out.finishing import rules_of
+from microagg.scale_out.linking import linkage_of
 from microagg.scale_out.recipe import Recipe
 from microagg.scale_out.sampled import (
+    Classes,
     Counts,
     Sample,
-    link_known,
-    link_records,
     measured_at_scale,
     required,
+    sought,
 )
 from microagg.scale_out.scratch import Scratch, check_room
 from microagg.scale_out.summaries import check_supported
@@ -54,7 +47,7 @@ from microagg.verify import Verification
 from microagg.version import VERSION
 from microagg.writing import refuse_broken
 
-__all__ = ["DiskTable", "completed_on_disk", "owner_of", "write_release"]
+__all__ = ["DiskTable", "owner_of", "write_release"]
 
 _WORD = 8
 
@@ -78,18 +71,6 @@ def owner_of(
         ],
         "sha256": digest,
     }
-
-
-def completed_on_disk(source: BatchSource, plan: Plan) -> Completed:
-    """Fill in what a plan leaves open by what the first records look like."""
-    head = next(iter(source.batches(at_once=DRAFTED)), None)
-    if head is None:
-        raise no_records()
-    found, constant = complete_from_head(head.table, plan, source.is_text)
-    if constant and head.table.num_rows < source.rows:
-        batches = source.batches(constant)
-        check_constant(constant, (some_keys(batch.as_written, constant) for batch in batches))
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,15 +225,16 @@ class _Gathered:
         """Link records for an attacker who knows the columns of a view; None where it has none."""
         if view not in self.views:
             return None
-        keys = np.concatenate(self._sample_keys[view])
-        return link_known(self._table.run.recipe, sample, keys, self._released_with_keys(view))
+        recipe, keys = self._table.run.recipe, np.concatenate(self._sample_keys[view])
+        rivals = sought(recipe, sample, keys).rivals(recipe, self._released_with_keys(view))
+        return linkage_of(rivals, recipe.records)
 
-    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, Any]]:
+    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
         """What all records release, and the keys of their values of a view."""
         run, total = self._table.run, self._table.source.rows
         for first in range(0, total, AT_ONCE):
             _, shared = run.shared(first, min(first + AT_ONCE, total))
-            yield shared, self._keys_at[view].take([first // AT_ONCE])[:, 0]
+            yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]
 
 
 def write_release(
@@ -305,11 +287,12 @@ def write_release(
     hears.stage("measuring")
     sample = gathered.sample()
     found, counts = _count(table, part, gathered)
-    rules = requirements(table.run.recipe, _none(table))
-    counted = Counted(str(target), tuple(found), sha256(part), required(rules, table.run.sums))
-    refuse_broken(counted, target, table.records)
     run = table.run
-    alone = link_records(run.recipe, sample, run.released_groups())
+    met = required(rules_of(run.recipe), run.sums)
+    counted = Counted(str(target), tuple(found), sha256(part), met)
+    refuse_broken(counted, target, table.records)
+    rivals = sought(run.recipe, sample).rivals(run.recipe, run.released_groups())
+    alone = linkage_of(rivals, table.records)
     known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
     measured = measured_at_scale(
         table.plan,
@@ -325,11 +308,6 @@ def write_release(
     )
     left_out = left_out_words(table.source.schema, schema)
     return replace(measured, counted=counted, formulas=formulas), left_out
-
-
-def _none(table: DiskTable) -> Any:
-    recipe = table.run.recipe
-    return recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64))
 
 
 def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Verification], Counts]:
@@ -353,19 +331,20 @@ def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Veri
             return records
         return int(found[of].records_below_k)
 
-    known_below = below_k("known below k") if known else 0
+    def classes(by: str, below: int) -> Classes:
+        pairs = found[by]
+        return Classes(pairs.combinations, pairs.smallest, pairs.records_below_k, below)
+
     counts = Counts(
-        found["alone"],
-        own[0].records_below_k,
-        found.get("known"),
-        known_below,
+        classes("alone", own[0].records_below_k),
+        classes("known", below_k("known below k")) if known else None,
         gathered.unique_before,
     )
     if secret:
-        seen = [*shared, *(() if known_below else known)]
+        apart = () if counts.known is None or counts.known.below_k else known
+        seen = [*shared, *apart]
         counts = counts._replace(
-            claimed=found["claimed"],
-            claimed_below_k=below_k("claimed below k", *secret),
+            claimed=classes("claimed", below_k("claimed below k", *secret)),
             stakes={name: below_k(("stake", name), name) for name in secret},
             agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
         )

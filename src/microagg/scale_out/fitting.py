@@ -1,18 +1,24 @@
-"""The recipe of a table, fitted to its summary: how each column is encoded, and which cells there are."""
+"""The recipe of a table, fitted to its summary: how each column is encoded, and which cells there are.
+
+:func:`fit` does so for a table that is read in parts, by the same passes on every engine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.encode import nominal
 from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.number import Line, Transform
-from microagg.encode.recode import Recoder
+from microagg.encode.recode import Recoder, recoded_plan
+from microagg.encode.recoded import check_recoded
 from microagg.encode.scale import Scaling, scaling_of
 from microagg.encode.space import encoder_of
 from microagg.encode.spiked import Split
@@ -22,12 +28,56 @@ from microagg.groups import Floats, Labels
 from microagg.measure.coordinates import state_encoder
 from microagg.plan import Block, Column, Plan
 from microagg.scale_out.completing import no_records
+from microagg.scale_out.parts import Parts
+from microagg.scale_out.rare import Rare, rare_records, with_rare_joined
 from microagg.scale_out.recipe import Coder, Recipe
-from microagg.scale_out.summaries import TableSummary, check_supported
+from microagg.scale_out.recoding import (
+    merged,
+    recoded_batch,
+    recoded_text,
+    recoders_of,
+    tallies,
+)
+from microagg.scale_out.summaries import TableSummary, check_supported, summarise
 from microagg.settings import check_k
 from microagg.tables.variable import Variable
 
-__all__ = ["recipe_of"]
+__all__ = ["fit", "recipe_of"]
+
+
+def fit(parts: Parts, plan: Plan) -> tuple[Recipe, TableSummary]:
+    """Summarise a table and fit its recipe; recoded columns and rare patterns need further passes."""
+    beside = {*plan.units, *([] if plan.weight is None else [plan.weight.column])}
+    recoders: dict[Any, Recoder] = {}
+    if plan.coarsened:
+        check_recoded(plan, parts.names)
+        counted = parts.reduce(partial(tallies, plan=plan), merged, {*plan.coarsened, *beside})
+        if counted is not None:
+            recoders = recoders_of(plan, counted, parts.empty(), parts.is_text)
+    after = recoded_plan(plan, recoders.values())
+    roles = plan.roles(parts.names)
+    summary = parts.reduce(
+        partial(_recoded_summary, plan=after, recoders=recoders),
+        TableSummary.merge,
+        {*roles.protected, *roles.strata, *plan.related, *recoders, *beside},
+    )
+    if summary is None:
+        raise no_records()
+    recipe = replace(recipe_of(after, summary, parts.is_text, recoders), given=plan)
+    if Rare(recipe).any:
+        recipe = parts.gather(
+            recipe, partial(rare_records, recipe), partial(with_rare_joined, recipe)
+        )
+    recipe.check_cells()
+    return recipe, summary
+
+
+def _recoded_summary(
+    table: pa.Table, written: pa.Table | None, plan: Plan, recoders: Mapping[Any, Recoder]
+) -> TableSummary:
+    recoded = recoded_batch(table, recoders)
+    text = None if written is None else recoded_text(written, recoded, recoders)
+    return summarise(recoded, plan, text)
 
 
 def recipe_of(

@@ -8,7 +8,8 @@ done with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,60 @@ from microagg.errors import InputError
 from microagg.groups import Floats, Labels
 from microagg.kernels.balls import build_grid, count_rivals
 from microagg.measure.linkage import Linkage, estimated, radii
+from microagg.scale_out.aggregates import Shared
+from microagg.scale_out.recipe import Recipe, Words
 
-__all__ = ["link_sample"]
+__all__ = ["Sought", "link_sample", "linkage_of", "merged_rivals"]
+
+
+class Sought(NamedTuple):
+    """Original records that are looked for among all released ones."""
+
+    before: Floats  # (s, c) coordinates for an attacker
+    after: Floats  # of what was released of each
+    known: Words | None = None  # (s,) key of the columns that the attacker knows; None: of none
+
+    def rivals(
+        self, recipe: Recipe, released: Iterable[tuple[Shared, Labels | None, Words | None]]
+    ) -> Labels:
+        """Count the released records that are as near as a record's own; −1: some is nearer.
+
+        ``released`` has what is released, the number of records that release it (None: one each), and the
+        keys of their known columns. :func:`merged_rivals` puts counts of parts of a release together.
+        """
+        if self.known is None:
+            seen = (
+                (recipe.seen_by_attacker(s.values, s.states), sizes) for s, sizes, _ in released
+            )
+            return _rivals(self.before, self.after, seen)
+        wanted = np.unique(self.known)
+
+        def near() -> Iterator[tuple[Floats, Labels | None]]:
+            for shared, sizes, known in released:
+                assert known is not None
+                at = np.flatnonzero(np.isin(known, wanted))
+                if len(at):
+                    X = recipe.seen_by_attacker(shared.values[at], shared.states[at])
+                    own = None if sizes is None else sizes[at]
+                    yield np.column_stack([X, _apart(known[at], wanted)]), own
+
+        place = _apart(self.known, wanted)[:, None]
+        return _rivals(np.hstack([self.before, place]), np.hstack([self.after, place]), near())
+
+
+def _apart(keys: Words, wanted: Words) -> Floats:
+    """Put records of different known values so far apart that none is ever near another."""
+    return np.asarray(np.searchsorted(wanted, keys) * 1e6)
+
+
+def merged_rivals(one: Labels, other: Labels) -> Labels:
+    """Put together what :meth:`Sought.rivals` counted in two parts of a release."""
+    return np.where((one < 0) | (other < 0), -1, one + other)
+
+
+def linkage_of(rivals: Labels, records: int) -> Linkage:
+    """Linkage of all records, of which some were looked for."""
+    return estimated(np.where(rivals > 0, 1.0 / np.maximum(rivals, 1), 0.0), records)
 
 
 def link_sample(
@@ -50,6 +103,12 @@ def link_sample(
             "Each sampled record has what was released of it, and there is at least one; the shapes are "
             f"{sample.shape} and {twins.shape}."
         )
+    return linkage_of(_rivals(sample, twins, released), records)
+
+
+def _rivals(
+    sample: Floats, twins: Floats, released: Iterable[tuple[Floats, Labels | None]]
+) -> Labels:
     inner, outer = radii(sample, twins)
     count = np.zeros(len(sample), dtype=np.int64)
     grid = None
@@ -68,4 +127,4 @@ def link_sample(
             np.ascontiguousarray(sizes, dtype=np.int64),
             count,
         )
-    return estimated(np.where(count > 0, 1.0 / np.maximum(count, 1), 0.0), records)
+    return count

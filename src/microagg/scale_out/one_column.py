@@ -22,10 +22,19 @@ import numpy as np
 from microagg.groups import Floats, Labels
 from microagg.methods.univariate.chain import overlap_for
 from microagg.registry import find
+from microagg.scale_out.blocks import BlockPlan, plan_blocks
 from microagg.scale_out.recipe import Recipe, Records, Words
 from microagg.tables.variable import QUANTITIES
 
-__all__ = ["STRETCH", "Splits", "is_one_column", "sorted_words", "split_column"]
+__all__ = [
+    "STRETCH",
+    "Splits",
+    "is_one_column",
+    "places_of",
+    "plan_places",
+    "sorted_words",
+    "split_column",
+]
 
 STRETCH = 1 << 21  # records, about
 
@@ -109,3 +118,22 @@ def sorted_words(records: Records, words: Words) -> Words:
         own, keys = order[rows], records.keys[order[rows]]
         order[rows] = own[np.lexsort((keys[:, 1], keys[:, 0], values[rows]))]
     return words[order]
+
+
+def plan_places(
+    recipe: Recipe, sample: Words, leaf: int, stretch: int = STRETCH
+) -> BlockPlan | Splits:
+    """Plan, from a sample of the records, the stretches of one column, or blocks for all other plans."""
+    if is_one_column(recipe):
+        return split_column(recipe, sample, stretch)
+    return plan_blocks(recipe, sample, leaf)
+
+
+def places_of(recipe: Recipe, plan: BlockPlan | Splits, words: Words) -> Labels:
+    """Stretch, or block, of each record."""
+    records = recipe.records_of(words)
+    if isinstance(plan, Splits):
+        where = np.ascontiguousarray(records.values[:, 0])
+    else:
+        where = recipe.coordinates(records)
+    return plan.assign(where, recipe.apart(records), records.keys)

@@ -23,7 +23,7 @@ from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.summaries import Cell
 from microagg.words import percent
 
-__all__ = ["Rare", "with_rare_joined"]
+__all__ = ["Rare", "rare_records", "with_rare_joined"]
 
 _LENT = 256  # records of each common pattern that may join a rare one, times k at least
 _FEW = 64  # times k: patterns of fewer records may have too few units
@@ -41,7 +41,7 @@ class Rare:
         # Where more than k is required, small patterns may have to join others too, see join_enough.
         asked = bool(recipe.block.require) and bool(recipe.patterns.any())
         small = np.flatnonzero(recipe.sizes <= self._most) if asked else self._rare
-        strata = _strata(recipe)
+        strata = recipe.strata
         near = np.isin(strata, strata[np.union1d(self._rare, small)])
         self._common = np.setdiff1d(np.flatnonzero(near), self._rare)
         self._held: dict[int, Words] = {}
@@ -66,14 +66,10 @@ class Rare:
                 own = own[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
             self._held[cell] = own
 
-    @property
-    def found(self) -> bool:
-        """Whether any record was kept."""
-        return bool(self._held)
-
     def words(self) -> Words:
         """All records that were kept."""
-        return np.concatenate([self._held[cell] for cell in sorted(self._held)])
+        none = np.zeros((0, self._recipe.width), np.uint64)
+        return np.concatenate([none, *(self._held[cell] for cell in sorted(self._held))])
 
 
 def held_at_most(recipe: Recipe) -> int:
@@ -81,9 +77,11 @@ def held_at_most(recipe: Recipe) -> int:
     return max(_LENT, 8 * recipe.k)
 
 
-def _strata(recipe: Recipe) -> Labels:
-    names = [repr(cell[0]) for cell in recipe.cells]
-    return np.unique(names, return_inverse=True)[1].reshape(-1)
+def rare_records(recipe: Recipe, words: Words) -> Words:
+    """Return those of some records that are needed to join rare patterns."""
+    rare = Rare(recipe)
+    rare.add(words)
+    return rare.words()
 
 
 def with_rare_joined(recipe: Recipe, batches: Iterable[Words]) -> Recipe:
@@ -102,7 +100,7 @@ def with_rare_joined(recipe: Recipe, batches: Iterable[Words]) -> Recipe:
     order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
     records = records.taken(order)
     assert records.cells is not None
-    strata = _strata(recipe)[records.cells]
+    strata = recipe.strata[records.cells]
     _, strata = np.unique(strata, return_inverse=True)
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
     states = recipe.patterns[records.cells]

@@ -142,8 +142,13 @@ class Recipe:
         """Of each cell: the number of what groups may not cross, which patterns are by one policy only."""
         if self.plan.missing.policy in ("pattern", "error", "drop"):
             return np.arange(len(self.sizes))
-        strata = [repr(cell[0]) for cell in self.cells]
-        return np.unique(strata, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return self.strata
+
+    @cached_property
+    def strata(self) -> Labels:
+        """Number of the stratum of each cell."""
+        names = [repr(cell[0]) for cell in self.cells]
+        return np.unique(names, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     @property
     def cell_sizes(self) -> Labels:

@@ -20,6 +20,7 @@ __all__ = [
     "Tallies",
     "level_places",
     "loss_by_recoding",
+    "merged",
     "recoded_batch",
     "recoded_text",
     "recoders_of",
@@ -42,17 +43,17 @@ def tallies(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> Tal
     return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
 
 
+def merged(one: Tallies, other: Tallies) -> Tallies:
+    """Put together what was counted in two batches."""
+    return {name: own.merge(other[name]) for name, own in one.items()}
+
+
 def recoders_of(
-    plan: Plan, counted: Iterable[Tallies], head: pa.Table, is_csv: bool = False
+    plan: Plan, counted: Tallies, head: pa.Table, is_csv: bool = False
 ) -> dict[Any, Recoder]:
     """Fit the recodings to what was counted in all batches; ``head`` has the types of the table."""
-    total: Tallies = {}
-    for own in counted:
-        total = {
-            name: total[name].merge(one) if name in total else one for name, one in own.items()
-        }
     words = MISSING_WORDS if is_csv else ("",)
-    return {name: fit(Frame(head), plan, name, one, words) for name, one in total.items()}
+    return {name: fit(Frame(head), plan, name, one, words) for name, one in counted.items()}
 
 
 def recoded_batch(table: pa.Table, recoders: Mapping[Any, Recoder]) -> pa.Table:

@@ -10,7 +10,7 @@ sample of records against all released groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -37,23 +37,22 @@ from microagg.require.requirement import Requirement
 from microagg.results import Partition
 from microagg.scale_out.aggregates import Shared, Sums
 from microagg.scale_out.agreeing import Agreeing
-from microagg.scale_out.linking import link_sample
+from microagg.scale_out.linking import Sought
 from microagg.scale_out.losses import loss_of, total_squares
-from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.recipe import Recipe, Words
 from microagg.scale_out.summaries import TableSummary
 from microagg.settings import settings_of
 from microagg.tables.frames import Frame
-from microagg.verify import Verification
 from microagg.writing import as_required
 
 __all__ = [
+    "Classes",
     "Counts",
     "PartitionInBlocks",
     "Sample",
-    "link_known",
-    "link_records",
     "measured_at_scale",
     "required",
+    "sought",
 ]
 
 LINKED = 2_000  # records of which linkage is estimated
@@ -95,16 +94,22 @@ class Sample(NamedTuple):
     rows: Labels  # of the input
 
 
+class Classes(NamedTuple):
+    """Classes of records that some columns do not tell apart."""
+
+    number: int
+    smallest: int  # records of the smallest one
+    unique: int  # records that are alone in theirs
+    below_k: int  # records of classes of fewer than k units
+
+
 class Counts(NamedTuple):
     """Classes in the written file."""
 
-    alone: Verification  # records, k = 2: those below are unique
-    below_k: int  # records among fewer than k units, by protected columns alone
-    known: Verification | None
-    known_below_k: int
+    alone: Classes  # by the protected columns
+    known: Classes | None  # with the known ones
     unique_before: int
-    claimed: Verification | None = None  # with the confidential columns too, records, k = 2
-    claimed_below_k: int = 0
+    claimed: Classes | None = None  # with the confidential ones too
     stakes: Mapping[Any, int] = {}  # records below k, if one confidential column were known
     agreeing: Mapping[Any, Agreeing] = {}  # of each confidential column
 
@@ -145,7 +150,7 @@ def _measuring(
         np.repeat(partition.labels[:, None], columns, axis=1),
         cells,
         records=recipe.records,
-        counted_below_k=None if counts.known is None else counts.known_below_k / recipe.records,
+        counted_below_k=None if counts.known is None else counts.known.below_k / recipe.records,
     )
 
 
@@ -173,51 +178,17 @@ def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
     return after.select(before.column_names)
 
 
-def link_records(
-    recipe: Recipe,
-    sample: Sample,
-    groups: Iterator[tuple[Floats, Labels]],
-) -> Linkage:
-    """Link some of the sampled records by their protected columns alone, to all released groups."""
+def sought(recipe: Recipe, sample: Sample, keys: Words | None = None) -> Sought:
+    """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
     chosen = _linked(sample)
-    before, after = _both(recipe, sample, chosen)
-    return link_sample(before, after, groups, recipe.records)
-
-
-def link_known(
-    recipe: Recipe,
-    sample: Sample,
-    keys: Labels,
-    released: Iterator[tuple[Shared, Any]],
-) -> Linkage:
-    """Link some of the sampled records among those of equal known values.
-
-    Parameters
-    ----------
-    keys : of the known values of each sampled record
-    released : what records release, and the keys of their known values
-    """
-    chosen = _linked(sample)
-    before, after = _both(recipe, sample, chosen)
-    own = keys[chosen]
-    wanted = np.unique(own)
-
-    def near() -> Iterator[tuple[Floats, None]]:
-        for shared, others in released:
-            at = np.flatnonzero(np.isin(others, wanted))
-            if len(at):
-                X = recipe.seen_by_attacker(shared.values[at], shared.states[at])
-                yield np.column_stack([X, _apart(others[at], wanted)]), None
-
-    place = _apart(own, wanted)[:, None]
-    return link_sample(
-        np.hstack([before, place]), np.hstack([after, place]), near(), recipe.records
+    variables = recipe.variables(sample.before.take(pa.array(chosen)))
+    before = recipe.seen_by_attacker(
+        np.column_stack([v.values for v in variables]),
+        np.column_stack([v.states for v in variables]),
     )
-
-
-def _apart(keys: Any, wanted: Any) -> Floats:
-    """Put records of different known values so far apart that none is ever near another."""
-    return np.asarray(np.searchsorted(wanted, keys) * 1e6)
+    shared = sample.shared
+    after = recipe.seen_by_attacker(shared.values[chosen], shared.states[chosen])
+    return Sought(before, after, None if keys is None else keys[chosen])
 
 
 def _linked(sample: Sample) -> Labels:
@@ -225,16 +196,6 @@ def _linked(sample: Sample) -> Labels:
     n = len(sample.labels)
     wanted = n if sample_for(n) is None else min(n, LINKED)
     return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
-
-
-def _both(recipe: Recipe, sample: Sample, chosen: Labels) -> tuple[Floats, Floats]:
-    variables = recipe.variables(sample.before.take(pa.array(chosen)))
-    before = recipe.seen_by_attacker(
-        np.column_stack([v.values for v in variables]),
-        np.column_stack([v.states for v in variables]),
-    )
-    shared = sample.shared
-    return before, recipe.seen_by_attacker(shared.values[chosen], shared.states[chosen])
 
 
 def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
@@ -267,16 +228,11 @@ def measured_at_scale(
     importance = np.array([coder.setting.importance for coder in recipe.coders])
     sst = float(total_squares(recipe, summary) @ importance)
     measuring = _measuring(plan, recipe, sample, sums, sst, counts)
-    known = _known_risk(
-        counts.known or counts.alone,
-        counts.below_k if counts.known is None else counts.known_below_k,
-        n,
-        with_known or alone,
-    )
+    known = _known_risk(counts.known or counts.alone, n, with_known or alone)
     claimed = known
     if counts.claimed is not None:
         linkage = if_claimed or measuring.if_confidential_known.linkage
-        claimed = _known_risk(counts.claimed, counts.claimed_below_k, n, linkage)
+        claimed = _known_risk(counts.claimed, n, linkage)
     found = measuring.measured(known, claimed, **measures)
     agreements = {
         name: _agreement(one, counts.agreeing[name], n)
@@ -299,12 +255,12 @@ def measured_at_scale(
         alone=found.alone.of_all(
             alone,
             smallest_class=counts.alone.smallest,
-            mean_class=n / counts.alone.combinations,
-            below_k=counts.below_k / n,
+            mean_class=n / counts.alone.number,
+            below_k=counts.alone.below_k / n,
             unique_before=counts.unique_before / n,
-            unique_after=counts.alone.records_below_k / n,
+            unique_after=counts.alone.unique / n,
             prosecutor=1 / counts.alone.smallest,
-            marketer=counts.alone.combinations / n,
+            marketer=counts.alone.number / n,
             blind_guess=1 / n,
             diversity={
                 name: replace(one, agreement=agreements[name])
@@ -324,15 +280,15 @@ def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
     return Agreement(counted.exact, close, counted.harmless, n)
 
 
-def _known_risk(counted: Verification, below: int, n: int, linkage: Linkage) -> KnownRisk:
-    """Risk by the classes of all records; ``counted`` is for k = 2."""
+def _known_risk(classes: Classes, n: int, linkage: Linkage) -> KnownRisk:
+    """Risk by the classes of all records."""
     return KnownRisk(
-        smallest_class=counted.smallest,
-        mean_class=n / counted.combinations,
-        below_k=below / n,
-        unique=counted.records_below_k / n,
-        prosecutor=1 / counted.smallest,
-        marketer=counted.combinations / n,
+        smallest_class=classes.smallest,
+        mean_class=n / classes.number,
+        below_k=classes.below_k / n,
+        unique=classes.unique / n,
+        prosecutor=1 / classes.smallest,
+        marketer=classes.number / n,
         linkage=linkage,
     )
 

@@ -6,37 +6,48 @@ The driver sees columns of the order at which groups may begin and end, a few fo
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from microagg.methods.univariate.chain import overlap_for
-from microagg.methods.univariate.stretches import Crossing, crossings_meet
-from microagg.scale_out.blocks import sample_share
-from microagg.scale_out.one_column import STRETCH, Splits
-from microagg.scale_out.recipe import Recipe
-from microagg.scale_out.worker_tables import unpack
-from microagg.scale_out.workers import Sampled
-from microagg.scale_out.workers_column import Cut, Ends, InOrder, Place, PlanSplits
+from microagg.groups import Labels
+from microagg.methods.univariate.chain import Starts, overlap_for, trace
+from microagg.methods.univariate.stretches import Crossing, crossing, crossings_meet
+from microagg.scale_out.one_column import Splits, places_of, sorted_words
+from microagg.scale_out.recipe import Recipe, Words
+from microagg.scale_out.spark_frames import (
+    by_block,
+    mapped,
+    pack,
+    unpack,
+    word_columns,
+    word_schema,
+    words_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame
 
 __all__ = ["cut_column"]
 
 
 def cut_column(
-    records: DataFrame, recipe: Recipe, words: str, by_block: Callable[[DataFrame, int], Any]
+    records: DataFrame, recipe: Recipe, splits: Splits, width: int
 ) -> tuple[DataFrame, int]:
-    """Records with the group of each, by the stretch in which the group ends, and the number of stretches."""
-    splits = _splits(records, recipe, words)
+    """Records with the group of each, by the stretch in which the group ends, and the number of stretches.
+
+    ``width`` is the number of words of a record.
+    """
     places = splits.first[-1]
-    joined = np.arange(places)
+    with_groups = word_schema(width, "group", "block")
+    moved = np.arange(places)  # the stretch that each place belongs to
     while True:
-        placed = records.mapInArrow(Place(recipe, splits, joined), f"{words}, block long")
+        placed = mapped(
+            records, partial(_placed, recipe, splits, moved), word_schema(width, "block")
+        )
         counts = np.zeros(places, dtype=np.int64)
         for row in placed.groupBy("block").count().toDF("block", "records").collect():
             counts[row.block] = row.records
@@ -45,30 +56,93 @@ def cut_column(
             for low, high in pairwise(splits.first)
         ]
         begins = {place: int(counts[own[0] : place].sum()) for own in stretches for place in own}
-        ordered = by_block(placed, places).applyInArrow(
-            _of_two(InOrder(recipe, begins, _borrowers(stretches, begins, recipe.k))),
-            f"{words}, group long, block long",
-        )
-        cut = by_block(ordered, places).applyInArrow(_of_two(Cut(recipe, begins)), "packed binary")
+        lent = _borrowers(stretches, begins, recipe.k)
+        ordered = by_block(placed, places, partial(_in_order, recipe, begins, lent), with_groups)
+        cut = by_block(ordered, places, partial(_crossing, recipe, begins), "packed binary")
         found = {one.place: one for one in (unpack(bytes(row.packed)) for row in cut.collect())}
         apart = _do_not_meet(stretches, found, recipe.k)
         if not len(apart):
             break
         for place, before in apart:  # cut together with the stretch before it
-            joined[joined == place] = before
+            moved[moved == place] = before
     entries, following = _put_together(stretches, found)
-    ends = by_block(ordered, places).applyInArrow(
-        _of_two(Ends(recipe, begins, entries, following)), f"{words}, group long, block long"
-    )
-    return ends, places
+    ends = partial(_ends, recipe, begins, entries, following)
+    return by_block(ordered, places, ends, with_groups), places
 
 
-def _splits(records: DataFrame, recipe: Recipe, words: str) -> Splits:
-    share = sample_share(recipe.records)
-    sample = records.mapInArrow(Sampled(recipe, share), words).repartition(1)
-    (row,) = sample.mapInArrow(PlanSplits(recipe, STRETCH), "packed binary").collect()
-    found: Splits = unpack(bytes(row.packed))
-    return found
+def _placed(recipe: Recipe, splits: Splits, moved: Labels, rows: pa.Table) -> pa.Table:
+    """Records with their stretch of the order."""
+    return rows.append_column("block", pa.array(moved[places_of(recipe, splits, words_of(rows))]))
+
+
+def _in_order(
+    recipe: Recipe,
+    begins: dict[int, int],
+    borrowers: dict[int, tuple[tuple[int, int], ...]],
+    number: int,
+    rows: pa.Table,
+) -> pa.Table:
+    """All records of a stretch in their order, with the column of each, and those lent to others.
+
+    A stretch is cut as if the values began a little before it: the last records before it are lent to it.
+    ``begins`` has the column at which each stretch begins, counted over its cell; ``borrowers`` for each
+    stretch those that borrow from it, and from which column on.
+    """
+    words = words_of(rows)
+    words = sorted_words(recipe.records_of(words), words)
+    columns = begins[number] + np.arange(len(words))
+    parts = [(words, columns, np.full(len(words), number))]
+    for other, begin in borrowers.get(number, ()):
+        lent = columns >= begin
+        parts.append((words[lent], columns[lent], np.full(int(lent.sum()), other)))
+    return _with_groups(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _with_groups(words: Words, groups: Labels, blocks: Labels) -> pa.Table:
+    return pa.table({**word_columns(words), "group": groups, "block": blocks})
+
+
+def _crossing(recipe: Recipe, begins: dict[int, int], number: int, rows: pa.Table) -> pa.Table:
+    """What a stretch, with the records lent to it, tells of its cuts: columns, no values."""
+    return pa.table({"packed": [pack(_cut(recipe, begins, number, rows)[0])]})
+
+
+def _cut(
+    recipe: Recipe, begins: dict[int, int], number: int, rows: pa.Table
+) -> tuple[Crossing, Any, Words, Labels]:
+    columns = rows.column("group").to_numpy()
+    order = np.argsort(columns, kind="stable")
+    words, columns = words_of(rows)[order], columns[order]
+    records = recipe.records_of(words)
+    apart = recipe.apart(records)
+    values = np.ascontiguousarray(records.values[:, 0])
+    if recipe.releases_no_value(0 if apart is None else int(apart[0])):
+        values = columns.astype(np.float64)  # any records may go together
+    found, back = crossing(number, values, int(columns[0]), begins[number], recipe.k)
+    return found, back, words, columns
+
+
+def _ends(
+    recipe: Recipe,
+    begins: dict[int, int],
+    entries: dict[int, int],
+    following: dict[int, tuple[int, int]],
+    number: int,
+    rows: pa.Table,
+) -> pa.Table:
+    """Records of a stretch with the column at which their group ends, and the stretch in which that lies.
+
+    ``entries`` has the column at which the groups after each stretch begin; ``following`` the end of the
+    first group that ends after it, and the stretch in which it does.
+    """
+    found, back, words, columns = _cut(recipe, begins, number, rows)
+    ends, _ = trace(Starts(found.start, found.first, back), entries[number])
+    own = columns >= found.first
+    words, columns = words[own], columns[own]
+    at = np.searchsorted(ends, columns, side="right")
+    later, place = following.get(number, (0, number))
+    blocks = np.where(at < len(ends), number, place)
+    return _with_groups(words, np.append(ends, later)[at], blocks)
 
 
 def _borrowers(
@@ -119,12 +193,3 @@ def _put_together(
                 column, first_end = found[place].exits[column]
                 later = (first_end, place)
     return entries, following
-
-
-def _of_two(work: Any) -> Any:
-    """As a plain function of two arguments, which Spark counts."""
-
-    def apply(one: Any, other: Any) -> Any:
-        return work(one, other)
-
-    return apply

@@ -7,9 +7,8 @@ NaN is the same. Sums are exact, so that figures do not depend on how a table is
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ from microagg.encode.summary import Moments
 from microagg.errors import InputError, listed, shown
 from microagg.plan import Promise
 from microagg.scale_out.agreeing import Agreeing
-from microagg.scale_out.spark import on_spark, positional
-from microagg.scale_out.worker_tables import Layout, gathered, pack, streaming, unpack
+from microagg.scale_out.sampled import Classes
+from microagg.scale_out.spark_frames import on_spark, positional, reduced
 from microagg.settings import check_k
 from microagg.tables.frames import Frame
 from microagg.verify import Verification
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "ClassCounts",
     "ColumnChange",
     "count_agreeing",
     "count_by",
@@ -39,22 +37,16 @@ __all__ = [
 ]
 
 
-class ClassCounts(NamedTuple):
+class Counted(NamedTuple):
     """Classes of equal records."""
 
+    classes: Classes
     records: int
-    classes: int
-    smallest: int
-    """Records of the smallest class."""
     fewest: int
     """Units of the class that has fewest; records where no units are counted."""
-    below_k: int
-    """Records in classes of fewer than k records, or units."""
-    unique: int
-    """Records that are alone in their class."""
 
 
-def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int) -> ClassCounts:
+def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int) -> Counted:
     """Count the classes of records that agree in some columns; missing units together are one."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -68,19 +60,19 @@ def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int)
     own = F.col("records")
     nothing = F.lit(0)
     row = classes.agg(
-        F.sum(own).alias("records"),
-        F.count(F.lit(1)).alias("classes"),
-        F.min("records").alias("smallest"),
-        F.min("units").alias("fewest"),
-        F.sum(F.when(F.col("units") < k, own).otherwise(nothing)).alias("below"),
-        F.sum(F.when(own == 1, 1).otherwise(nothing)).alias("alone"),
+        F.count(F.lit(1)),
+        F.min("records"),
+        F.sum(F.when(own == 1, 1).otherwise(nothing)),
+        F.sum(F.when(F.col("units") < k, own).otherwise(nothing)),
+        F.sum(own),
+        F.min("units"),
     ).first()
     assert row is not None
-    if not row.classes:
+    if not row[0]:
         raise InputError(
             "Counting needs at least one record; the table has none. Check that it was copied whole."
         )
-    return ClassCounts(*row)
+    return Counted(Classes(*row[:4]), *row[4:])
 
 
 def count_agreeing(
@@ -93,10 +85,10 @@ def count_agreeing(
     from pyspark.sql import functions as F  # noqa: N812
 
     layout, rows = positional(frame)
-    by = [_place(layout, name) for name in shared]
+    by = [layout.place(name) for name in shared]
     found = {}
     for name in columns:
-        at = _place(layout, name)
+        at = layout.place(name)
         often = rows.groupBy(at).agg(F.count(F.lit(1)).alias("records"))
         total, most = often.agg(F.sum("records"), F.max("records")).first() or (0, 0)
         values = F.countDistinct(at) + F.max(F.col(at).isNull().cast("int"))
@@ -116,17 +108,11 @@ def count_agreeing(
     return found
 
 
-def count_by(frame: DataFrame, columns: Sequence[str], unit: str | None, k: int) -> ClassCounts:
+def count_by(frame: DataFrame, columns: Sequence[str], unit: str | None, k: int) -> Classes:
     """Count the classes of records that agree in some columns of a table."""
     layout, rows = positional(frame)
-    places = [_place(layout, name) for name in columns]
-    return count_classes(rows, places, None if unit is None else _place(layout, unit), k)
-
-
-def _place(layout: Layout, name: str) -> str:
-    """Where a column is; nested values are compared by their text."""
-    at = layout.names.index(name)
-    return f"t{layout.nested.index(at)}" if at in layout.nested else f"c{at}"
+    places = [layout.place(name) for name in columns]
+    return count_classes(rows, places, None if unit is None else layout.place(unit), k).classes
 
 
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:
@@ -147,18 +133,18 @@ def count_shared(frame: DataFrame, promise: Promise) -> Verification:
             "share."
         )
 
-    unit = None if promise.unit is None else _place(layout, promise.unit)
+    unit = None if promise.unit is None else layout.place(promise.unit)
     with on_spark():
-        found = count_classes(rows, [_place(layout, name) for name in columns], unit, promise.k)
+        found = count_classes(rows, [layout.place(name) for name in columns], unit, promise.k)
     left = {} if promise.columns is not None else _left_out(frame, {*columns, promise.unit})
     return Verification(
-        holds=not found.below_k,
+        holds=not found.classes.below_k,
         k=promise.k,
         columns=columns,
         records=found.records,
-        combinations=found.classes,
+        combinations=found.classes.number,
         smallest=found.fewest,
-        records_below_k=found.below_k,
+        records_below_k=found.classes.below_k,
         unit=promise.unit,
         left_out=left,
     )
@@ -229,27 +215,19 @@ def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
         *(rows[f"c{layout.names.index(name)}"].alias(f"c{j}") for j, name in enumerate(columns))
     )
     with on_spark():
-        found = narrow.mapInArrow(_Moments(), "packed binary").collect()
-    if not found:
+        found = reduced(narrow, _moments_of, _merged_moments)
+    if found is None:
         raise InputError(
             "Measuring needs at least one record; a table has none. Check that it was copied whole."
         )
-    parts = [unpack(bytes(row.packed)) for row in found]
-    return [reduce(Moments.merge, own) for own in zip(*parts, strict=True)]
+    return found
 
 
-class _Moments:
-    """Rows of numbers → the moments of each column."""
+def _moments_of(rows: pa.Table) -> list[Moments]:
+    frame = Frame(rows)
+    values = [frame.doubles(name) for name in frame.names]
+    return [Moments().add(own[~np.isnan(own)]) for own in values]
 
-    @streaming
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Go through the batches of a task."""
-        total: list[Moments] | None = None
-        for rows in gathered(batches):
-            frame = Frame(rows)
-            total = total or [Moments() for _ in frame.names]
-            for own, name in zip(total, frame.names, strict=True):
-                values = frame.doubles(name)
-                own.add(values[~np.isnan(values)])
-        if total is not None:
-            yield pa.table({"packed": [pack(total)]})
+
+def _merged_moments(one: list[Moments], other: list[Moments]) -> list[Moments]:
+    return [a.merge(b) for a, b in zip(one, other, strict=True)]

@@ -19,7 +19,8 @@ from microagg.plan import Plan
 from microagg.report.html import check_report_target, report_texts
 from microagg.report.model import release_model
 from microagg.scale_out.blocks import LEAF
-from microagg.scale_out.spark import completed_on_spark, group_in_spark, on_spark
+from microagg.scale_out.spark import completed_on_spark, group_in_spark
+from microagg.scale_out.spark_frames import on_spark
 from microagg.scale_out.spark_release import SparkRelease
 from microagg.scale_out.spark_session import exposure_words, session_on
 from microagg.scale_out.spark_warm import warm_executors

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Measured
 from microagg.evidence.sentences import Caution
-from microagg.measure.linkage import Linkage, estimated
+from microagg.groups import Labels
+from microagg.measure.linkage import Linkage
 from microagg.plan import Plan, Roles
 from microagg.report.html import check_report_target, write_report
 from microagg.report.model import release_model
-from microagg.scale_out.aggregates import Sums
+from microagg.scale_out.aggregates import Shared, Sums
 from microagg.scale_out.agreeing import Agreeing
-from microagg.scale_out.sampled import Counts, required
-from microagg.scale_out.spark import Grouped, on_spark, rules_of
-from microagg.scale_out.spark_counts import (
-    ClassCounts,
-    count_agreeing,
-    count_by,
-    count_classes,
-    count_shared,
-)
-from microagg.scale_out.spark_evidence import Asked, gather
-from microagg.scale_out.workers_release import Rivals
+from microagg.scale_out.finishing import rules_of
+from microagg.scale_out.linking import Sought, linkage_of, merged_rivals
+from microagg.scale_out.recipe import Recipe
+from microagg.scale_out.sampled import Classes, Counts, Sample, measured_at_scale, required
+from microagg.scale_out.spark import Grouped
+from microagg.scale_out.spark_counts import count_agreeing, count_by, count_classes, count_shared
+from microagg.scale_out.spark_frames import on_spark, reduced, words_of
+from microagg.scale_out.spark_rows import measured_in_one_task, released_rows, word_names
+from microagg.scale_out.summaries import TableSummary
 from microagg.verify import Verification
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SparkRelease:
     def of(cls, grouped: Grouped) -> SparkRelease:
         """Put what was grouped back into the rows; Spark does so when rows are asked for."""
         with on_spark():
-            data, counted = grouped.rows()
+            data, counted = released_rows(grouped)
         return cls(data, grouped.recipe.given or grouped.recipe.plan, grouped, counted)
 
     @property
@@ -96,14 +96,14 @@ class SparkRelease:
         return (replace(here, holds=here.holds and there.holds and same),)
 
     @cached_property
-    def _classes(self) -> tuple[ClassCounts, ClassCounts]:
+    def _classes(self) -> tuple[Classes, Classes | None]:
         """Classes alone and with known columns."""
         recipe, frame = self._grouped.recipe, self._grouped.released
         unit = None if recipe.unit is None else "unit"
-        alone = count_classes(frame, ["values"], unit, recipe.k)
+        alone = count_classes(frame, ["class"], unit, recipe.k).classes
         if not self.roles.known:
-            return alone, alone
-        return alone, count_classes(frame, ["class", "known"], unit, recipe.k)
+            return alone, None
+        return alone, count_classes(frame, ["class", "known"], unit, recipe.k).classes
 
     @property
     def cautions(self) -> Sequence[Caution]:
@@ -117,81 +117,63 @@ class SparkRelease:
 
     def measured(self, **measures: Any) -> Measured:
         """Measure; the parameters are as for :func:`microagg.scale_out.sampled.measured_at_scale`."""
-        known = bool(self.roles.known)
-        alone, with_known = self._classes
-        counts = Counts(
-            self._pairs_of(alone),
-            alone.below_k,
-            self._pairs_of(with_known) if known else None,
-            with_known.below_k if known else 0,
-            self._grouped.unique_before,
-        )
+        grouped, secret = self._grouped, self.roles.confidential
         with on_spark():
-            if self.roles.confidential:
-                claimed = self._count_claimed(*self.roles.confidential)
+            alone, known = self._classes
+            counts = Counts(alone, known, grouped.unique_before)
+            if secret:
                 counts = counts._replace(
-                    claimed=self._pairs_of(claimed),
-                    claimed_below_k=claimed.below_k,
-                    stakes={
-                        name: self._count_claimed(name).below_k for name in self.roles.confidential
-                    },
+                    claimed=self._count_claimed(*secret),
+                    stakes={name: self._count_claimed(name).below_k for name in secret},
                     agreeing=self._agreeing(),
                 )
-            linkage = self._link(False), self._link(True) if known else None
-            return gather(self._grouped, Asked(counts, linkage, measures))
+            linkage = self._link(False), None if known is None else self._link(True)
+            measure = partial(
+                _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
+            )
+            return measured_in_one_task(grouped, measure)
 
     def _agreeing(self) -> dict[str, Agreeing]:
         """Records whose class, told apart by known columns where k holds with them, agrees."""
-        (promise,) = self.plan.promises()
-        _, with_known = self._classes
-        by = [*(promise.columns or ()), *([] if with_known.below_k else self.roles.known)]
-        return count_agreeing(self.data, list(dict.fromkeys(by)), list(self.roles.confidential))
+        _, known = self._classes
+        apart = [] if known is None or known.below_k else self.roles.known
+        return count_agreeing(self.data, self._shared(*apart), list(self.roles.confidential))
 
-    def _count_claimed(self, *confidential: str) -> ClassCounts:
+    def _count_claimed(self, *confidential: str) -> Classes:
         """Classes of records, if confidential columns were known beside the known ones."""
+        by = self._shared(*self.roles.known, *confidential)
         recipe = self._grouped.recipe
-        (promise,) = self.plan.promises()
-        by = [*(promise.columns or ()), *self.roles.known]
-        by = list(dict.fromkeys([*by, *confidential]))
         return count_by(self._counted, by, recipe.unit, recipe.k)
+
+    def _shared(self, *more: str) -> list[str]:
+        """Columns that groups share, and others, each once."""
+        (promise,) = self.plan.promises()
+        return list(dict.fromkeys([*(promise.columns or ()), *more]))
 
     def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
         """Tell what was counted in what was written, with the figures of all requirements."""
         found = required(rules_of(self._grouped.recipe), self.sums)
         return Counted(path, tuple(verification), sha256, found)
 
-    def _pairs_of(self, found: ClassCounts) -> Verification:
-        """Classes as a promise of two records finds them: those below are unique."""
-        return Verification(
-            holds=not found.unique,
-            k=2,
-            columns=[],
-            records=found.records,
-            combinations=found.classes,
-            smallest=found.smallest,
-            records_below_k=found.unique,
-        )
-
     def _link(self, with_known: bool) -> Linkage:
         """Look for the sampled records among what all release."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        grouped = self._grouped
-        known = with_known and bool(self.roles.known)
-        frame, by = grouped.released, ["class", "known"] if known else ["values"]
-        if known:
-            wanted = np.ascontiguousarray(grouped.seen.known[:, 0]).view(np.int64)
-            frame = frame.where(frame.known.isin(np.unique(wanted).tolist()))
-        words = [name for name in frame.columns if name[0] == "s" and name[1:].isdigit()]
+        recipe, sought, frame = self._grouped.recipe, self._grouped.sought, self._grouped.released
+        by = ["class"]
+        if not with_known:
+            sought = sought._replace(known=None)
+        elif sought.known is not None:
+            by = ["class", "known"]
+            wanted = np.unique(np.ascontiguousarray(sought.known).view(np.int64))
+            frame = frame.where(frame.known.isin(wanted.tolist()))
         classes = frame.groupBy(*by).agg(
-            F.count(F.lit(1)).alias("records"), *(F.first(name).alias(name) for name in words)
+            F.count(F.lit(1)).alias("records"),
+            *(F.first(name).alias(name) for name in word_names(frame)),
         )
-        rivals = classes.mapInArrow(
-            Rivals(grouped.recipe, grouped.seen, known), "row long, nearer long, as_near long"
-        )
-        rows = rivals.groupBy("row").agg(F.sum("nearer"), F.sum("as_near")).collect()
-        credit = np.array([0.0 if nearer else 1 / as_near for _, nearer, as_near in rows])
-        return estimated(credit, self.records)
+        rivals = reduced(classes, partial(_rivals, recipe, sought), merged_rivals)
+        assert rivals is not None  # there are records
+        return linkage_of(rivals, self.records)
 
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON beside it.
@@ -205,3 +187,25 @@ class SparkRelease:
     def unpersist(self) -> None:
         """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""
         self._grouped.released.unpersist()
+
+
+def _rivals(recipe: Recipe, sought: Sought, rows: pa.Table) -> Labels:
+    """Records of some classes that are as near to each sampled record as its own, or nearer."""
+    shared = Shared.of(words_of(rows, "s"), len(recipe.coders))
+    known = None
+    if sought.known is not None:
+        known = rows.column("known").to_numpy().view(np.uint64)
+    return sought.rivals(recipe, [(shared, rows.column("records").to_numpy(), known)])
+
+
+def _measured(
+    plan: Plan,
+    summary: TableSummary,
+    sums: Sums,
+    counts: Counts,
+    linkage: tuple[Linkage, Linkage | None],
+    measures: Mapping[str, Any],
+    recipe: Recipe,
+    sample: Sample,
+) -> Measured:
+    return measured_at_scale(plan, recipe, summary, sums, sample, counts, *linkage, **measures)

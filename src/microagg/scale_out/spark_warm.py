@@ -6,16 +6,15 @@ that, each Python worker of a cluster begins with a minute or two of compiling, 
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from microagg.plan import Plan
-from microagg.scale_out.spark import on_spark
-from microagg.scale_out.worker_tables import streaming
+from microagg.scale_out.spark_frames import on_spark, reduced
 from microagg.tables.atomic import lock
 from microagg.warm import Warming, kept_in, lacking
 from microagg.warm_parts import needed
@@ -34,33 +33,23 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
     """
     tasks = session.sparkContext.defaultParallelism
     frame = session.range(0, tasks, 1, tasks)
-    parts = tuple(needed(plan, None, bound=False))
+    parts = tuple(needed(plan, None, bound=False, engine="spark"))
     with on_spark():
-        rows = frame.mapInArrow(_Warm(parts), "compiled long").collect()
-    return sum(row.compiled for row in rows)
+        return reduced(frame, partial(_compiled, parts), operator.add) or 0
 
 
-@dataclass(frozen=True)
-class _Warm:
-    """A task on some machine → how many parts it compiled there."""
-
-    parts: tuple[str, ...]
-
-    @streaming
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Compile, one task at a time, what is not there yet."""
-        for _ in batches:
-            pass
-        folder, compiled = kept_in(), 0
-        if folder is not None:
-            handle = os.open(folder / "warming.lock", os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                lock(handle)  # others of this machine wait, and find all done
-                left = lacking(self.parts)
-                if left:
-                    with Warming(left) as warming:
-                        warming.wait()
-                compiled = len(left)
-            finally:
-                os.close(handle)
-        yield pa.table({"compiled": [compiled]})
+def _compiled(parts: tuple[str, ...], _: pa.Table) -> int:
+    """Compile what is not there yet on some machine, one task at a time; the number of parts."""
+    folder = kept_in()
+    if folder is None:
+        return 0
+    handle = os.open(folder / "warming.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        lock(handle)  # others of this machine wait, and find all done
+        left = lacking(parts)
+        if left:
+            with Warming(left) as warming:
+                warming.wait()
+        return len(left)
+    finally:
+        os.close(handle)
