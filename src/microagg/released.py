@@ -28,13 +28,15 @@ from microagg.tables.variable import Variable
 __all__ = [
     "Cells",
     "Released",
+    "count_cells",
     "mean_weights",
-    "related",
+    "native_column",
     "release_block",
+    "release_column",
     "released_beside",
+    "stays_whole",
     "to_digits",
     "with_codes",
-    "without_values",
 ]
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
@@ -98,44 +100,71 @@ def release_block(
         own = labels
         if of_households is not None and of_households[1][j]:
             own = of_households[0]
-        g, groups[:, j] = int(own.max()) + 1, own
-        # What the join of patterns blanked is missing for its whole group.
-        of_groups = group_states(states[:, [j]], own, g, plan.missing.policy)[:, 0]
+        groups[:, j] = own
         able = with_admissible(variable, block.k or 1, units)
-        found = released_values(able, own, g, block.released, weights)
-        of_groups = without_values(of_groups, found)
-        found = _rounded(found, variable, own, plan, block, frame, weights)
-        found[of_groups != 0] = np.nan
-        values[:, j], released[:, j] = found[own], of_groups[own]
-        cells[variable.name] = _cells(variable, released[:, j])
-        columns[variable.name] = _native(frame, variable, values[:, j], released[:, j], plan)
+        whole = stays_whole(plan, variable.name, variable.kind, _is_whole(frame, variable))
+        if whole:
+            frame.check_roundable(variable.name, variable.values[~variable.missing])
+        values[:, j], released[:, j] = release_column(
+            able, states[:, j], own, plan, block, weights, whole
+        )
+        cells[variable.name] = Cells(*count_cells(variable.states, released[:, j]))
+        make = _native_category if variable.is_category else native_column
+        columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole)
     return Released(values, released, groups, cells, columns)
 
 
-def without_values(states: Labels, values: Floats) -> Labels:
-    """States of groups, in which those without an admissible value release a missing one."""
-    return np.where((states == 0) & np.isnan(values), 1, states)
+def release_column(
+    variable: Variable,
+    states: Labels,
+    labels: Labels,
+    plan: Plan,
+    block: Block,
+    weights: Floats | None,
+    whole: bool,
+    spread: float | None = None,
+) -> tuple[Floats, Labels]:
+    """What each record releases in a column, in the numbering of the variable, and its state.
+
+    Parameters
+    ----------
+    variable : with the levels that may be released
+    states : (n,) state of each value, with those that the join of patterns blanked
+    labels : (n,) group of each record
+    weights : of the records in means
+    whole : see :func:`stays_whole`
+    spread : standard deviation of the column; None: that of these records
+    """
+    g = int(labels.max()) + 1
+    # What the join of patterns blanked is missing for its whole group.
+    of_groups = group_states(states[:, None], labels, g, plan.missing.policy)[:, 0]
+    found = released_values(variable, labels, g, block.released, weights)
+    # A group without an admissible value releases a missing one.
+    of_groups = np.where((of_groups == 0) & np.isnan(found), 1, of_groups)
+    found = _rounded(found, variable, labels, plan, block, weights, whole, spread)
+    found[of_groups != 0] = np.nan
+    return found[labels], of_groups[labels]
 
 
-def _cells(variable: Variable, state: Labels) -> Cells:
-    before = variable.states
-    return Cells(
-        missing=int(np.count_nonzero(before)),
-        blanked=int(np.count_nonzero((before == 0) & (state != 0))),
-        filled=int(np.count_nonzero((before != 0) & (state == 0))),
-        codes_lost=int(np.count_nonzero((before >= 2) & (state == 1))),
+def count_cells(before: Labels, after: Labels) -> tuple[int, int, int, int]:
+    """Count the fields of :class:`Cells` in the states of a column before and after."""
+    return (
+        int(np.count_nonzero(before)),
+        int(np.count_nonzero((before == 0) & (after != 0))),
+        int(np.count_nonzero((before != 0) & (after == 0))),
+        int(np.count_nonzero((before >= 2) & (after == 1))),
     )
 
 
-def stays_whole(frame: Frame, variable: Variable, plan: Plan) -> bool:
-    """Whether whole numbers are released as whole numbers."""
-    return plan.column(variable.name).round in ("nearest", "totals") and (
-        variable.kind == "integer"
-        or (variable.kind == "spiked" and frame.is_numeric(variable.name) and _whole(variable))
-    )
+def stays_whole(plan: Plan, name: Any, kind: str, is_whole: bool) -> bool:
+    """Whether a column is released as whole numbers; ``is_whole`` tells whether all its numbers are whole."""
+    kept = kind == "integer" or (kind == "spiked" and is_whole)
+    return kept and plan.column(name).round in ("nearest", "totals")
 
 
-def _whole(variable: Variable) -> bool:
+def _is_whole(frame: Frame, variable: Variable) -> bool:
+    if variable.kind != "spiked" or not frame.is_numeric(variable.name):
+        return False
     there = variable.values[~variable.missing]
     return bool((there == np.rint(there)).all())
 
@@ -146,31 +175,28 @@ def _rounded(
     labels: Labels,
     plan: Plan,
     block: Block,
-    frame: Frame,
     weights: Floats | None,
+    whole: bool,
+    spread: float | None,
 ) -> Floats:
     """Round what groups release, as the plan says."""
     if variable.is_category:
         return found
     if variable.kind == "date":
         return np.rint(found)
-    if stays_whole(frame, variable, plan):
-        frame.check_roundable(variable.name, variable.values[~variable.missing])
+    if whole:
         if plan.column(variable.name).round == "nearest":
             return integer.nearest(found)
         there = ~variable.missing
         own = None if weights is None else weights[there]
         mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
         return integer.totals(found, mass)
-    if plan.digits is None and (weights is not None or related(plan, variable.name)):
+    related = any(variable.name in relation.columns for relation in plan.relations)
+    if plan.digits is None and (weights is not None or related):
         return found  # totals and relations hold exactly only without rounding
-    spread = standard_deviation(variable.values[~variable.missing])
+    if spread is None:
+        spread = standard_deviation(variable.values[~variable.missing])
     return to_digits(found, spread, plan.digits, block)
-
-
-def related(plan: Plan, name: Any) -> bool:
-    """Whether a relation of the plan is about a column."""
-    return any(name in relation.columns for relation in plan.relations)
 
 
 def to_digits(released: Floats, spread: float, decimals: int | None, block: Block) -> Floats:
@@ -190,18 +216,18 @@ def to_digits(released: Floats, spread: float, decimals: int | None, block: Bloc
     return np.where(np.isfinite(found), found + 0.0, released)
 
 
-def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, plan: Plan) -> Any:
-    """Make the released column in the type that the column has."""
+def native_column(
+    frame: Frame, variable: Variable, values: Floats, state: Labels, whole: bool
+) -> Any:
+    """Make the released column of a quantity or a date in the type that the column has."""
     name = variable.name
     coded = state >= 2
-    if variable.is_category:
-        return _native_category(frame, variable, values, state)
     texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
     if frame.is_numeric(name) and not texts:
         if coded.any():
             numbers = np.array([float(code) for code in variable.codes])
             values = np.where(coded, numbers[np.where(coded, state - 2, 0)], values)
-        return frame.numbers_like(name, values, stays_whole(frame, variable, plan))
+        return frame.numbers_like(name, values, whole)
     kind = frame.arrow_column(name).type
     if variable.kind == "date":
         array = to_arrow(values, kind, variable.origin, variable.format)
@@ -213,7 +239,9 @@ def _native(frame: Frame, variable: Variable, values: Floats, state: Labels, pla
     return frame.arrow_like(name, array)
 
 
-def _native_category(frame: Frame, variable: Variable, values: Floats, state: Labels) -> Any:
+def _native_category(
+    frame: Frame, variable: Variable, values: Floats, state: Labels, whole: bool
+) -> Any:
     import pyarrow as pa
 
     levels = np.where(np.isnan(values), -1, np.nan_to_num(values)).astype(np.int64)

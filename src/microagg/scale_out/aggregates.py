@@ -13,17 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.encode import integer
-from microagg.encode.missing import group_states
-from microagg.encode.space import released_values
 from microagg.encode.summary import Moments
-from microagg.groups import Floats, Labels, group_means
-from microagg.released import related, to_digits, with_codes, without_values
+from microagg.groups import Floats, Labels
+from microagg.released import (
+    count_cells,
+    mean_weights,
+    native_column,
+    release_column,
+    stays_whole,
+    with_codes,
+)
 from microagg.require.figures import holds, worse, worst_figure
 from microagg.require.requirement import Requirement
 from microagg.scale_out.losses import column_squares
 from microagg.scale_out.recipe import Coder, Recipe, Records, Words
-from microagg.tables.dates import to_arrow
 from microagg.tables.frames import Frame
 from microagg.tables.variable import CATEGORIES, Variable
 
@@ -83,23 +86,26 @@ class Shared(NamedTuple):
 
 def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
     """Aggregate the records of a block by their groups 0, 1, …."""
-    plan, block = recipe.plan, recipe.block
-    g = int(labels.max()) + 1
+    plan = recipe.plan
     given = recipe.states(records)
     weights = recipe.relative_weights(records)
     values = np.empty(records.values.shape)
     states = np.empty(records.values.shape, dtype=np.int64)
     for j, coder in enumerate(recipe.coders):
-        of_groups = group_states(given[:, [j]], labels, g, plan.missing.policy)[:, 0]
         variable = variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
-        found = released_values(variable, labels, g, block.released, weights)
-        of_groups = without_values(of_groups, found)
-        found = _rounded(found, coder, recipe, weights is not None)
-        found[of_groups != 0] = np.nan
-        values[:, j], states[:, j] = found[labels], of_groups[labels]
+        values[:, j], states[:, j] = release_column(
+            variable,
+            given[:, j],
+            labels,
+            plan,
+            recipe.block,
+            weights,
+            keeps_whole(recipe, coder),
+            coder.spread,
+        )
     mean = None
     if plan.weight is not None and plan.weight.release == "mean" and records.weights is not None:
-        mean = group_means(records.weights, labels)[labels]
+        mean = mean_weights(records.weights, labels)
     return Shared(values, states, mean)
 
 
@@ -119,23 +125,9 @@ def variable_of_block(coder: Coder, values: Floats) -> Variable:
     )
 
 
-def stays_whole(recipe: Recipe, coder: Coder) -> bool:
-    """Whether a column of whole numbers is released as whole numbers."""
-    rounds = recipe.plan.column(coder.name).round == "nearest"
-    return rounds and (coder.kind == "integer" or (coder.kind == "spiked" and coder.whole))
-
-
-def _rounded(found: Floats, coder: Coder, recipe: Recipe, weighted: bool) -> Floats:
-    plan = recipe.plan
-    if coder.kind in CATEGORIES:
-        return found
-    if coder.kind == "date":
-        return np.rint(found)
-    if stays_whole(recipe, coder):
-        return integer.nearest(found)
-    if plan.digits is None and (weighted or related(plan, coder.name)):
-        return found  # totals and relations hold exactly only without rounding
-    return to_digits(found, coder.spread, plan.digits, recipe.block)
+def keeps_whole(recipe: Recipe, coder: Coder) -> bool:
+    """Whether a column is released as whole numbers."""
+    return stays_whole(recipe.plan, coder.name, coder.kind, coder.whole)
 
 
 def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
@@ -146,8 +138,11 @@ def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
     frame = Frame(recipe.recoded(table)[0])
     new: dict[Any, Any] = {}
     for j, (coder, variable) in enumerate(zip(recipe.coders, recipe.read(frame), strict=True)):
-        values, states = np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
-        new[coder.name] = _native(recipe, frame, coder, variable, values, states)
+        given = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
+        if coder.kind in CATEGORIES:
+            new[coder.name] = _native_category(*given)
+        else:
+            new[coder.name] = native_column(*given, keeps_whole(recipe, coder))
     if shared.weights is not None and recipe.plan.weight is not None:
         name = recipe.plan.weight.column
         new[name] = frame.doubles_like(name, shared.weights)
@@ -158,31 +153,13 @@ def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
     return found.select([name for name in found.column_names if name not in gone])
 
 
-def _native(
-    recipe: Recipe,
-    frame: Frame,
-    coder: Coder,
-    variable: Variable,
-    values: Floats,
-    states: Labels,
-) -> Any:
-    name, coded = coder.name, states >= 2
-    codes = recipe.plan.missing.codes.get(name, ())
-    kind = frame.arrow_column(name).type
-    if coder.kind in CATEGORIES:
-        levels = pa.array(list(coder.levels))
-        at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
-        array = levels.take(at)
-        if coded.any():
-            array = with_codes(array, states, codes)
-        return array.cast(kind)
-    if frame.is_numeric(name) and not (coded.any() and any(isinstance(c, str) for c in codes)):
-        if coded.any():
-            numbers = np.array([float(code) for code in codes])
-            values = np.where(coded, numbers[np.where(coded, states - 2, 0)], values)
-        return frame.numbers_like(name, values, stays_whole(recipe, coder))
-    array = to_arrow(values, kind, 0, variable.format)
-    return with_codes(array, states, codes) if coded.any() else array
+def _native_category(frame: Frame, variable: Variable, values: Floats, states: Labels) -> Any:
+    """Make the released column of levels, which the batch need not have."""
+    at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
+    array = pa.array(list(variable.levels)).take(at)
+    if (states >= 2).any():
+        array = with_codes(array, states, variable.codes)
+    return array.cast(frame.arrow_column(variable.name).type)
 
 
 @dataclass(eq=False)
@@ -239,13 +216,7 @@ def sums_of(
         if coder.recoder is not None:
             x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
         within[j], released[j] = column_squares(coder, x, y, labels, w)
-        state, old = shared.states[:, j], given[:, j]
-        cells[j] = (
-            np.count_nonzero(old),
-            np.count_nonzero((old == 0) & (state != 0)),
-            np.count_nonzero((old != 0) & (state == 0)),
-            np.count_nonzero((old >= 2) & (state == 1)),
-        )
+        cells[j] = count_cells(given[:, j], shared.states[:, j])
         kept = ~np.isnan(y)
         numbers = y[kept] if coder.kind not in CATEGORIES else y[:0]
         own = w[kept] if coder.kind not in CATEGORIES else w[:0]

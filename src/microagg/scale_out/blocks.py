@@ -36,7 +36,7 @@ from microagg.registry import find
 from microagg.require.requirement import Requirement, check_feasible
 from microagg.require.search import satisfy
 from microagg.require.wanted import RULES, make_requirements, within
-from microagg.scale_out.aggregates import stays_whole, variable_of_block
+from microagg.scale_out.aggregates import keeps_whole, variable_of_block
 from microagg.scale_out.recipe import Recipe, Records, Words
 
 __all__ = [
@@ -329,7 +329,7 @@ def space_of_block(recipe: Recipe, records: Records) -> Space:
         variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
         for j, coder in enumerate(recipe.coders)
     ]
-    rounded = [coder.kind == "date" or stays_whole(recipe, coder) for coder in recipe.coders]
+    rounded = [coder.kind == "date" or keeps_whole(recipe, coder) for coder in recipe.coders]
     space = Space(
         recipe.coordinates(records),
         "none",

@@ -337,7 +337,7 @@ def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Veri
 
     counts = Counts(
         classes("alone", own[0].records_below_k),
-        classes("known", below_k("known below k")) if known else None,
+        classes("known", below_k("known below k")) if "known" in found else None,
         gathered.unique_before,
     )
     if secret:
@@ -354,15 +354,16 @@ def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Veri
 def _classes_to_count(
     recipe: Recipe, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
 ) -> dict[Any, Promise]:
-    """Classes by what groups share, with known columns and with confidential ones, for 2 and for k."""
+    """Classes by protected columns, with known columns and with confidential ones, for 2 and for k."""
 
     def below(*more: Any) -> Promise:
         """Units are counted, so that their column is not among those that classes share."""
         by = [name for name in [*shared, *known, *more] if name != recipe.unit]
         return Promise(recipe.k, by, recipe.unit)
 
-    asked: dict[Any, Promise] = {"alone": Promise(2, shared, None)}
-    if known:
+    protected = [coder.name for coder in recipe.coders]
+    asked: dict[Any, Promise] = {"alone": Promise(2, protected, None)}
+    if [*shared, *known] != protected:  # strata and released weights are seen with the known columns
         asked |= {"known": Promise(2, [*shared, *known], None), "known below k": below()}
     if secret:
         asked["claimed"] = Promise(2, [*shared, *known, *secret], None)

@@ -325,9 +325,9 @@ def _finished_column(recipe: Recipe, number: int, rows: pa.Table) -> pa.Table:
 def _finished(recipe: Recipe, number: int, words: Words, groups: Labels) -> pa.Table:
     """What each record of a block releases, by the key of its row.
 
-    Records of a ``class`` release the same, in the same stratum; ``unit`` and ``known`` are keys, and
-    ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one record stands
-    what the block tells of itself.
+    Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
+    same weight and stratum; ``unit`` and ``known`` are keys, and ``whole_group`` is the group of records in
+    the sample of whole groups, −1 of others. At one record stands what the block tells of itself.
     """
     found = finish_block(recipe, words, groups)
     records, shared = found.records, found.shared
@@ -346,6 +346,7 @@ def _finished(recipe: Recipe, number: int, words: Words, groups: Labels) -> pa.T
     columns: dict[str, Any] = {
         "h1": np.ascontiguousarray(records.keys[:, 0]).view(np.int64),
         "h2": np.ascontiguousarray(records.keys[:, 1]).view(np.int64),
+        "values": _one_word(word_columns(shared._replace(weights=None).words()).values()),
         "class": _one_word([*word_columns(out).values(), strata]),
         "whole_group": whole,
         **word_columns(out, "s"),
@@ -359,13 +360,13 @@ def _finished(recipe: Recipe, number: int, words: Words, groups: Labels) -> pa.T
     return pa.table(columns)
 
 
-def _one_word(columns: list[Labels]) -> Labels:
+def _one_word(columns: Iterable[Labels]) -> Labels:
     return np.ascontiguousarray(row_keys([pa.array(one) for one in columns])[:, 0]).view(np.int64)
 
 
 def _schema_of_released(recipe: Recipe, known: bool) -> str:
     width = Shared.of_no_record(recipe).words().shape[1]
-    names = ["h1", "h2", "class", "whole_group", *(f"s{j}" for j in range(width))]
+    names = ["h1", "h2", "values", "class", "whole_group", *(f"s{j}" for j in range(width))]
     names += ["unit"] * (recipe.unit is not None) + ["known"] * known
     return f"{', '.join(f'`{name}` long' for name in names)}, {_TOLD} binary"
 

@@ -100,10 +100,11 @@ class SparkRelease:
         """Classes alone and with known columns."""
         recipe, frame = self._grouped.recipe, self._grouped.released
         unit = None if recipe.unit is None else "unit"
-        alone = count_classes(frame, ["class"], unit, recipe.k).classes
-        if not self.roles.known:
+        alone = count_classes(frame, ["values"], unit, recipe.k).classes
+        if self._shared(*self.roles.known) == [coder.name for coder in recipe.coders]:
             return alone, None
-        return alone, count_classes(frame, ["class", "known"], unit, recipe.k).classes
+        by = ["class", "known"] if self.roles.known else ["class"]  # with strata and weights
+        return alone, count_classes(frame, by, unit, recipe.k).classes
 
     @property
     def cautions(self) -> Sequence[Caution]:
@@ -127,7 +128,7 @@ class SparkRelease:
                     stakes={name: self._count_claimed(name).below_k for name in secret},
                     agreeing=self._agreeing(),
                 )
-            linkage = self._link(False), None if known is None else self._link(True)
+            linkage = self._link(False), self._link(True) if self.roles.known else None
             measure = partial(
                 _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
             )
@@ -160,7 +161,7 @@ class SparkRelease:
         from pyspark.sql import functions as F  # noqa: N812
 
         recipe, sought, frame = self._grouped.recipe, self._grouped.sought, self._grouped.released
-        by = ["class"]
+        by = ["values"]
         if not with_known:
             sought = sought._replace(known=None)
         elif sought.known is not None:
