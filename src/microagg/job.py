@@ -283,7 +283,8 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         def told(stage: str, done: int, total: int) -> None:
             hears.progress(stage, done, total)
 
-        hears.stage("grouping", f"{source.rows:,} records, {len(source.names)} columns, in parts")
+        size = f"{source.rows:,} records, {len(source.names)} columns, in parts"
+        hears.stage("grouping", "; ".join(filter(None, [size, scratch.found])))
         hears.planned(plan, source.rows)
         with clock.time("partition"):
             table = disk_job.DiskTable.grouped(source, plan, scratch, memory_for(job.memory), told)

@@ -518,7 +518,8 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     killed_while_grouping(source, target, plan)
     again = []
     monkeypatch.setattr(disk, "work_on_block", lambda *a: again.append((a[2], a[5])) or work(*a))
-    run(Job(source, target, plan, engine="disk"))
+    run(Job(source, target, plan, engine="disk"), hears := Stages())
+    assert "goes on with the work" in hears.words
     first_turn = [number for number, turn in again if turn == 0]
     assert len(first_turn) > 2
     assert len(again) == len(set(again))
@@ -532,6 +533,13 @@ def wide(seed):
     rng = np.random.default_rng(seed)
     number, spiked = rng.integers(1000, 9999, (2, 4000))
     return pd.DataFrame({"number": number / 8, "spiked": spiked}).map("{:010.3f}".format)
+
+
+class Stages(Observer):
+    words = ""
+
+    def stage(self, name, words=""):
+        self.words += words
 
 
 def killed_while_grouping(source, target, plan):
@@ -563,8 +571,11 @@ def test_kept_work_of_another_content_is_not_gone_on_with(tmp_path):
     wide(2).to_csv(source, index=False)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert source.stat().st_size == before.st_size
-    evidence = run(Job(source, target, plan, engine="disk")).evidence
-    run(Job(source, tmp_path / "fresh.csv", plan, engine="disk"))
+    hears = Stages()
+    evidence = run(Job(source, target, plan, engine="disk"), hears).evidence
+    assert "starts over" in hears.words
+    run(Job(source, tmp_path / "fresh.csv", plan, engine="disk"), hears := Stages())
+    assert hears.words.endswith("in parts")
     assert target.read_bytes() == (tmp_path / "fresh.csv").read_bytes()
     assert evidence.utility.information_loss < 5
 

@@ -363,7 +363,10 @@ def _classes_to_count(
 
     protected = [coder.name for coder in recipe.coders]
     asked: dict[Any, Promise] = {"alone": Promise(2, protected, None)}
-    if [*shared, *known] != protected:  # strata and released weights are seen with the known columns
+    if [
+        *shared,
+        *known,
+    ] != protected:  # strata and released weights are seen with the known columns
         asked |= {"known": Promise(2, [*shared, *known], None), "known below k": below()}
     if secret:
         asked["claimed"] = Promise(2, [*shared, *known, *secret], None)

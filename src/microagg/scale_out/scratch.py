@@ -38,10 +38,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room on the disk, or non
 
 
 class Scratch:
-    """Files of one run."""
+    """Files of one run; ``found`` says what an earlier run that was killed left behind, if there was one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, found: str = "") -> None:
+        self.folder, self.found = folder, found
         self._shelves: dict[str, Shelf] = {}
         self._lock = Lock()
 
@@ -177,8 +177,7 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
     folder = target.with_name(f".{target.name[:30]}.scratch")
     with _enough_room(folder), _locked_folder(folder, target):
         try:
-            _begin_anew_unless(folder, owner)
-            yield Scratch(folder)
+            yield Scratch(folder, _begin_anew_unless(folder, owner))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -224,18 +223,22 @@ def _held_file(path: Path, busy: TableError) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _begin_anew_unless(folder: Path, owner: dict[str, Any]) -> None:
-    """Empty the folder unless it was left by a run with the same owner."""
+def _begin_anew_unless(folder: Path, owner: dict[str, Any]) -> str:
+    """Empty the folder unless it was left by a run with the same owner; say what was there."""
     mine = folder / _OWNER
     known = None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(mine.read_text(encoding="utf-8"))
-    if known != json.loads(json.dumps(owner)):
-        for path in folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        part = folder / f"{_OWNER}.part"
-        part.write_text(json.dumps(owner), encoding="utf-8")
-        part.replace(mine)
+    if known == json.loads(json.dumps(owner)):
+        return "goes on with the work of a run that was killed"
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    part = folder / f"{_OWNER}.part"
+    part.write_text(json.dumps(owner), encoding="utf-8")
+    part.replace(mine)
+    if known is None:
+        return ""
+    return "starts over: a run was killed here, and its source, plan or version has changed since"
 
 
 @contextmanager
