@@ -141,13 +141,15 @@ def test_the_requirement_cures_it(protected, engine):
 def test_counted_in_small_parts_and_little_memory(tmp_path, text):
     frame = table(3000)
     frame[["a", "b"]] = frame[["a", "b"]].round() + 0.0  # −0 is another text
+    # Half of the records each: no news, neither the one nor the other.
+    frame["half"] = np.where(frame["a"].rank(method="first") <= 1500, "f", "m")
     path = tmp_path / ("in.csv" if text else "in.parquet")
     if text:
         frame.fillna("?").to_csv(path, index=False)
     else:
         frame.to_parquet(path, index=False, row_group_size=97)
         assert pq.ParquetFile(path).num_row_groups > 20
-    columns = ["ill", "party", "home"]
+    columns = ["ill", "party", "home", "half"]
     found = count_agreeing(open_batches(path), ["a", "b"], columns, tmp_path, 1 << 16)
     for column in columns:
         values = frame.assign(home=frame["home"].astype(str))

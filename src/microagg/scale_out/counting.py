@@ -45,7 +45,7 @@ from microagg.verify import (
     why_left_out,
 )
 
-__all__ = ["Counter", "Counts", "count_out_of_core", "row_keys", "verify_batches"]
+__all__ = ["Counter", "Counts", "KeySums", "count_out_of_core", "row_keys", "verify_batches"]
 
 Keys = NDArray[np.uint64]
 
@@ -241,8 +241,8 @@ class Counter:
     def __init__(self, folder: Path, memory: int, with_units: bool) -> None:
         # Pairs of a combination and a unit, while the pairs of each combination are counted.
         share = memory // 2 if with_units else memory
-        self._pairs = _Sums(folder, share, words=4, sums=1) if with_units else None
-        self._combinations = _Sums(folder, share, words=2, sums=2 if with_units else 1)
+        self._pairs = KeySums(folder, share, words=4, sums=1) if with_units else None
+        self._combinations = KeySums(folder, share, words=2, sums=2 if with_units else 1)
 
     def add(self, keys: Keys, units: Keys | None = None) -> None:
         """Count further records."""
@@ -279,7 +279,7 @@ def _tallied(sums: Iterator[Labels]) -> Counts:
     return Counts(*table.T)
 
 
-class _Sums:
+class KeySums:
     """Sums by key: a table in memory, and files of parts of it once it has been full.
 
     ``depth`` is the number of files, one in the other, that led to these keys.
@@ -335,7 +335,7 @@ class _Sums:
         if not path.exists():
             return
         words, sums = self._shape
-        part = _Sums(self._folder, self._memory, words, sums, self._depth + 1)
+        part = KeySums(self._folder, self._memory, words, sums, self._depth + 1)
         with path.open("rb") as file:
             while True:
                 rows = np.fromfile(file, np.uint64, _ROWS_AT_ONCE * (words + sums))
