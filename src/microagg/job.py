@@ -18,13 +18,11 @@ from microagg.comparing.pricing import price_table
 from microagg.comparing.tries import Records
 from microagg.delivery import Delivery, delivering
 from microagg.draft import Guess
-from microagg.engines import check_engine
+from microagg.engines import check_engine, check_target_kind
 from microagg.errors import (
     DisclosureRiskWarning,
-    InputError,
     RejectedError,
     StopSearch,
-    shown,
 )
 from microagg.evidence.evidence import Evidence
 from microagg.job_settings import Job, numbers_of
@@ -265,11 +263,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
     source = job.looked or open_batches(job.reads)  # which refuses other kinds
     job.check_names(source.names)
     folder, kind = job.to_folder, job.kind_of_target
-    if not FORMATS[kind].in_batches:
-        raise InputError(
-            f"A table that is read in parts is written as Parquet or CSV; {shown(str(job.target), 300)} is "
-            "neither. Choose another ending, or say engine = memory."
-        )
+    check_target_kind("disk", kind, job.target)
     with clock.time("draft"):
         drafted = completed(DiskParts(source), job.plan)
         plan = drafted.plan

@@ -13,6 +13,7 @@ import pytest
 
 from microagg import InputError, partition
 from microagg.encode.space import space_of
+from microagg.engines import check_plan_in_parts
 from microagg.groups import canonical_labels, sum_of_squares
 from microagg.plan import Column, Plan
 from microagg.plan_blocks import Require
@@ -28,7 +29,7 @@ from microagg.scale_out.blocks import (
 )
 from microagg.scale_out.fitting import recipe_of
 from microagg.scale_out.losses import loss_of
-from microagg.scale_out.summaries import check_supported, summarise
+from microagg.scale_out.summaries import summarise
 from microagg.tables.frames import Frame
 from microagg.tables.variable import variable_of
 from scale_out.tables import mixed_table
@@ -241,7 +242,7 @@ def test_a_requirement_is_made_as_in_memory_or_refused(key):
     )
     if not RULES[key].in_parts:
         with pytest.raises(InputError, match=f"{key} is asked"):
-            check_supported(plan)
+            check_plan_in_parts(plan)
         return
     recipe = recipe_of(plan, summarise(table, plan))
     records = recipe.records_of(recipe.words(table))

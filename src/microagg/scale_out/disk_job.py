@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from microagg.engines import check_plan_in_parts
 from microagg.errors import VerificationError
 from microagg.evidence.measured import Counted, Measured
 from microagg.intake import broken_relation
@@ -34,7 +35,6 @@ from microagg.scale_out.sampled import (
     sought,
 )
 from microagg.scale_out.scratch import Scratch, check_room
-from microagg.scale_out.summaries import check_supported
 from microagg.tables.atomic import sha256
 from microagg.tables.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.tables.exact import values_as_written
@@ -94,7 +94,7 @@ class DiskTable:
         told: Any,
     ) -> DiskTable:
         """Group the records of a table, whose columns to protect are named."""
-        check_supported(plan)
+        check_plan_in_parts(plan)
         roles = plan.roles(source.names)
         width = 8 + 2 * len(plan.blocks[0].columns or ())
         check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)

@@ -23,6 +23,7 @@ from microagg.encode.scale import Scaling, scaling_of
 from microagg.encode.space import encoder_of
 from microagg.encode.spiked import Split
 from microagg.encode.summary import Summary
+from microagg.engines import check_plan_in_parts
 from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.measure.coordinates import state_encoder
@@ -38,7 +39,7 @@ from microagg.scale_out.recoding import (
     recoders_of,
     tallies,
 )
-from microagg.scale_out.summaries import TableSummary, check_supported, summarise
+from microagg.scale_out.summaries import TableSummary, summarise
 from microagg.settings import check_k
 from microagg.tables.variable import Variable
 
@@ -88,7 +89,7 @@ def recipe_of(
 ) -> Recipe:
     """Fit the recipe of a table to its summary; plan and summary are of the recoded table."""
     recoders = recoders or {}
-    check_supported(plan)
+    check_plan_in_parts(plan)
     block = plan.blocks[0]
     if not summary.records:
         raise no_records()

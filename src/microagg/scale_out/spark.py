@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.draft import Completed
+from microagg.engines import check_plan_in_parts
 from microagg.groups import Labels
 from microagg.plan import Plan, Roles
 from microagg.scale_out.aggregates import Shared, Sums
@@ -55,7 +56,7 @@ from microagg.scale_out.spark_frames import (
     word_schema,
     words_of,
 )
-from microagg.scale_out.summaries import TableSummary, check_supported
+from microagg.scale_out.summaries import TableSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -173,7 +174,7 @@ def completed_on_spark(
     ``fields`` are the metadata of columns, such as value labels, as far as a file has some.
     """
     plan.check_complete()
-    check_supported(plan)
+    check_plan_in_parts(plan)
     parts = SparkParts(*positional(frame), fields or {})
     plan.roles(parts.names)
     with on_spark():

@@ -11,7 +11,7 @@ from typing import Any
 
 from microagg.delivery import Gate, delivering
 from microagg.draft import Guess
-from microagg.errors import TableError, shown
+from microagg.engines import check_plan_in_parts, check_source
 from microagg.evidence.evidence import Evidence
 from microagg.measure.analyses import check_analyses
 from microagg.observer import Observer
@@ -24,11 +24,9 @@ from microagg.scale_out.spark_frames import on_spark
 from microagg.scale_out.spark_release import SparkRelease
 from microagg.scale_out.spark_session import exposure_words, session_on
 from microagg.scale_out.spark_warm import warm_executors
-from microagg.scale_out.summaries import check_supported
 from microagg.spark import check_spark
 from microagg.tables.atomic import sha256
 from microagg.tables.batches import open_batches
-from microagg.tables.folders import parquet_files
 from microagg.tables.frames import Frame
 from microagg.writing import refuse_broken
 
@@ -39,8 +37,8 @@ def check_spark_job(source: Path, plan: Plan) -> None:
     """Refuse what cannot work on Spark before it is started."""
     check_spark()
     plan.check_complete()
-    check_supported(plan)
-    _check_source(source)
+    check_plan_in_parts(plan)
+    check_source("spark", source)
 
 
 def protect_files(
@@ -126,16 +124,6 @@ def protect_files(
             with suppress(Exception):  # of a Spark that is gone
                 release.unpersist()
     return evidence, drafted.guesses
-
-
-def _check_source(path: Path) -> None:
-    if path.is_dir():
-        parquet_files(path)  # which says so if there are none
-    elif not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):
-        raise TableError(
-            f"On Spark tables are Parquet files, or folders of these; {shown(str(path), 300)} is none. "
-            "Convert it, or protect it in memory or from disk."
-        )
 
 
 def _fields(source: Path) -> dict[str, Any]:

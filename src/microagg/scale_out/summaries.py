@@ -17,20 +17,19 @@ from microagg.errors import InputError, shown
 from microagg.groups import Floats, Labels
 from microagg.intake import check_relations, weights_of
 from microagg.plan import Block, Plan
-from microagg.require.wanted import RULES
 from microagg.scale_out.counting import row_keys
 from microagg.tables.dates import dates_in_text, is_text
 from microagg.tables.exact import values_as_written
 from microagg.tables.frames import MISSING_WORDS, Frame
 from microagg.tables.variable import CATEGORIES, Variable, variable_of
 
-__all__ = ["Cell", "TableSummary", "cells_of", "check_supported", "coded_variable", "summarise"]
+__all__ = ["Cell", "TableSummary", "cells_of", "coded_variable", "summarise"]
 
-_MOST_CODES = 14  # so that the state of a value takes four bits
 Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 """The values of the strata, and the state of each protected column."""
 
 
+<<<<<<< HEAD
 def check_supported(plan: Plan) -> None:
     """Refuse what a table that is read in parts cannot have, with the way out."""
     block = plan.blocks[0]
@@ -91,6 +90,8 @@ def check_supported(plan: Plan) -> None:
             )
 
 
+=======
+>>>>>>> bfa43b0 (What an engine cannot do stands in one table)
 @dataclass(eq=False)
 class TableSummary:
     """What is known of a table, or of some of its records."""
