@@ -231,6 +231,7 @@ def _cut_column(
     """Cut one column optimally; return the numbers of its stretches."""
     shelf = scratch.shelf("turn-0")
     in_order = scratch.shelf("in order")
+    stretches = [(1, (place,)) for place in range(splits.first[-1])]
     if not scratch.kept("ends"):
         _shelve(passes, recipe, splits, shelf, told)
 
@@ -240,7 +241,7 @@ def _cut_column(
                 words = sorted_words(recipe.records_of(words), words)
                 in_order.put(place, words, np.full(len(words), place))
 
-        _each(sort, splits.first[-1], told, 0, workers)
+        _in_threads(sort, stretches, _telling(told, 0, 2 * len(stretches)), workers)
         counts = in_order.counts(splits.first[-1])
         ends = {}
         for part, (low, high) in enumerate(pairwise(splits.first)):
@@ -283,21 +284,29 @@ def _cut_column(
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
         _release(recipe, place, words, labels + (place << 32), released, scratch)
 
-    _each(release, splits.first[-1], told, splits.first[-1], workers)
+    tell = _telling(told, len(stretches), 2 * len(stretches))
+    _in_threads(release, stretches, tell, workers)
     return list(range(splits.first[-1]))
 
 
-def _each(work: Callable[[int], None], places: int, told: Told, done: int, workers: int) -> None:
-    """Do something for each stretch, some at a time; it is one of two rounds."""
+def _in_threads(
+    work: Callable[..., None],
+    tasks: Iterable[tuple[int, tuple[Any, ...]]],
+    done: Callable[[int], None],
+    workers: int,
+) -> None:
+    """Do tasks, each with its size and what it is given, several at a time; tell the sizes of those done."""
 
-    def counted(place: int) -> None:
+    def counted(*given: Any) -> None:
         with at_work():
-            work(place)
+            work(*given)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
+        waiting = {pool.submit(counted, *given): size for size, given in tasks}
         try:
-            for at, _ in enumerate(pool.map(counted, range(places))):
-                told("grouping", done + at + 1, 2 * places)
+            for future in as_completed(waiting):
+                future.result()
+                done(waiting[future])
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -422,11 +431,6 @@ def _work(
     """Work on every block in one turn, some at a time."""
     counts = current.counts(plan.n_places(turn))
     total = recipe.records * (plan.rounds + 1)
-    done = turn * recipe.records
-
-    def counted(number: int, places: list[int]) -> None:
-        with at_work():
-            work(number, places)
 
     def work(number: int, places: list[int]) -> None:
         words = current.take(places)
@@ -440,22 +444,24 @@ def _work(
         else:
             _release(recipe, number, moved.words, moved.groups, following, scratch)
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
-        waiting = {}
-        for number, places in plan.sources(turn):
-            size = int(counts[places].sum())
-            if size and not following.has(number):
-                waiting[pool.submit(counted, number, places)] = size
-            else:
-                done += size
-        try:
-            for future in as_completed(waiting):
-                future.result()
-                done += waiting[future]
-                told("grouping", done, total)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    tasks = []
+    for number, places in plan.sources(turn):
+        size = int(counts[places].sum())
+        if size and not following.has(number):
+            tasks.append((size, (number, places)))
+    done = (turn + 1) * recipe.records - sum(size for size, _ in tasks)
+    _in_threads(work, tasks, _telling(told, done, total), workers)
+
+
+def _telling(told: Told, done: int, total: int) -> Callable[[int], None]:
+    """Add up what is done, and tell it."""
+
+    def tell(size: int) -> None:
+        nonlocal done
+        done += size
+        told("grouping", done, total)
+
+    return tell
 
 
 def _release(

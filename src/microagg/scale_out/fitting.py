@@ -151,9 +151,7 @@ def _coder(
     """Fit a column; ``mean_weight`` is that of all records, which count alike unless weights are uneven."""
     setting = plan.column(name)
     kind = setting.kind
-    form = None
     if found.levels and kind is None and None not in found.formats and len(found.formats) == 1:
-        (form,) = found.formats
         raise InputError(
             f"The texts of column {shown(name)} are dates; in a table that is read in parts their kind has "
             "to be said: kind date, or nominal."
@@ -167,22 +165,9 @@ def _coder(
         encoder = seen = _corners(variable, often, present, block)
         if uneven:
             seen = _corners(variable, _levels(name, setting, found, None)[1], present, block)
-        admissible = _admissible(levels, found, block.k or 1)
-        return Coder(
-            name,
-            kind,
-            replace(setting, kind=kind, round="no"),
-            levels,
-            often,
-            encoder,
-            0.0,
-            False,
-            form,
-            seen,
-            admissible,
-            recoder,
-            mean_weight,
-        )
+        own = replace(setting, kind=kind, round="no")
+        given = levels, often, _admissible(levels, found, block.k or 1)
+        return Coder(name, kind, own, encoder, seen, recoder, mean_weight, *given)
     moments = found.moments
     kind = found.kind or kind or "number"
     encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
@@ -191,16 +176,12 @@ def _coder(
         name,
         kind,
         setting,
-        (),
-        np.zeros(0),
         encoder,
-        moments.deviation,
-        moments.whole,
-        form,
         seen,
-        None,
         recoder,
         mean_weight,
+        spread=moments.deviation,
+        whole=moments.whole,
     )
 
 

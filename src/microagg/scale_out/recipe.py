@@ -46,20 +46,19 @@ class Coder(NamedTuple):
     name: Any
     kind: str
     setting: Column
-    levels: tuple[Any, ...]
-    often: Floats
     encoder: Encoder
-    spread: float
-    whole: bool
-    format: str | None
     seen: Encoder
     """Coordinates for an attacker, see :mod:`microagg.measure.coordinates`: no weights, scale, importance."""
+    recoder: Recoder | None
+    """Of a recoded column: how it was, against which its loss counts."""
+    mean_weight: float
+    """What the weights of the recoder are in units of."""
+    levels: tuple[Any, ...] = ()
+    often: Floats = np.zeros(0)
     admissible: NDArray[np.bool_] | None = None
     """Of categories: which levels at least k units of the table hold, so that groups may release them."""
-    recoder: Recoder | None = None
-    """Of a recoded column: how it was, against which its loss counts."""
-    mean_weight: float = 1.0
-    """What the weights of the recoder are in units of."""
+    spread: float = 0.0
+    whole: bool = False
 
     @property
     def places(self) -> Floats | None:

@@ -178,20 +178,12 @@ def _sample(recipe: Recipe, layout: Layout, rows: pa.Table, values: pa.Table) ->
 
 def _matched(rows: pa.Table, values: pa.Table) -> tuple[Labels, Labels]:
     """Places of rows and of their values, by key; of equal rows as many as have values here."""
-
-    def numbered(table: pa.Table) -> tuple[Labels, list[tuple[int, int, int]]]:
-        keys = np.column_stack([table.column(name).to_numpy() for name in ("h1", "h2")])
-        order = np.lexsort((keys[:, 1], keys[:, 0]))
-        seen: dict[tuple[int, int], int] = {}
-        told = []
-        for one, two in keys[order].tolist():
-            seen[one, two] = seen.get((one, two), -1) + 1
-            told.append((one, two, seen[one, two]))
-        return order, told
-
-    order, theirs = numbered(rows)
-    other, wanted = numbered(values)
-    place = {key: int(at) for key, at in zip(theirs, order, strict=True)}
-    if not place.keys() >= set(wanted):
+    order, theirs = _by_key(rows)
+    other, wanted = _by_key(values)
+    both = np.concatenate([theirs, wanted])
+    ranks = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+    own, sought = ranks[: len(theirs)], ranks[len(theirs) :]
+    at = np.searchsorted(own, sought) + np.arange(len(sought)) - np.searchsorted(sought, sought)
+    if not np.array_equal(np.append(own, -1)[np.minimum(at, len(own))], sought):
         raise _rows_changed()
-    return np.array([place[key] for key in wanted], dtype=np.int64), other
+    return order[at], other
