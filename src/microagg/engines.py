@@ -103,6 +103,7 @@ _IN_PARTS = (
     _Lack("strata of k units", "small is merge", lambda p, b: p.strata_of(b).small == "merge"),
     _Lack("identifiers that are dropped", "renumber names some", lambda p, b: p.renumber),
     _Lack("rows in the order they came", "shuffle is true", lambda p, b: p.shuffle),
+    _Lack("all records", "suppress leaves some out", lambda p, b: p.suppress.most > 0),
     _Lack(
         "recodings without a hierarchy",
         "coarsen names a column of kind hierarchy",

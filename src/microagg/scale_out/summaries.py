@@ -29,69 +29,6 @@ Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 """The values of the strata, and the state of each protected column."""
 
 
-<<<<<<< HEAD
-def check_supported(plan: Plan) -> None:
-    """Refuse what a table that is read in parts cannot have, with the way out."""
-    block = plan.blocks[0]
-    whole = [
-        key for key, rule in RULES.items() if not rule.in_parts and getattr(block.require, key)
-    ]
-    strange = [name for name in block.columns or () if plan.column(name).kind == "hierarchy"]
-    refused = [
-        (len(plan.blocks) > 1, "one block of columns", "the plan has several"),
-        (
-            block.per_column and len(block.columns or ()) > 1,
-            "one partition",
-            "per_column asks for one a column",
-        ),
-        (plan.unit_of(block).mode == "together", "units that are counted", "mode is together"),
-        (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
-        (bool(plan.renumber), "identifiers that are dropped", "renumber names some"),
-        (plan.shuffle, "rows in the order they came", "shuffle is true"),
-        (plan.suppress.most > 0, "all records", "suppress leaves some out"),
-        (
-            any(plan.column(name).kind == "hierarchy" for name in plan.coarsened),
-            "recodings without a hierarchy",
-            "coarsen names a column of kind hierarchy",
-        ),
-        (
-            bool(plan.coarsened) and plan.missing.policy == "drop",
-            "recodings of all records",
-            "missing is drop",
-        ),
-        (bool(whole), "requirements of a group by itself", f"{', '.join(whole)} is asked"),
-        (bool(strange), "kinds without a hierarchy", "a column is of kind hierarchy"),
-        (
-            any(plan.column(name).transform == "rank" for name in block.columns or ()),
-            "values or their logarithms",
-            "a transform is rank",
-        ),
-        (
-            any(plan.column(name).round == "totals" for name in block.columns or ()),
-            "values rounded one by one",
-            "round is totals",
-        ),
-        (
-            any(len(codes) > _MOST_CODES for codes in plan.missing.codes.values()),
-            f"up to {_MOST_CODES} codes for missing values in a column",
-            "one has more",
-        ),
-        (
-            block.released != "mean",
-            "groups that release means",
-            f"the aggregate is {block.released}",
-        ),
-    ]
-    for is_so, rule, fact in refused:
-        if is_so:
-            raise InputError(
-                f"A table that is read in parts has {rule}; {fact}. Leave that out, or say "
-                "engine = memory where the table fits."
-            )
-
-
-=======
->>>>>>> bfa43b0 (What an engine cannot do stands in one table)
 @dataclass(eq=False)
 class TableSummary:
     """What is known of a table, or of some of its records."""
