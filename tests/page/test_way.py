@@ -121,7 +121,9 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
         edit(tour)
         tour.set("#k-0", "6")
         tour.until(lambda: server.desk.plan.k == 6)
-        browser.wait("document.querySelector('#gives dl:not(.old)')")
+        # With k = 6 the survey cannot be protected, since values are missing: the page says why.
+        told = "dl:not(.old)" if name == "sbs2000" else ".problem"
+        browser.wait(f"document.querySelector('#gives {told}')")
         tour.look("plan")
         try_and_choose(tour)
         protect(tour)
