@@ -638,6 +638,28 @@ def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
         assert Path(scratch.folder).parent == tmp_path
 
 
+@pytest.mark.parametrize("next_owner", [1, 2])
+def test_nobody_goes_on_from_work_whose_removal_was_cut_short(tmp_path, monkeypatch, next_owner):
+    """At its end, or by a run with another plan that empties the folder first."""
+    folder = tmp_path / ".out.csv.scratch"
+    (folder / "released").mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / "run.json").write_text('{"plan": 1}', encoding="utf-8")
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        reopened = opened_scratch(tmp_path / "out.csv", {"plan": next_owner})
+        with pytest.raises(KeyboardInterrupt), reopened:
+            pass
+    assert (folder / "released").exists()
+    with opened_scratch(tmp_path / "out.csv", {"plan": 1}) as scratch:
+        assert scratch.found == ""
+        assert not (folder / "released").exists()
+
+
 def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
     """Seven records of four patterns: all values of x are blanked, and the JSON has no NaN."""
     frame = pd.DataFrame(

@@ -179,6 +179,8 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
         try:
             yield Scratch(folder, _begin_anew_unless(folder, owner))
         finally:
+            # First: a run that is killed from here on leaves something that nobody goes on from.
+            (folder / _OWNER).unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -231,6 +233,7 @@ def _begin_anew_unless(folder: Path, owner: dict[str, Any]) -> str:
         known = json.loads(mine.read_text(encoding="utf-8"))
     if known == json.loads(json.dumps(owner)):
         return "goes on with the work of a run that was killed"
+    mine.unlink(missing_ok=True)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     part = folder / f"{_OWNER}.part"
