@@ -80,6 +80,7 @@ def _weighted() -> Iterator[tuple[str, str]]:
                     pa.table({**columns, "w": weights}),
                     4,
                     columns=list(columns),
+                    kinds=dict.fromkeys(columns, "number"),  # few values would be taken for codes
                     weight="w",
                     method=method.name,
                 )
