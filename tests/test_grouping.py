@@ -55,6 +55,14 @@ def test_every_group_has_k_units_of_its_cell(table):
         assert len(set(cells[rows].tolist())) == 1
 
 
+@pytest.mark.parametrize(("given", "told"), [({}, "balanced"), ({"effort": "fast"}, "fast")])
+def test_the_effort_that_is_told_is_that_of_the_search_under_requirements(given, told):
+    X, cells = np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40, dtype=np.int64)
+    block = Block(k=3, method="auto", options=given)
+    found = group(Space(X, "none"), block, cells, requirements=[Units(np.arange(40) // 2, 3)])
+    assert found.options["effort"] == told
+
+
 def test_the_number_of_cells_and_threads_does_not_change_the_groups(monkeypatch):
     rng = np.random.default_rng(0)
     X, cells = rng.normal(size=(200, 3)), rng.integers(0, 5, 200)

@@ -410,7 +410,7 @@ def _required(
     X = space.scaled if space.releases is None else space.searched
     X = X if rows is None else np.ascontiguousarray(X[rows])
     own = weights if weights is None or rows is None else weights[rows]
-    plain = is_plain(options)
+    plain, effort = is_plain(options), options.get("effort", "balanced")
     state = new_state()
 
     def work(state: State) -> Labels:
@@ -424,7 +424,7 @@ def _required(
             requirements,
             found.labels,
             weights=own,
-            effort=options.get("effort", "balanced"),
+            effort=effort,
             time_limit=options.get("time_limit"),
             random_state=seed,
             whole=whole,
@@ -437,10 +437,7 @@ def _required(
         found,
         labels=labels,
         sse=squares(X, labels, own),
-        options={
-            **found.options,
-            **{name: options[name] for name in ("effort",) if name in options},
-        },
+        options={**found.options, **({"effort": effort} if "effort" in found.options else {})},
         seconds=found.seconds + time.perf_counter() - started,
         stopped=found.stopped or bool(state[STOP]),
     )
