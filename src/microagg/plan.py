@@ -227,6 +227,16 @@ class Plan:
         """
         return cls().override(**settings)
 
+    def with_little_effort(self) -> Plan:
+        """Return the plan with effort "fast" for each block whose method is auto."""
+        blocks = [
+            replace(block, options={**block.options, "effort": "fast"})
+            if block.method == "auto"
+            else block
+            for block in self.blocks
+        ]
+        return replace(self, blocks=tuple(blocks))
+
     def override(self, **settings: Any) -> Plan:
         """Return the plan with some settings changed, by their keywords; UNSET ones stay.
 

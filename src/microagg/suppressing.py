@@ -58,7 +58,7 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
 def _rows_to_keep(whole: Release, most: int, protect: Protect) -> list[tuple[float, Labels]]:
     """Return, for each round, the loss with little effort and the rows that stay."""
     found = []
-    release, plan = whole, _with_little_effort(whole.plan)
+    release, plan = whole, whole.plan.with_little_effort()
     intake = whole._measuring.intake
     kept = np.arange(intake.given) if intake.rows is None else intake.rows
     for turn in range(1, _ROUNDS + 1):
@@ -108,13 +108,3 @@ def _costs(release: Release) -> Floats:
         n = sizes[labels]
         found += np.einsum("ij,ij->i", off, off) * n / np.maximum(n - 1, 1)
     return found
-
-
-def _with_little_effort(plan: Plan) -> Plan:
-    blocks = [
-        replace(block, options={**block.options, "effort": "fast"})
-        if block.method == "auto"
-        else block
-        for block in plan.blocks
-    ]
-    return replace(plan, blocks=tuple(blocks))

@@ -18,7 +18,7 @@ from microagg.comparing.decisions import (
     with_importance,
 )
 from microagg.comparing.found import FoundPlan, Step
-from microagg.comparing.sampling import fast, sampled
+from microagg.comparing.sampling import sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
 from microagg.drafting.guesses import Guess
 from microagg.errors import InputError, MicroaggError
@@ -100,7 +100,7 @@ class Search:
         self.progress, self.tried = progress, 0
         self.start = self.plan = plan
         self.keys, self.steps = list[Key](), dict[Key, Step]()
-        self.part, self.now, _ = sampled(records, fast(plan), sample)
+        self.part, self.now, _ = sampled(records, plan.with_little_effort(), sample)
         if self.now.problem is not None:
             raise InputError(
                 f"The plan cannot be carried out on a sample of the table: {self.now.problem}"
@@ -142,7 +142,7 @@ class Search:
 
     def _count(self, plan: Plan) -> Figures:
         """Carry a plan out on the whole table with little effort; estimates follow what it gives there."""
-        found = try_plan(self.records, fast(plan))
+        found = try_plan(self.records, plan.with_little_effort())
         if found.problem is None and self.now.loss > 0:
             self.of_whole = found.loss / self.now.loss
         return self._with_effort(found)
@@ -154,7 +154,7 @@ class Search:
 
     def _check(self, plan: Plan, counted: Figures) -> Figures:
         """Carry a plan out on the whole table as it is."""
-        if plan == fast(plan):
+        if plan == plan.with_little_effort():
             return counted
         found = try_plan(self.records, plan)
         if found.problem is None and counted.loss > 0:
@@ -207,7 +207,10 @@ class Search:
                 break
             key = keys[0]
             if len(keys) > 1:
-                plans = {one: for_a_sample(fast(self._with(self.plan, one))) for one in keys}
+                plans = {
+                    one: for_a_sample(self._with(self.plan, one).with_little_effort())
+                    for one in keys
+                }
                 tried = self._try(plans)
                 key = min(keys, key=lambda one: (tried[one].problem is not None, tried[one].moved))
             self._take(self._more_important(key))
@@ -245,7 +248,9 @@ class Search:
                 break
             count = max(sum(self._hope(key) == math.inf for key in order), _AT_ONCE)
             batch, order = order[:count], order[count:]
-            plans = {key: for_a_sample(fast(self._with(self.plan, key))) for key in batch}
+            plans = {
+                key: for_a_sample(self._with(self.plan, key).with_little_effort()) for key in batch
+            }
             tried |= self._try(plans)
             for key in batch:
                 self.promise[key] = self._worth(key, tried[key])
@@ -384,14 +389,14 @@ class Search:
             return None
         if not self._meets(self._of_sample(plan), sample=True):
             return None
-        found = self._with_effort(try_plan(self.records, fast(plan)))
+        found = self._with_effort(try_plan(self.records, plan.with_little_effort()))
         if not self._meets(found):
             return None
         self._take(keys)
         return found
 
     def _of_sample(self, plan: Plan) -> Figures:
-        return try_plan(self.part, for_a_sample(fast(plan)))
+        return try_plan(self.part, for_a_sample(plan.with_little_effort()))
 
     def _runner_up(self) -> tuple[Plan | None, Step | None]:
         """Return the best plan with another decision in place of the last, if one meets the targets too."""

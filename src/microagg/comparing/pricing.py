@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from microagg.comparing.decisions import decisions
-from microagg.comparing.sampling import Standing, Trend, fast, sampled
+from microagg.comparing.sampling import Standing, Trend, sampled
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan, try_plans
 from microagg.errors import InputError, shown
 from microagg.measure.analyses import Analysis
@@ -361,7 +361,11 @@ def price_table(
         raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
     whole = records.checked(plan)
     wanted = decisions(records, whole, records.guessed(whole, columns))
-    quick = {key: for_a_sample(fast(one)) for key, one in wanted.items() if isinstance(one, Plan)}
+    quick = {
+        key: for_a_sample(one.with_little_effort())
+        for key, one in wanted.items()
+        if isinstance(one, Plan)
+    }
     # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
     # But an analysis needs its columns in the released table.
     twice = {
@@ -370,7 +374,7 @@ def price_table(
         if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in whole.analysed
     }
     quick = {key: one for key, one in quick.items() if key not in twice}
-    base, tries = fast(whole), len(quick)
+    base, tries = whole.with_little_effort(), len(quick)
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
     started = time.monotonic()

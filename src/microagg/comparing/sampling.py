@@ -9,29 +9,18 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan
 from microagg.plan import Plan
 
-__all__ = ["Standing", "Trend", "fast", "sampled"]
+__all__ = ["Standing", "Trend", "sampled"]
 
 _PARTS = 4  # of the sample, to see how the loss falls with the number of records
 _MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
-
-
-def fast(plan: Plan) -> Plan:
-    """Return the plan with little effort where its method has such a setting."""
-    blocks = [
-        replace(block, options={**block.options, "effort": "fast"})
-        if block.method == "auto"
-        else block
-        for block in plan.blocks
-    ]
-    return replace(plan, blocks=tuple(blocks))
 
 
 def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
