@@ -17,7 +17,7 @@ CONSTRAINTS ?= --constraint constraints.txt
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "making an environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PY) tests/patiently.py "installing what is needed, once" pip install --editable ".[dev]" $(CONSTRAINTS)
+	@$(PY) tests/support/patiently.py "installing what is needed, once" pip install --editable ".[dev]" $(CONSTRAINTS)
 	@touch $@
 
 demo: $(VENV)/installed
@@ -29,7 +29,7 @@ test: checked
 # About a minute, for the work at hand: lint, types, and the tests of what differs from main.
 quick: $(VENV)/installed
 	$(MAKE) --no-print-directory --jobs=2 lint types
-	$(PY) -m pytest $(SIDE_BY_SIDE) -q $$($(PY) tests/touched.py)
+	$(PY) -m pytest $(SIDE_BY_SIDE) -q $$($(PY) tests/support/touched.py)
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: checked
@@ -99,11 +99,11 @@ test-next:
 # The oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-lowest:
 	$(PYTHON) -m venv --clear build/lowest
-	$(PYTHON) tests/lowest.py > build/lowest.txt
+	$(PYTHON) tests/support/lowest.py > build/lowest.txt
 	build/lowest/bin/python -m pip install --quiet --requirement build/lowest.txt
 	build/lowest/bin/python -m pip install --quiet --no-deps .
-	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/test_partition.py \
-		tests/test_protect.py tests/test_estimator.py tests/test_verify.py tests/cli/test_main.py
+	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/grouping/test_partition.py \
+		tests/protecting/test_protect.py tests/test_estimator.py tests/measure/test_verify.py tests/cli/test_main.py
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

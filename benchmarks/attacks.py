@@ -97,7 +97,7 @@ def run_area(area: str, tries: int, processes: int, first: int = 0) -> Iterator[
 
 def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]:
     """Carry out some random plans; return how they end, and those that fail."""
-    sys.path.insert(0, str(HERE.parent / "tests"))
+    sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "tests" / "support")]
     from attacks.mixed_cases import draw_for_engines, draw_linked, draw_mixed
     from attacks.sweep import carry_out, differences
     from microagg.errors import InputError
@@ -134,7 +134,7 @@ def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]
 
 def _session(area: str) -> Any:
     """One session of Spark for many tries, as the command starts it; nothing for other engines."""
-    from microagg.scale_out.spark_session import session_on
+    from microagg.engines.spark.spark_session import session_on
 
     return session_on("local[2]") if area == "spark" else nullcontext()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from benchmarks.refine import records
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 
 
 def by_size() -> None:

@@ -17,9 +17,12 @@ import numpy as np
 
 import microagg
 from benchmarks.harness import show
-from microagg.kernels import ahead, left, outside_in, threads
-from microagg.methods import auto
-from microagg.methods.refine import refine
+from microagg.algorithms import auto
+from microagg.algorithms.refine import refine
+from microagg.compile import threads
+from microagg.kernels import outside_in
+from microagg.kernels import remaining as left
+from microagg.kernels import search_ahead as ahead
 
 _TASKS: list[tuple[str, int, int, dict[str, Any]]] = [
     ("auto fast", 1_000_000, 3, {"effort": "fast"}),

@@ -18,7 +18,7 @@ import pandas as pd
 
 import microagg
 from benchmarks.reference import FOLDER
-from microagg.words import plural
+from microagg.base.formatting import plural
 
 PAGE = Path(__file__).parent.parent / "docs" / "decisions.md"
 K, MOST = 5, 10.0

@@ -19,10 +19,10 @@ import pandas as pd
 
 from benchmarks.harness import show
 from microagg.errors import MicroaggError
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.tables.files import read_file
-from microagg.tables.frames import Frame
+from microagg.formats.files import read_file
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
+from microagg.tables.frame import Frame
 
 SEED = 26
 TABLES = 60

@@ -26,12 +26,13 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness import growth_exponent, show
+from microagg.base.typing import Floats, Labels
 from microagg.encode.nominal import modes
 from microagg.encode.space import Space, space_of
-from microagg.grouping import group
-from microagg.groups import Floats, Labels, group_means, sum_of_squares
-from microagg.plan import Block
-from microagg.tables.frames import Frame
+from microagg.grouping.group_table import group
+from microagg.kernels.labels import group_means, sum_of_squares
+from microagg.plan.plan import Block
+from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 
 K = 5

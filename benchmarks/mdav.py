@@ -7,9 +7,10 @@ from numba import njit
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
+from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels, canonical_labels
-from microagg.methods.fixed_size.mdav import mdav
+from microagg.kernels.labels import canonical_labels
 
 
 @njit(cache=True, nogil=True)

@@ -21,10 +21,10 @@ from benchmarks.harness import show
 _JOB = """
 import json, resource, sys
 from pathlib import Path
-from microagg.job import Job, run
+from microagg.job.run import Job, run
 from microagg.plan import Plan
-from microagg.scale_out.room import needed
-from microagg.tables.batches import open_batches
+from microagg.engines.memory_needed import needed
+from microagg.formats.batches import open_batches
 source, target, columns = sys.argv[1:]
 plan = Plan().override(k=5, columns=columns.split(","), effort="fast", known=[])
 expected = needed(open_batches(Path(source)), plan)

@@ -10,11 +10,11 @@ import numpy as np
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
+from microagg.algorithms.variable_size.mst import cut_edges
+from microagg.algorithms.variable_size.spanning_tree import spanning_edges
+from microagg.base.progress import new_state
+from microagg.base.typing import Floats
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats
-from microagg.methods.variable_size.mst import cut_edges
-from microagg.methods.variable_size.spanning_tree import spanning_edges
-from microagg.progress import new_state
 
 K = 4
 GOAL = 1.2  # times mlpack's tree alone, for all of mst

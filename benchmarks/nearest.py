@@ -8,9 +8,9 @@ from sklearn.cluster import KMeans
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
-from microagg.groups import Floats
-from microagg.methods.variable_size.kmeans_merge import kmeans_merge
-from microagg.methods.variable_size.mu_approx import mu_approx
+from microagg.algorithms.variable_size.kmeans_merge import kmeans_merge
+from microagg.algorithms.variable_size.mu_approx import mu_approx
+from microagg.base.typing import Floats
 
 K = 3
 

@@ -19,12 +19,12 @@ import numpy as np
 
 import microagg
 from benchmarks.harness import show
+from microagg.algorithms.univariate.ends import best_ends
+from microagg.algorithms.univariate.order import labels_by_row, sorted_order
+from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill, share_lost
+from microagg.base.progress import new_state
+from microagg.compile.threads import limit_threads
 from microagg.encode.prepare import prepare
-from microagg.kernels.threads import limit_threads
-from microagg.methods.univariate.ends import best_ends
-from microagg.methods.univariate.order import labels_by_row, sorted_order
-from microagg.methods.univariate.sorted_cut import cost_number, plain_fill, share_lost
-from microagg.progress import new_state
 
 ROUNDS = 3
 STAGES = ["check", "sort", "cut", "loss", "labels", "partition"]

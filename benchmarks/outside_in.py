@@ -9,14 +9,15 @@ from numba import njit
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
+from microagg.algorithms.fixed_size.centroid import centroid
+from microagg.algorithms.fixed_size.diameter import diameter
+from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.result import Outcome
+from microagg.algorithms.variable_size.v_mdav import v_mdav
+from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels, canonical_labels
+from microagg.kernels.labels import canonical_labels
 from microagg.kernels.outside_in import join_nearest
-from microagg.methods.fixed_size.centroid import centroid
-from microagg.methods.fixed_size.diameter import diameter
-from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.variable_size.v_mdav import v_mdav
-from microagg.results import Outcome
 
 
 @njit(cache=True, nogil=True)

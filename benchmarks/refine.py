@@ -12,11 +12,12 @@ import numpy as np
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from benchmarks.mdav import plain_mdav
+from microagg.algorithms.auto import auto
+from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.base.typing import Floats, Labels
+from microagg.compile import threads
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.kernels import threads
-from microagg.methods.auto import auto
-from microagg.methods.fixed_size.mdav import mdav
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 _KINDS = ("normal", "clustered")
 

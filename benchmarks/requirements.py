@@ -17,22 +17,23 @@ import pyarrow.csv as pacsv
 
 from benchmarks import reference
 from benchmarks.harness import growth_exponent, show
+from microagg.algorithms.auto import auto
+from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.required.soria_comas import k_first, merging, t_first
+from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.methods.auto import auto
-from microagg.methods.fixed_size.mdav import mdav
-from microagg.methods.required.soria_comas import k_first, merging, t_first
-from microagg.require.closeness import Closeness
-from microagg.require.distinct import Distinct
-from microagg.require.dominance import LargestShare, PPercent
-from microagg.require.entropy import Entropy
-from microagg.require.individual_risk import IndividualRisk
-from microagg.require.population import Population
-from microagg.require.recursive import Recursive
-from microagg.require.requirement import Requirement, demands_of, total_violation
-from microagg.require.search import repair, satisfy
-from microagg.require.together import household_records, person_labels
-from microagg.require.units import Units
+from microagg.grouping.require.closeness import Closeness
+from microagg.grouping.require.distinct import Distinct
+from microagg.grouping.require.dominance import LargestShare, PPercent
+from microagg.grouping.require.entropy import Entropy
+from microagg.grouping.require.individual_risk import IndividualRisk
+from microagg.grouping.require.population import Population
+from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.requirement import Requirement, demands_of, total_violation
+from microagg.grouping.require.requirement_search import repair, satisfy
+from microagg.grouping.require.together import household_records, person_labels
+from microagg.grouping.require.units import Units
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 _T = (0.05, 0.09, 0.13, 0.17, 0.21, 0.25)
 

@@ -22,7 +22,7 @@ _PIECE = 1 << 20
 _JOB = """
 import json, resource, sys, time
 from pathlib import Path
-from microagg.job import Job, run
+from microagg.job.run import Job, run
 from microagg.plan import Plan
 source, target, engine, effort, columns = sys.argv[1:]
 plan = Plan().override(k=5, columns=columns.split(","), effort=effort)

@@ -14,7 +14,8 @@ import numpy as np
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
-from microagg.groups import Floats, canonical_labels, sum_of_squares
+from microagg.base.typing import Floats
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 SIZES = [3, 10, 100, 1000, 10000]
 NAMESAKES = {

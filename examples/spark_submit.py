@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from microagg import MicroaggError, Plan
-from microagg.job import Job, Observer, run
+from microagg.job.run import Job, Observer, run
 
 
 class Speaker(Observer):

@@ -52,7 +52,7 @@ _COSTLY = ("spark", "cluster", "site", "server", "browser")
 def costly(item: pytest.Item | None) -> str | None:
     """Name of the first costly fixture that a test uses."""
     used = set(getattr(item, "fixturenames", ()))
-    if item is not None and re.search(r"/scale_out/.*[\[-]spark[\]-]", item.nodeid):
+    if item is not None and re.search(r"/engines/.*[\[-]spark[\]-]", item.nodeid):
         used.add("spark")  # asked for when the test runs
     return next((name for name in _COSTLY if name in used), None)
 

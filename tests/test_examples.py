@@ -21,8 +21,8 @@ import pytest
 
 from command import here
 from conftest import reference_file
-from microagg.plan import Accept, Block, Column, Missing, Plan, Require, Strata, Unit, Weight
-from microagg.plan_parts import KINDS, POLICIES
+from microagg.plan.plan import Accept, Block, Column, Missing, Plan, Require, Strata, Unit, Weight
+from microagg.plan.sections import KINDS, POLICIES
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FAST = {"eusilc", "mpls_stops", "flights"}  # the large ones: less effort, the same promises

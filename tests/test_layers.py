@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -23,65 +24,52 @@ def name_of(path: Path) -> str:
 
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
-# Earliest first. The modules of one stage may import each other, but not in a circle. A package stands
-# for all of its modules that no other stage names.
-STAGES = {
-    "base": [
-        *("version", "errors", "own_process", "words", "groups", "progress"),
-        *(f"kernels.{name}" for name in ("stamp", "kept", "part", "jit", "labels", "threads")),
-    ],
-    "plan": [
-        *(
-            "method",
-            "registry",
-            "settings",
-            "relations",
-            "plan",
-            "plan_checks",
-            "plan_text",
-            "plan_coarsen",
-        ),
-        "plan_analyses",
-        *("plan_parts", "plan_blocks", "plan_rules", "plan_forms"),
-    ],
-    "kernels": ["kernels"],
-    "tables": ["tables"],
-    "encode": ["drafting", "aggregate", "encode", "draft"],
-    "methods": ["results", "bounds", "methods"],
-    "grouping": [
-        *("improve", "partition", "require", "by_release", "grouping", "intake", "households"),
-    ],
-    "releasing": ["released", "counts"],
-    "measure": ["measure", "verify"],
-    "evidence": ["evidence"],
-    "steps": ["engines", "writing", "scale_out"],
-    "report": ["report"],
-    "comparing": ["choices", "release", "suppressing", "protect", "plan_roles", "comparing"],
-    "delivery": ["observer", "delivery"],
-    "compile": ["warm_parts", "warm"],
-    "spark": ["spark", "scale_out.spark"],
-    "job": ["job_settings", "job"],
-    "page": ["page"],
-    "cli": ["estimator", "datasets", "cli"],
-}
-STAGES["spark"] += [name for name in MODULES if name.startswith("scale_out.spark_")]
+# Earliest first: a folder is a stage, or a module at the top. The modules of one stage may import each
+# other, but not in a circle.
+STAGES = [
+    "version",
+    "errors",
+    "base",
+    "compile",
+    "plan",
+    "kernels",
+    "tables",
+    "formats",
+    "encode",
+    "drafting",
+    "bounds",
+    "algorithms",
+    "grouping",
+    "releasing",
+    "measure",
+    "evidence",
+    "report",
+    "delivering",
+    "warming",
+    "engines",
+    "protecting",
+    "comparing",
+    "spark",
+    "job",
+    "estimator",
+    "datasets",
+    "page",
+    "cli",
+]
 
 # Circles there are, each with its reason; a test fails once one is gone.
 CIRCLES = [
-    {"groups", "kernels.labels"},  # the types of labels, and the kernels that number them
-    {"plan", "plan_forms", "plan_rules"},  # rules and forms are methods of Plan, written beside it
-    {"methods.refine.best", "methods.refine.refine"},  # the best search is made of refining passes
+    # Rules and conversions are methods of Plan, written in files of their own.
+    {"plan.plan", "plan.conversion", "plan.consistency"},
+    # The best search is made of refining passes.
+    {"algorithms.refine.best", "algorithms.refine.refine"},
 ]
 
 
 def stage_of(module: str) -> int | None:
-    """The stage whose entry names the module, or the nearest package around it."""
-    while module:
-        for number, names in enumerate(STAGES.values()):
-            if module in names:
-                return number
-        module = module.rpartition(".")[0]
-    return None
+    """Return the place of the module's folder, or of a module at the top, among the stages."""
+    first = module.partition(".")[0]
+    return STAGES.index(first) if first in STAGES else None
 
 
 def imports(source: str) -> set[str]:
@@ -126,9 +114,23 @@ def test_imports_earlier_stages_only(module):
     )
 
 
-def test_every_stage_is_named_once():
-    names = [name for stage in STAGES.values() for name in stage]
-    assert len(names) == len(set(names))
+def test_every_stage_is_there_and_named_once():
+    assert sorted(STAGES) == sorted({module.partition(".")[0] for module in MODULES} - ABOVE_ALL)
+
+
+def test_the_table_in_the_guide_is_the_order_of_the_stages():
+    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = [stage for stage in STAGES if (ROOT / stage).is_dir()]
+    assert re.findall(r"^\| `(\w+)/` \|", guide, re.MULTILINE) == folders
+    walk = guide.split("```")[1]
+    named = re.findall(r"\b\w+/\w+\.py", walk)
+    assert named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_no_folder_has_the_name_of_a_public_function():
+    functions = {name for name in microagg.__all__ if name.islower()}
+    assert functions & set(STAGES) == set()
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -170,14 +172,14 @@ def test_the_check_sees_a_circle():
     ("source", "found"),
     [
         ("from microagg.report.html import write_report", {"report.html"}),
-        ("from microagg import protect", {"protect"}),
+        ("from microagg import protect", {""}),
         ("from microagg.report import html, model", {"report.html", "report.model"}),
         ("import microagg.cli.main as command", {"cli.main"}),
         ("import microagg", {""}),
         ("from microagg import InputError", {""}),
         ("import numpy\nfrom microaggregate import cut", set()),
-        ("def f():\n    from microagg.job import run", {"job"}),
-        ("if TYPE_CHECKING:\n    from microagg.job import Job", {"job"}),
+        ("def f():\n    from microagg.job.run import run", {"job.run"}),
+        ("if TYPE_CHECKING:\n    from microagg.job.job import Job", {"job.job"}),
     ],
 )
 def test_the_reader_sees_every_form_of_import(source, found):
@@ -185,14 +187,12 @@ def test_the_reader_sees_every_form_of_import(source, found):
 
 
 def test_the_check_sees_a_wrong_import():
-    assert later_imports("bounds.prices", "from microagg.partition import partition") == {
-        "partition"
-    }
-    assert later_imports("registry", "from microagg.methods.auto import auto") == {"methods.auto"}
-    assert later_imports("groups", "from microagg.kernels.labels import renumber") == set()
-    assert later_imports("groups", "from microagg.kernels.heap import put") == {"kernels.heap"}
-    assert later_imports("settings", "import microagg") == {""}
-    assert (
-        later_imports("cli.main", "import microagg\nfrom microagg.cli.show import Speaker") == set()
-    )
+    later = later_imports("bounds.by_effort", "from microagg.grouping.partition import partition")
+    assert later == {"grouping.partition"}
+    later = later_imports("plan.registry", "from microagg.algorithms.auto import auto")
+    assert later == {"algorithms.auto"}
+    assert later_imports("kernels.labels", "from microagg.kernels.heap import put") == set()
+    assert later_imports("plan.settings", "import microagg") == {""}
+    commands = "import microagg\nfrom microagg.cli.show import Speaker"
+    assert later_imports("cli.main", commands) == set()
     assert stage_of("a_new_module") is None

@@ -106,7 +106,13 @@ def test_what_is_in_the_archives(built, wheel):
     (sdist,) = [path for name, path in built.items() if name.endswith(".tar.gz")]
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"CITATION.cff", "SECURITY.md", "mkdocs.yml", "tests/naive.py", "docs/plan.md"} <= names
+    assert {
+        "CITATION.cff",
+        "SECURITY.md",
+        "mkdocs.yml",
+        "tests/support/naive.py",
+        "docs/plan.md",
+    } <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith("build/")]
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from microagg.tables.labelled import ColumnFacts, Labelled
-from microagg.tables.statistical import read_statistical, write_statistical
+from microagg.formats.statistical import read_statistical, write_statistical
+from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 ROOT = Path(__file__).parents[1]
 _EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -25,36 +25,36 @@ _EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # Module and name, the file of ours that uses it, what for, and what to do when it is gone.
 PARTS = {
     ("numba.core.caching", "FunctionCache"): (
-        "kernels/kept.py",
+        "compile/disk_cache.py",
         "keeps machine code on disk by a digest of all kernels; without it njit(cache=True) would do, "
         "which does not see changes in the kernels that a kernel calls",
     ),
     ("numba.core.caching", "IndexDataCacheFile"): (
-        "kernels/kept.py",
+        "compile/disk_cache.py",
         "the file of one kernel; we override load and save and use _data_path, _open_for_write and _dump",
     ),
     ("numba.core.runtime.nrt", "rtsys"): (
-        "kernels/kept.py",
+        "compile/disk_cache.py",
         "numba's memory management, which kept code needs; without it the whole compiler is loaded first",
     ),
     ("numba.core.codegen", "JITCodeLibrary"): (
-        "kernels/part.py",
+        "compile/inlined.py",
         "code of a subkernel before optimisation; without it subkernels compile as kernels, twice as long",
     ),
     ("numba.core.compiler", "Compiler"): (
-        "kernels/part.py",
+        "compile/inlined.py",
         "puts a subkernel's code into our library class; see JITCodeLibrary",
     ),
     ("numba.core.types", "unliteral"): (
-        "kernels/jit.py",
+        "compile/jit.py",
         "a call with a constant shares the code of any number; without it more is compiled",
     ),
     ("pyreadstat._readstat_parser", "parser_entry_point"): (
-        "tables/statistical.py",
+        "formats/statistical.py",
         "reads .por and .xpt with the codes they declare as missing; read_por and read_xport drop these",
     ),
     ("pyreadstat._readstat_writer", "writer_entry_point"): (
-        "tables/statistical.py",
+        "formats/statistical.py",
         "writes the alignment of columns, which pyreadstat.write_sav leaves out",
     ),
 }
@@ -85,7 +85,7 @@ def test_no_other_private_part_is_used():
     ids=lambda part: part,
 )
 def test_without_a_part_of_numba_kernels_still_work(module, name):
-    spec = spec_from_file_location("jit_without", ROOT / "src/microagg/kernels/jit.py")
+    spec = spec_from_file_location("jit_without", ROOT / "src/microagg/compile/jit.py")
     jit = module_from_spec(spec)
     with (
         pytest.MonkeyPatch.context() as patch

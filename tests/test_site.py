@@ -19,7 +19,7 @@ from website.references import PARTS, command_page, documented_fields, plan_page
 
 import microagg
 from conftest import reference_file
-from microagg.registry import METHODS
+from microagg.plan.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,7 +27,7 @@ WIDTHS = (1280, 390)
 _RUN_AT_BUILD = "---\nrun: true"
 # Blocks that are shown and not run: text, and calls of other programs.
 _SHOWN = {"", "text", "r", "java"}
-_ON_SPARK = {"spark.md"}  # which tests/scale_out/test_spark.py runs, where there is a session
+_ON_SPARK = {"spark.md"}  # which tests/engines/test_spark.py runs, where there is a session
 
 
 def pages() -> list[Path]:

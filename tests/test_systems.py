@@ -14,16 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from microagg import TableError, warm
+from microagg import TableError
 from microagg.cli import main as command
+from microagg.compile import threads
+from microagg.engines import scratch
 from microagg.errors import InputError
-from microagg.job import Job, run
-from microagg.kernels import threads
+from microagg.formats import atomic
+from microagg.job.run import Job, run
 from microagg.page import process, serve
-from microagg.plan import Plan
-from microagg.scale_out import scratch
-from microagg.tables import atomic
-from microagg.warm_parts import PARTS
+from microagg.plan.plan import Plan
+from microagg.warming import warm
+from microagg.warming.jobs import PARTS
 
 # What Windows does not let stand in the name of a file.
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')

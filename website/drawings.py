@@ -18,8 +18,8 @@ from scipy.spatial import ConvexHull
 from sklearn.datasets import load_diabetes
 
 import microagg
-from microagg.method import Method
-from microagg.registry import METHODS
+from microagg.plan.method import Method
+from microagg.plan.registry import METHODS
 
 __all__ = ["FOLDER", "draw", "main"]
 
@@ -240,8 +240,8 @@ def front() -> Figure:
 
 def blocks() -> Figure:
     """A table in blocks: those of the first turn, and the same records in the blocks of the next."""
-    from microagg.scale_out.blocks import plan_blocks
-    from microagg.scale_out.recipe import recipe_of, summarise
+    from microagg.engines.blocks import plan_blocks
+    from microagg.engines.encoding import recipe_of, summarise
 
     rng = np.random.default_rng(3)
     X = np.vstack([rng.normal([0, 0], 1, (200, 2)), rng.normal([2.5, 1.5], 0.7, (200, 2))])

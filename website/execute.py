@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 
 import microagg
 from microagg.cli.main import app
-from microagg.plan import Plan
+from microagg.plan.plan import Plan
 
 __all__ = ["FENCED", "Block", "Result", "Runner", "block_of", "blocks_of"]
 

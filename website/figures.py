@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import microagg
-from microagg.method import Method
-from microagg.registry import METHODS
+from microagg.plan.method import Method
+from microagg.plan.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
@@ -27,7 +27,7 @@ ONE_COLUMN = (3, 10, 100, 1000)  # k, for a million values
 VALUES = 1_000_000
 _SLOW_ONE_COLUMN = {"hansen-mukherjee": 100, "simple": 100}  # largest k: time grows with it
 
-sys.path.append(str(ROOT / "tests"))
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "support")]
 
 
 def _timed(X: Any, k: int, method: Method) -> tuple[microagg.Partition, float]:

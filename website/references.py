@@ -11,9 +11,9 @@ from typing import Any
 import typer
 
 from microagg.cli.main import app
-from microagg.plan import Plan
-from microagg.plan_blocks import Block, Dominance, Recursive, Require
-from microagg.plan_parts import Accept, Coarsen, Column, Missing, Strata, Unit, Weight
+from microagg.plan.block import Block, Dominance, Recursive, Require
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept, Coarsen, Column, Missing, Strata, Unit, Weight
 
 __all__ = ["PARTS", "command_page", "documented_fields", "plan_page"]
 

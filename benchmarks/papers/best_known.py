@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale, total_squares
-from microagg.groups import Floats, Labels, sum_of_squares
+from microagg.kernels.labels import sum_of_squares
 
 FOLDER = Path(__file__).parents[2] / "docs" / "best"
 DATA = ("tarragona", "census", "eia")

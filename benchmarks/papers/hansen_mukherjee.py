@@ -7,7 +7,8 @@ import numpy as np
 
 import microagg
 from benchmarks.papers.pages import save, table, write
-from microagg.groups import Floats, sum_of_squares
+from microagg.base.typing import Floats
+from microagg.kernels.labels import sum_of_squares
 
 RUNS, N = 500, 1000
 DRAW = {

@@ -10,13 +10,14 @@ import numpy as np
 import microagg
 from benchmarks.harness import growth_exponent
 from benchmarks.papers.pages import reference, save, table, write
+from microagg.algorithms.fixed_size.centroid import centroid
+from microagg.algorithms.fixed_size.diameter import diameter
+from microagg.algorithms.variable_size.mst import cut_edges
+from microagg.algorithms.variable_size.spanning_tree import SpanningTree, spanning_edges
+from microagg.base.progress import new_state
+from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels, canonical_labels, sum_of_squares
-from microagg.methods.fixed_size.centroid import centroid
-from microagg.methods.fixed_size.diameter import diameter
-from microagg.methods.variable_size.mst import cut_edges
-from microagg.methods.variable_size.spanning_tree import SpanningTree, spanning_edges
-from microagg.progress import new_state
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 METHODS = {"D": "diameter", "C": "centroid", "M": "mst", "M-d": "mst-d", "M-c": "mst-c"}
 # Loss: method -> k = 3, 4, 5, 10.

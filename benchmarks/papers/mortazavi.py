@@ -12,16 +12,18 @@ import numpy as np
 
 import microagg
 from benchmarks.papers.pages import save, table, write
+from microagg.algorithms.ordering.group_walk import neighbour_lists, new_room
+from microagg.algorithms.ordering.rep_ord_mic import clusters, first_seed, iterations
+from microagg.base.progress import new_state
+from microagg.base.typing import Floats
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats
-from microagg.methods.ordering.group_walk import neighbour_lists, new_room
-from microagg.methods.ordering.rep_ord_mic import clusters, first_seed, iterations
-from microagg.progress import new_state
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
+
+from published import CBFS_MHM, IGD, IMHM, MDAV, MDAV_MHM, NPN_MHM, REP_ORD_MIC
 
 from conftest import reference_data
-from published import CBFS_MHM, IGD, IMHM, MDAV, MDAV_MHM, NPN_MHM, REP_ORD_MIC
 
 SIZES = (3, 5, 10)
 PUBLISHED = {

@@ -19,11 +19,13 @@ import microagg
 from benchmarks.papers import best_known
 from benchmarks.papers.best_known import DATA, SIZES, Known
 from benchmarks.papers.pages import FOLDER, save, table
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 
 import published
+
 from conftest import reference_data
 
 CURVE = (0.5, 1, 2, 5, 10, 20)  # seconds

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.csv
 
 from benchmarks.reference import FOLDER as REFERENCE_FOLDER
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import microagg
 from benchmarks.papers.pages import reference, save, table, write
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 
 SIZES = [3, 4, 5, 10]
 TOY = np.array(

@@ -8,8 +8,8 @@ import numpy as np
 import microagg
 from benchmarks.harness import best_in_turns
 from benchmarks.papers.pages import save, table, write
-from microagg.groups import Floats, Labels
-from microagg.kernels.lean import lean_kernel, lean_subkernel
+from microagg.base.typing import Floats, Labels
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 N = 1_000_000
 SIZES = [2, 5, 10, 30, 100, 300, 1000, 3000, 10000]
@@ -189,7 +189,7 @@ def figure_5(x: Floats) -> str:
 
 
 def _sse(ordered: Floats, labels: Labels) -> float:
-    from microagg.groups import sum_of_squares
+    from microagg.kernels.labels import sum_of_squares
 
     return sum_of_squares(ordered.reshape(-1, 1), labels)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import microagg
 from benchmarks.papers.pages import reference, save, table, write
-from microagg.groups import Floats
-from microagg.registry import METHODS
+from microagg.base.typing import Floats
+from microagg.plan.registry import METHODS
 
 SIZES = [2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
 RUNS = 10  # of methods that draw random numbers

@@ -4,9 +4,7 @@
 does the same for files. See the README for a tour.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from microagg.errors import (
@@ -21,31 +19,31 @@ from microagg.errors import (
 from microagg.version import VERSION
 
 if TYPE_CHECKING:
+    from microagg.algorithms.ordering.cut import cut
+    from microagg.algorithms.ordering.orders import order
+    from microagg.algorithms.result import Partition
+    from microagg.algorithms.univariate.sorted_cut import cut_sorted
+    from microagg.algorithms.variable_size.spanning_tree import minimum_spanning_tree
     from microagg.comparing.comparison import compare, suggest
-    from microagg.comparing.pricing import Prices, prices
-    from microagg.comparing.searching import search
-    from microagg.counts import count_partitions
+    from microagg.comparing.prices import Prices, prices
+    from microagg.comparing.search import search
     from microagg.datasets import simulate_clusters
-    from microagg.draft import draft
+    from microagg.drafting.draft import draft
     from microagg.estimator import Microaggregator
     from microagg.evidence import Evidence
     from microagg.evidence.sentences import Caution
-    from microagg.improve import lower_bound, refine
-    from microagg.job import protect_file
+    from microagg.formats.files import CsvFormat
+    from microagg.grouping.count_partitions import count_partitions
+    from microagg.grouping.improve import lower_bound, refine
+    from microagg.grouping.partition import partition
+    from microagg.job.run import protect_file
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
-    from microagg.methods.ordering.cut import cut
-    from microagg.methods.ordering.orders import order
-    from microagg.methods.univariate.sorted_cut import cut_sorted
-    from microagg.methods.variable_size.spanning_tree import minimum_spanning_tree
-    from microagg.partition import partition
-    from microagg.plan import Block, Column, Plan, Roles
-    from microagg.protect import protect
-    from microagg.registry import methods
-    from microagg.release import Release
-    from microagg.results import Partition
-    from microagg.tables.files import CsvFormat
-    from microagg.verify import Verification, verify
+    from microagg.measure.verify import Verification, verify
+    from microagg.plan.plan import Block, Column, Plan, Roles
+    from microagg.plan.registry import methods
+    from microagg.protecting.protect import protect
+    from microagg.protecting.release import Release
 
 __version__ = VERSION
 
@@ -94,38 +92,38 @@ __all__ = [
 
 # Where each name is; looked up when first used, so that importing stays fast.
 _HOMES = {
-    "Block": "plan",
+    "Block": "plan.plan",
     "Caution": "evidence.sentences",
-    "Column": "plan",
-    "CsvFormat": "tables.files",
+    "Column": "plan.plan",
+    "CsvFormat": "formats.files",
     "Evidence": "evidence",
     "Microaggregator": "estimator",
-    "Partition": "results",
-    "Plan": "plan",
-    "Prices": "comparing.pricing",
-    "Release": "release",
-    "Roles": "plan",
-    "Verification": "verify",
+    "Partition": "algorithms.result",
+    "Plan": "plan.plan",
+    "Prices": "comparing.prices",
+    "Release": "protecting.release",
+    "Roles": "plan.plan",
+    "Verification": "measure.verify",
     "compare": "comparing.comparison",
-    "count_partitions": "counts",
-    "cut": "methods.ordering.cut",
-    "cut_sorted": "methods.univariate.sorted_cut",
-    "draft": "draft",
-    "lower_bound": "improve",
-    "methods": "registry",
-    "minimum_spanning_tree": "methods.variable_size.spanning_tree",
-    "order": "methods.ordering.orders",
-    "partition": "partition",
-    "prices": "comparing.pricing",
-    "protect": "protect",
-    "protect_file": "job",
-    "refine": "improve",
+    "count_partitions": "grouping.count_partitions",
+    "cut": "algorithms.ordering.cut",
+    "cut_sorted": "algorithms.univariate.sorted_cut",
+    "draft": "drafting.draft",
+    "lower_bound": "grouping.improve",
+    "methods": "plan.registry",
+    "minimum_spanning_tree": "algorithms.variable_size.spanning_tree",
+    "order": "algorithms.ordering.orders",
+    "partition": "grouping.partition",
+    "prices": "comparing.prices",
+    "protect": "protecting.protect",
+    "protect_file": "job.run",
+    "refine": "grouping.improve",
     "risk": "measure.risk",
-    "search": "comparing.searching",
+    "search": "comparing.search",
     "simulate_clusters": "datasets",
     "suggest": "comparing.comparison",
     "utility": "measure.utility",
-    "verify": "verify",
+    "verify": "measure.verify",
 }
 
 
@@ -139,15 +137,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Keeps public functions that share their name with a module, such as protect, in their place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Importing a module puts it into its package under its name.
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

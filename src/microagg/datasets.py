@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels
-from microagg.settings import as_number, check_count, check_random_state
+from microagg.plan.settings import as_number, check_count, check_random_state
 
 __all__ = ["simulate_clusters"]
 

@@ -14,17 +14,18 @@ from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from microagg.aggregate import aggregate
+from microagg.algorithms.result import Partition
+from microagg.base.typing import Floats, Labels
+from microagg.encode.aggregate import aggregate
 from microagg.encode.inertia import Encoder
 from microagg.encode.space import encoder_of
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels, group_means
-from microagg.plan import Plan
-from microagg.plan_checks import check_word
-from microagg.protect import protect_table
-from microagg.release import Release
-from microagg.results import Partition
-from microagg.tables.frames import Frame, is_frame
+from microagg.kernels.labels import group_means
+from microagg.plan.checks import check_word
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.frame import Frame, is_frame
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Microaggregator"]

@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from microagg.errors import DisclosureRiskWarning, MicroaggError
-from microagg.plan import UNSET, Plan, Promise
+from microagg.engines.spark.spark_session import check_spark, exposure_words
+from microagg.errors import DisclosureRiskWarning
+from microagg.plan.plan import UNSET, Plan, Promise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from microagg.scale_out.spark_counts import ColumnChange
-    from microagg.scale_out.spark_release import SparkRelease
-    from microagg.verify import Verification
+    from microagg.engines.spark.spark_counts import ColumnChange
+    from microagg.engines.spark.spark_release import SparkRelease
+    from microagg.measure.verify import Verification
 
-__all__ = ["check_spark", "measure", "protect", "verify", "warm_up"]
-
-
-def check_spark() -> None:
-    """Say what to install where there is no Spark."""
-    if find_spec("pyspark") is None:
-        raise MicroaggError(
-            "Spark DataFrames need Apache Spark for Python, which is not installed. Install it with: "
-            'pip install "microagg[spark]"'
-        )
+__all__ = ["measure", "protect", "verify", "warm_up"]
 
 
 def protect(
@@ -73,10 +64,9 @@ def protect(
         encryption.
     """
     check_spark()
-    from microagg.scale_out.blocks import LEAF
-    from microagg.scale_out.spark import completed_on_spark, group_in_spark
-    from microagg.scale_out.spark_release import SparkRelease
-    from microagg.scale_out.spark_session import exposure_words
+    from microagg.engines.blocks import LEAF
+    from microagg.engines.spark.on_spark import completed_on_spark, group_in_spark
+    from microagg.engines.spark.spark_release import SparkRelease
 
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
     leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
@@ -104,7 +94,7 @@ def verify(
         which it is missing count as one unit.
     """
     check_spark()
-    from microagg.scale_out.spark_counts import count_shared
+    from microagg.engines.spark.spark_counts import count_shared
 
     return count_shared(df, Promise(k, columns, unit))
 
@@ -123,7 +113,7 @@ def measure(
     columns : names; by default all columns that are numbers in both
     """
     check_spark()
-    from microagg.scale_out.spark_counts import measure_columns
+    from microagg.engines.spark.spark_counts import measure_columns
 
     return measure_columns(original, protected, columns)
 
@@ -143,6 +133,6 @@ def warm_up(
         How many parts were compiled; 0: all was there.
     """
     check_spark()
-    from microagg.scale_out.spark_warm import warm_executors
+    from microagg.engines.spark.spark_warm import warm_executors
 
     return warm_executors(session, (Plan() if plan is None else plan).override(k=k, **settings))

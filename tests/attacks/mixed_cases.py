@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from microagg.plan import Block, Plan, Require
+from microagg.plan.plan import Block, Plan, Require
 
 LEVELS = ["lowlevel", "midlevel", "toplevel"]
 HIERARCHY = ["KAN11", "KAN12", "KAN21", "KBN11", "KCN10"]

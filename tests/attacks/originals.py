@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from microagg.plan import Block, Plan
-from microagg.protect import protect_table
-from microagg.release import Release
-from microagg.tables.frames import Frame
+from microagg.plan.plan import Block, Plan
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.frame import Frame
 
 METHODS: list[tuple[str, dict[str, Any]]] = [
     ("mdav", {}),

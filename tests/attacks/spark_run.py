@@ -18,7 +18,7 @@ LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def main() -> None:
     """Run the command, and wait at the stage."""
     from microagg.cli import main as command
-    from microagg.cli import protect
+    from microagg.cli import protect_command as protect
 
     class Waiting(protect._Listener):
         def stage(self, name: str, words: str = "") -> None:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import microagg
+from microagg.base.formatting import few_digits
 from microagg.errors import InputError
-from microagg.plan import Plan
-from microagg.protect import protect_table
-from microagg.release import Release
-from microagg.tables.frames import Frame
-from microagg.words import few_digits
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.frame import Frame
 
 
 def release_of(table: pa.Table, **settings: Any) -> Release:

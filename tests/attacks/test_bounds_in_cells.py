@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from microagg.plan import Plan
-from microagg.protect import protect_table
-from microagg.tables.frames import Frame
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
+from microagg.tables.frame import Frame
 
 
 def best_of_cell(X: np.ndarray, k: int) -> float:

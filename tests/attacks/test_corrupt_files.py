@@ -28,11 +28,11 @@ import pyreadstat
 import pytest
 
 from microagg import MicroaggError
-from microagg.measure.known import known_columns
-from microagg.plan import Promise
-from microagg.tables.files import CsvFormat, read_file, write_file
-from microagg.tables.frames import Frame
-from microagg.verify import verify_all
+from microagg.formats.files import CsvFormat, read_file, write_file
+from microagg.measure.known_columns import known_columns
+from microagg.measure.verify import verify_all
+from microagg.plan.plan import Promise
+from microagg.tables.frame import Frame
 
 QUICK, LONG = 12, 700  # files of each kind
 SECONDS = 60  # until a hang is taken for one

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from microagg.draft import guess
+from microagg.drafting.draft import guess
 from microagg.errors import MicroaggError
-from microagg.plan import Plan
-from microagg.protect import protect_table
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
 from microagg.report.html import draw
-from microagg.tables.frames import Frame
+from microagg.tables.frame import Frame
 
 N = 40
 

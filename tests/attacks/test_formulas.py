@@ -14,9 +14,9 @@ import pytest
 import microagg
 from command import here, said
 from microagg.errors import InputError
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.tables.files import write_file
+from microagg.formats.files import write_file
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
 
 HOSTILE = ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x")']
 HARMLESS = ["-5", "+49 30 1234", "-", "-1,234.50", "1-2", "a=b", "", "mail@example.org", "-1.5e-7"]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from microagg.errors import MicroaggError
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.tables.files import read_file
+from microagg.formats.files import read_file
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
 
 NAMES = [
     "age",

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pytest
 
 from microagg.cli.main import main as command
-from microagg.tables.files import write_file
-from microagg.verify import verify
+from microagg.formats.files import write_file
+from microagg.measure.verify import verify
 
 QUICK, LONG = 12, 100  # runs for each signal and format
 K = 3

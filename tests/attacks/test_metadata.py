@@ -16,9 +16,9 @@ import pyreadstat
 import pytest
 
 import microagg
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.tables.labelled import ColumnFacts, Labelled
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
+from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 N = 60
 CANARY = "CANARY"

@@ -13,11 +13,11 @@ import pytest
 
 import microagg
 from microagg.errors import InputError
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.protect import protect_table
-from microagg.release import Release
-from microagg.tables.frames import Frame
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.frame import Frame
 from mixed import smallest_class
 
 

@@ -29,9 +29,9 @@ from attacks.originals import (
 )
 from microagg.cli.main import app
 from microagg.errors import InputError
-from microagg.plan import Plan
-from microagg.release import Release
-from microagg.report.bands import EDGES
+from microagg.plan.plan import Plan
+from microagg.protecting.release import Release
+from microagg.report.loss_bands import EDGES
 from microagg.report.public import Bands
 
 _TRIES = 16  # changes that are tried on one table in search of one that the file does not show

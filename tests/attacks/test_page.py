@@ -14,7 +14,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-from microagg.plan import Plan
+from microagg.plan.plan import Plan
 from visitor import Visitor, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

@@ -10,9 +10,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from microagg.job import Job, run
-from microagg.plan import Plan
-from microagg.scale_out import disk
+from microagg.engines import disk
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
 
 
 def survey(n: int) -> pa.Table:

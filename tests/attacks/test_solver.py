@@ -19,8 +19,8 @@ import pytest
 import microagg
 from attacks.originals import Case, released, same_file, with_value
 from microagg.comparing.comparison import _public_model
-from microagg.plan import Plan
-from microagg.release import Release
+from microagg.plan.plan import Plan
+from microagg.protecting.release import Release
 from microagg.report.public import Bands
 
 Told = Callable[[Release], Any]
@@ -187,7 +187,7 @@ def outlier_range_by_bands(release: Release, k: int) -> tuple[float, float]:
 
     The group with the outlier loses about x²(k−1)/k, as the others of the group are small beside x.
     """
-    from microagg.report.bands import EDGES
+    from microagg.report.loss_bands import EDGES
 
     model = release.report_model(public=True)
     word = model["bands"]["information_loss"]

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from microagg.scale_out import spark_session
-from microagg.tables.atomic import remove_orphan_folders
+from microagg.engines.spark import spark_session
+from microagg.formats.atomic import remove_orphan_folders
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -32,7 +32,7 @@ N = 300
 
 @pytest.fixture(autouse=True)
 def _java() -> None:
-    from scale_out.conftest import _required
+    from engines.conftest import _required
 
     _required()
 

@@ -7,7 +7,7 @@ import pytest
 
 import microagg
 import naive
-from microagg.bounds.columns import Generation
+from microagg.bounds.column_generation import Generation
 from microagg.bounds.cuts import (
     NO_CUTS,
     NO_SETS,
@@ -17,8 +17,8 @@ from microagg.bounds.cuts import (
     broken_islands,
     broken_triples,
 )
-from microagg.bounds.pricer import Pricer
-from microagg.groups import members_of
+from microagg.bounds.repeated_pricing import Pricer
+from microagg.kernels.labels import members_of
 
 
 def test_triples_that_are_held_too_often():

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from microagg.base.progress import STOP, new_state, stop_after
 from microagg.bounds.cuts import Sets
 from microagg.bounds.program import Program
-from microagg.progress import STOP, new_state, stop_after
 
 
 def drawn(seed, n=7, count=18):

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import microagg
+from microagg.base.progress import STOP, new_state
 from microagg.bounds import multipliers, semidefinite
 from microagg.bounds.multipliers import Size, Solver
-from microagg.bounds.neighbours import neighbour_bound
+from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.rows import _nearest_row
 from microagg.bounds.semidefinite import proved_by, semidefinite_prices
+from microagg.compile import threads
+from microagg.compile.jit import kernel
 from microagg.encode.scale import fit_scale
-from microagg.kernels import threads
-from microagg.kernels.jit import kernel
-from microagg.progress import STOP, new_state
 
 SMALL = Size(block=6, rounds=25, worth=-1.0)
 

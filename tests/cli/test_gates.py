@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from command import here, said
 
 import microagg
-from command import here, said
 from microagg import InputError, Plan, TableError
 
 
@@ -113,8 +113,8 @@ def test_a_rejected_file_is_not_kept_over_a_file_of_the_job(survey):
 def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
     survey, monkeypatch, engine, formula, told
 ):
-    monkeypatch.setattr(sys.modules["microagg.protect"], "group", None)
-    monkeypatch.setattr("microagg.scale_out.disk_job.group_from_disk", None)
+    monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", None)
+    monkeypatch.setattr("microagg.engines.disk_job.group_from_disk", None)
     done = protect(survey, *GREEN, "--analysis", formula, "--engine", engine)
     assert done.returncode == 2
     assert f"The analysis '{formula}' cannot be done: " in said(done)
@@ -130,7 +130,7 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch):
             time.sleep(0.05)
         raise InputError("enough")
 
-    monkeypatch.setattr(sys.modules["microagg.protect"], "group", slow)
+    monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", slow)
     lines = [" ".join(line.split()) for line in protect(survey).stderr.splitlines()]
     beats = [line for line in lines if line.startswith("working")]
     assert any(line.startswith("working grouping 50 %, 0 s so far") for line in beats)
@@ -290,7 +290,7 @@ def test_a_fault_becomes_one_sentence_without_values(survey, monkeypatch, error,
     def fail(*_, **__):
         raise error("12345.67 is the income of somebody")
 
-    monkeypatch.setattr("microagg.job.protect_table", fail)
+    monkeypatch.setattr("microagg.job.run.protect_table", fail)
     done = protect(survey, *(["--json"] if as_json else []))
     assert done.returncode == 2
     assert "12345" not in done.stderr + done.stdout
@@ -309,7 +309,7 @@ def test_who_asks_for_it_sees_the_whole_fault(survey, monkeypatch):
     def fail(*_, **__):
         raise KeyError("income")
 
-    monkeypatch.setattr("microagg.job.protect_table", fail)
+    monkeypatch.setattr("microagg.job.run.protect_table", fail)
     monkeypatch.setenv("MICROAGG_TRACEBACK", "1")
     with pytest.raises(KeyError, match="income"):
         protect(survey)
@@ -319,7 +319,7 @@ def test_too_little_memory_is_told(survey, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("microagg.job.protect_table", fail)
+    monkeypatch.setattr("microagg.job.run.protect_table", fail)
     done = protect(survey)
     assert done.returncode == 2
     assert "Error: The table does not fit into memory." in said(done)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.command import here
+from command import here
 
 N = 60
 RNG = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from command import here, said
-from microagg.cli import page as command_page
+from microagg.cli import page_command as command_page
 
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch):

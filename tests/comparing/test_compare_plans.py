@@ -13,8 +13,8 @@ import microagg
 from microagg import InputError, Plan, StopSearch
 from microagg.cli.main import app
 from microagg.comparing.comparison import prepare, try_prepared
-from microagg.job import records_of
-from microagg.tables.files import read_file
+from microagg.formats.files import read_file
+from microagg.job.run import records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 

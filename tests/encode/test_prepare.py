@@ -8,7 +8,7 @@ import pytest
 import microagg
 from microagg import InputError
 from microagg.encode.prepare import prepare
-from microagg.settings import SCALES
+from microagg.plan.settings import SCALES
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 ROWS, GROUPS = np.arange(30), np.arange(30) // 5

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import microagg
 from microagg.encode.bands import ends_of_label, rounded
 from microagg.encode.recode import fit, tally
-from microagg.encode.recoded import recode_table
+from microagg.encode.recoded_table import recode_table
 from microagg.errors import DisclosureRiskWarning, InputError
-from microagg.plan import Coarsen, Plan
-from microagg.tables.frames import Frame
+from microagg.plan.plan import Coarsen, Plan
+from microagg.tables.frame import Frame
 
 
 def recode(frame, name, how, **settings):

@@ -8,7 +8,7 @@ import pytest
 import oracles
 from microagg import InputError
 from microagg.encode.scale import fit_scale
-from microagg.settings import SCALES
+from microagg.plan.settings import SCALES
 
 X = np.random.default_rng(0).lognormal(size=(50, 3))
 

@@ -15,7 +15,7 @@ from microagg import InputError
 from microagg.encode.prepare import prepare
 from microagg.encode.scale import fit_scale, total_squares
 from microagg.encode.weights import as_weights
-from microagg.settings import SCALES
+from microagg.plan.settings import SCALES
 
 X = np.random.default_rng(0).lognormal(size=(50, 3))
 WEIGHTS = np.random.default_rng(1).lognormal(size=50)

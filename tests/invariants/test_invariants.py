@@ -14,9 +14,9 @@ import mixed
 import oracles
 from microagg import InputError
 from microagg.encode.space import space_of
-from microagg.grouping import group
-from microagg.plan import Block, Plan
-from microagg.tables.frames import Frame
+from microagg.grouping.group_table import group
+from microagg.plan.plan import Block, Plan
+from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 
 FAST = {"method": "mdav"}

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entries import entry
+from microagg.kernels import doubled_sums as sums
 from microagg.kernels import halve as halving
-from microagg.kernels import sums
 
 halve, add_row, two_sum = map(entry, (halving.halve, sums.add_row, sums.two_sum))
 finite = st.floats(-1e150, 1e150)
@@ -65,12 +65,12 @@ def test_a_total_survives_what_was_large_and_left():
 def test_halves_do_not_depend_on_the_number_of_threads(kind, k, most, monkeypatch):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(50_021, 3)) if kind == "normal" else rng.integers(0, 9, (50_021, 3)) * 0.1
-    monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda: 1)
+    monkeypatch.setattr("microagg.compile.threads.thread_count", lambda: 1)
     rows, first = halving.halves(X, k, most)
     assert sorted(rows) == list(range(50_021))
     assert k <= np.diff(first).min() <= np.diff(first).max() <= most
     for count in (2, 3, 16):
-        monkeypatch.setattr("microagg.kernels.threads.thread_count", lambda count=count: count)
+        monkeypatch.setattr("microagg.compile.threads.thread_count", lambda count=count: count)
         again, places = halving.halves(X, k, most)
         assert (again == rows).all()
         assert (places == first).all()

@@ -12,9 +12,9 @@ import pytest
 import microagg
 from attacks.counted import cells, found_sets, rare, sets_of_rows
 from conftest import reference_table
-from microagg.measure.known import Known
+from microagg.measure.both_tables import Pair
+from microagg.measure.known_columns import Known
 from microagg.measure.linked_rows import count_row_sets, link_sets, linking_columns, row_sets
-from microagg.measure.pairs import Pair
 
 
 def protected(frame, **settings):

@@ -17,15 +17,15 @@ import naive_measures
 import naive_mixed as naive
 from measure_mixed import KINDS, listed, mixed_pairs, random_pair
 from microagg import InputError
-from microagg.measure.known import Known, known_risk
+from microagg.measure.before_and_after import summaries
+from microagg.measure.both_tables import Pair, pair
+from microagg.measure.chart_data import column
+from microagg.measure.disclosure_signs import determines
+from microagg.measure.known_columns import Known, known_risk
 from microagg.measure.linkage import link
-from microagg.measure.pairs import Pair, pair
-from microagg.measure.pictured import column
 from microagg.measure.risk import Ask, risk_of
-from microagg.measure.signs import determines
-from microagg.measure.summaries import summaries
 from microagg.measure.utility import utility_of
-from microagg.plan import Column
+from microagg.plan.plan import Column
 from microagg.tables.variable import Variable
 
 NUMBERS = ("number", "date", "spiked")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from microagg.measure.timescale import time_scale
-from microagg.tables.frames import Frame
+from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 
 DAYS = [datetime.date(1931, 2, 28), datetime.date(1999, 12, 31), datetime.date(2024, 2, 29)]

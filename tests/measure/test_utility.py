@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import microagg
 import naive_measures as naive
 from microagg import InputError
-from microagg.measure.pairs import pair
+from microagg.measure.both_tables import pair
 from microagg.measure.propensity import _stacked_ranks
 from strategies import tables
 

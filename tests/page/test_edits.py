@@ -6,7 +6,7 @@ import pytest
 
 from microagg import InputError, Plan
 from microagg.page.edits import edited
-from microagg.plan_roles import ROLE_WORDS, decided, decision_words, role_of
+from microagg.plan.change_role import ROLE_WORDS, decided, decision_words, role_of
 
 NAMES = ["id", "house", "region", "income", "rent", "job", "w", "illness"]
 KINDS = {"job": "nominal", "region": "nominal", "illness": "nominal"}

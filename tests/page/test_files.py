@@ -15,8 +15,8 @@ import pytest
 
 from microagg.errors import InputError
 from microagg.page.bodies import Limits
-from microagg.page.folders import Folders
-from microagg.page.private import PrivateFolder
+from microagg.page.opened_folders import Folders
+from microagg.page.private_folder import PrivateFolder
 from visitor import Visitor, served
 
 CANARY = "canary-5512"
@@ -212,7 +212,7 @@ def head(visitor, more):
 
 def test_what_a_killed_server_left_is_removed_at_the_next_start(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from microagg.page.private import PrivateFolder; "
+        "import sys, time; from pathlib import Path; from microagg.page.private_folder import PrivateFolder; "
         "p = PrivateFolder(Path(sys.argv[1])); (p.new('upload') / 'x.csv').write_text('1'); "
         "print(p.path, flush=True); time.sleep(60)"
     )

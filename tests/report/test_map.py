@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from microagg.choices import Cell, mark_frontier
 from microagg.measure.linkage import Linkage
+from microagg.protecting.choices import Cell, mark_frontier
 from microagg.report.pictures import risk_utility_map
 
 TEXT = re.compile(r'<text [^>]*font-size: (\d+)px[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<')

@@ -16,19 +16,19 @@ from microagg.encode.space import names_of_levels, released_values, space_of
 from microagg.evidence import Evidence, Measured, Part
 from microagg.evidence.measured import Signs
 from microagg.evidence.measuring import pictures_of
-from microagg.measure.known import known_risk
-from microagg.measure.pairs import Pair
-from microagg.measure.pictured import bars, column
+from microagg.measure.before_and_after import summaries
+from microagg.measure.both_tables import Pair
+from microagg.measure.chart_data import bars, column
+from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import Ask, risk_of
-from microagg.measure.summaries import summaries
 from microagg.measure.utility import utility_of
-from microagg.plan import Column, Plan
+from microagg.plan.plan import Column, Plan
 from microagg.report import pictures
 from microagg.report.html import draw, render, report_texts
 from microagg.report.model import release_model
 from microagg.report.public import Bands, public_model
 from microagg.tables.dates import to_arrow
-from microagg.tables.frames import Frame
+from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 
 K = 4

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from microagg.measure.pictured import bin_cuts, distribution
+from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.report import pictures
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import microagg
 from microagg import InputError, Plan, TableError
-from microagg.measure.pictured import bin_cuts, distribution
+from microagg.formats.atomic import sha256
+from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.report import illustrations, pictures
-from microagg.report.bands import band
-from microagg.tables.atomic import sha256
+from microagg.report.loss_bands import band
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -431,7 +431,7 @@ def test_many_columns(tmp_path):
 
 
 def test_a_large_table_says_why_there_is_no_map(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("microagg.release._RECORDS_FOR_ALTERNATIVES", 100)
+    monkeypatch.setattr("microagg.protecting.release._RECORDS_FOR_ALTERNATIVES", 100)
     release = microagg.protect(frame, k=5, columns=["age"])
     page, twin = written(release, tmp_path / "r.html", compare=True)
     assert "microagg compare" in page
@@ -443,7 +443,7 @@ def test_nothing_is_grouped_anew_for_a_report_unless_asked_for(frame, tmp_path, 
         raise AssertionError("records were grouped anew")
 
     release = microagg.protect(frame, k=5, columns=["age"])
-    monkeypatch.setattr(import_module("microagg.protect"), "protect_table", grouped)
+    monkeypatch.setattr(import_module("microagg.protecting.protect"), "protect_table", grouped)
     page, twin = written(release, tmp_path / "r.html")
     assert twin["alternatives"] is None
     assert "<code>--compare</code>" in page

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError
-from microagg.plan import Column
-from microagg.tables.frames import Frame
+from microagg.plan.plan import Column
+from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 
 LIBRARIES = {

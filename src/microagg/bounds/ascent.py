@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.bounds.columns import proved
+from microagg.base.progress import STOP
+from microagg.bounds.column_generation import proved
 from microagg.bounds.cuts import NO_CUTS, Prices
-from microagg.bounds.pricer import Pricer
-from microagg.progress import STOP
+from microagg.bounds.repeated_pricing import Pricer
 
 _PATIENCE = 4  # rounds without a better bound, after which steps are halved
 _MEMORY = 0.6  # how much of the direction before is kept

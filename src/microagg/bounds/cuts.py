@@ -16,8 +16,8 @@ import numpy as np
 import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
 
-from microagg.groups import Floats, Members
-from microagg.kernels.jit import kernel, subkernel
+from microagg.base.typing import Floats, Members
+from microagg.compile.jit import kernel, subkernel
 
 _VIOLATION = 0.02  # a cut that is broken by less is not worth a row
 _FRACTION = 1e-7  # what is nearer to a whole number counts as one

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.bounds.rows import Blocks, Lists
-from microagg.groups import Floats
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 
 _FROM, _EVERY = 20, 10  # rounds in which broken ones are sought
 

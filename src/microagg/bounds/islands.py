@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
-from microagg.groups import Floats
-from microagg.kernels.jit import kernel
+from microagg.compile.jit import kernel
 
 _PARTS = np.array([0.02, 0.1, 0.3])  # of a record's share with itself
 _WEIGHTS = 24  # values of c

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.base.progress import State
+from microagg.base.typing import Floats, Members
 from microagg.bounds.program import Program, Relaxed
-from microagg.groups import Floats, Members
-from microagg.progress import State
 
 _BINDS = 1e-7  # a box's column used this much binds
 

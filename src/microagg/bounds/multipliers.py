@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.base.progress import DONE, STOP, State
+from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Shares, no_charge
 from microagg.bounds.islands import Islands
 from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
 from microagg.bounds.stars import Stars
-from microagg.groups import Floats
-from microagg.kernels.threads import share_out
-from microagg.progress import DONE, STOP, State
+from microagg.compile.threads import share_out
 
 _POWER = 0.35  # of a record's distances to its neighbours in its unit; outliers need larger steps
 _SMALLEST = 0.01  # of the mean distance: records with copies have units too

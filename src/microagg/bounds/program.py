@@ -6,7 +6,7 @@
 
 HiGHS solves them, in fractions or in whole numbers, and goes on from what it had when groups or cuts
 are added. It ends when the run is asked to stop or its time is over. Nothing that is proved
-relies on its word: see columns.py and methods/optimal/branch.py.
+relies on its word: see columns.py and algorithms/optimal/branch.py.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
 
+from microagg.base.progress import STOP, State, seconds_left
+from microagg.base.typing import Floats, Members
 from microagg.bounds.cuts import NO_SETS, Sets
-from microagg.groups import Floats, Members
-from microagg.progress import STOP, State, seconds_left
 
 
 class Relaxed(NamedTuple):
@@ -49,7 +49,7 @@ class Program:
 
     Columns of single records come first, if there are any, then those of groups.
 
-    >>> from microagg.progress import new_state
+    >>> from microagg.base.progress import new_state
     >>> program = Program(3, 2, new_state())
     >>> program.add(np.array([[0, 1], [1, 2], [0, 2], [2, -1]], np.int32), np.array([1.0, 1, 1, 2]))
     >>> program.relax().x.tolist(), program.choose().tolist()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 
 _STEPS = 100  # of bisection, at most
 _SUM = 1e-5  # how far from 1 a row may stay

@@ -32,14 +32,15 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.progress import DONE, STOP, State, part
+from microagg.base.typing import Floats
 from microagg.bounds.multipliers import UNDERFLOW, Region, Size, Solver
 from microagg.bounds.program import solver_unit
-from microagg.groups import Floats, canonical_labels
 from microagg.kernels.block_tree import build_tree
 from microagg.kernels.halve import halves
-from microagg.kernels.mdav import mdav_labels
-from microagg.kernels.neighbours import nearest_neighbours
-from microagg.progress import DONE, STOP, State, part
+from microagg.kernels.labels import canonical_labels
+from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.nearest_neighbours import nearest_neighbours
 
 _REGION = 1_600_000  # records of a region, times those of a block
 _OVERLAP = 6  # blocks that hold a record, about
@@ -52,7 +53,7 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
 
     After some seconds, or when asked to stop, the prices are those proved so far.
 
-    >>> from microagg.progress import new_state
+    >>> from microagg.base.progress import new_state
     >>> X = np.array([[0.0], [1.0], [5.0], [7.0]])
     >>> prices = semidefinite_prices(X, 2, Size(4, 40, 0.0), math.inf, new_state())
     >>> prices.round(2).tolist()

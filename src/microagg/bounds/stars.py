@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
-from microagg.groups import Floats
-from microagg.kernels.jit import kernel
+from microagg.compile.jit import kernel
 
 _ARMS = 4  # records of T at most
 _STEP = 0.3  # of the multipliers; with larger ones they swing

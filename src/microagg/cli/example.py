@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from microagg.errors import TableError, shown
-from microagg.plan import Plan
-from microagg.tables.atomic import replacing
-from microagg.tables.files import write_file
+from microagg.formats.atomic import replacing
+from microagg.formats.files import write_file
+from microagg.plan.plan import Plan
 
 __all__ = ["Example", "write_example"]
 

@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from microagg.errors import InputError, shown
-from microagg.plan import Plan
-from microagg.plan_text import (
+from microagg.plan.plan import Plan
+from microagg.plan.registry import find
+from microagg.plan.serialise import (
     PART_FLAGS,
     read_value,
     split_claims,
@@ -19,8 +20,7 @@ from microagg.plan_text import (
     split_names,
     split_pair,
 )
-from microagg.registry import find
-from microagg.settings import check_options
+from microagg.plan.settings import check_options
 
 __all__ = ["ANALYSIS_HELP", "plan_of", "with_plan_flags"]
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from microagg.base.formatting import names, plural
 from microagg.cli.show import Speaker
 from microagg.evidence import Evidence
 from microagg.evidence.measured import Required
 from microagg.evidence.sentences import Caution, Threshold
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan import Plan, Roles
-from microagg.words import names, plural
+from microagg.plan.plan import Plan, Roles
 
 __all__ = [
     "MOST_LINES",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from microagg.base.own_process import start_quickly
 from microagg.cli.flags import plan_of, with_plan_flags
 from microagg.cli.more_commands import demo, measure, methods, page, verify, warmup
 from microagg.cli.options import (
@@ -33,10 +34,9 @@ from microagg.cli.options import (
 )
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
-from microagg.own_process import start_quickly
-from microagg.plan_text import split_names
-from microagg.settings import bytes_of
-from microagg.tables.addresses import STANDARD, as_place
+from microagg.formats.addresses import STANDARD, as_place
+from microagg.plan.serialise import split_names
+from microagg.plan.settings import bytes_of
 
 if TYPE_CHECKING:
     pass
@@ -147,8 +147,8 @@ def protect(
     speaker = Speaker(as_json, quiet, verbose)
     with speaker.run():
         plan = plan_of(flags)
-        from microagg.cli.protect import protect_file
-        from microagg.job import Job
+        from microagg.cli.protect_command import protect_file
+        from microagg.job.run import Job
 
         if as_json and target == STANDARD:
             raise InputError(
@@ -233,7 +233,7 @@ def plan(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.plan import draft_plan
+        from microagg.cli.plan_command import draft_plan
 
         csv = csv_format(delimiter, encoding, decimal)
         kept, droppable = split_names(keep) or [], split_names(may_drop)
@@ -293,7 +293,7 @@ def compare(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.compare import compare_file
+        from microagg.cli.compare_command import compare_file
 
         named = split_names(methods)
         meets = compare_file(

@@ -25,8 +25,8 @@ from microagg.cli.options import (
     csv_format,
 )
 from microagg.cli.show import Speaker
-from microagg.plan_text import split_names
-from microagg.tables.addresses import as_place
+from microagg.formats.addresses import as_place
+from microagg.plan.serialise import split_names
 
 __all__ = ["demo", "measure", "methods", "page", "verify", "warmup"]
 
@@ -103,8 +103,8 @@ def measure(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.measure import measure_files
-        from microagg.plan import Accept
+        from microagg.cli.measure_command import measure_files
+        from microagg.plan.plan import Accept
 
         holds = measure_files(
             speaker,
@@ -165,7 +165,7 @@ def verify(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.measure import verify_file
+        from microagg.cli.measure_command import verify_file
 
         holds = verify_file(
             speaker,
@@ -184,7 +184,7 @@ def methods(as_json: Json = False, quiet: Quiet = False) -> None:
     """List the methods: what each does, whether it is exact, what it costs, its paper."""
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.registry import methods as registered
+        from microagg.plan.registry import methods as registered
 
         rows = registered()
         speaker.give({"methods": [method.as_dict() for method in rows]})
@@ -210,9 +210,9 @@ def demo(
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.example import write_example
-        from microagg.cli.protect import protect_file
-        from microagg.job import Job
-        from microagg.plan import Plan
+        from microagg.cli.protect_command import protect_file
+        from microagg.job.run import Job
+        from microagg.plan.plan import Plan
 
         example = write_example(folder)
         if example.missing_extra:
@@ -234,7 +234,7 @@ def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.warmup import compile_all
+        from microagg.cli.warmup_command import compile_all
 
         compile_all(speaker)
 
@@ -266,6 +266,6 @@ def page(
     """
     speaker = Speaker(as_json=False, quiet=False)
     with speaker.run():
-        from microagg.cli.page import show_page
+        from microagg.cli.page_command import show_page
 
         show_page(speaker, source, port, not no_open, idle)

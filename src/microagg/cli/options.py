@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from microagg.cli.flags import ANALYSIS_HELP
-from microagg.tables.addresses import as_place
+from microagg.formats.addresses import as_place
 
 if TYPE_CHECKING:
-    from microagg.tables.files import CsvFormat
+    from microagg.formats.files import CsvFormat
 
 __all__ = [
     "Analyses",
@@ -165,7 +165,7 @@ Verbose = Annotated[
 
 def csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:
     """Return the format that the options for CSV files tell."""
-    from microagg.tables.files import CsvFormat
+    from microagg.formats.files import CsvFormat
 
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"

@@ -17,9 +17,9 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from microagg.base.formatting import visible
 from microagg.errors import MicroaggError, VerificationError, fault_words
-from microagg.method import Method
-from microagg.words import visible
+from microagg.plan.method import Method
 
 __all__ = ["Speaker", "print_methods"]
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import (
+from microagg.base.formatting import TRADE_OFF
+from microagg.comparing.method_trials import Report, Trials, run_trials
+from microagg.comparing.plan_trials import Records
+from microagg.errors import InputError, listed, shown
+from microagg.plan.plan import Plan
+from microagg.plan.registry import find
+from microagg.plan.registry import methods as registered
+from microagg.plan.settings import check_k, check_options
+from microagg.protecting.choices import (
     FAST,
     Cell,
     Suggestion,
@@ -19,25 +27,11 @@ from microagg.choices import (
     mark_frontier,
     suggestion,
 )
-from microagg.comparing.trials import Report, Trials, run_trials
-from microagg.comparing.tries import Records
-from microagg.errors import InputError, listed, shown
-from microagg.plan import Plan
-from microagg.registry import find
-from microagg.registry import methods as registered
-from microagg.report.bands import band
 from microagg.report.html import write_report
-from microagg.report.provenance import (
-    about_method,
-    file_facts,
-    now,
-    repetition,
-    versions,
-)
-from microagg.settings import check_k, check_options
-from microagg.tables.frames import Frame, is_frame
+from microagg.report.loss_bands import band
+from microagg.report.provenance import about_method, file_facts, now, repetition, versions
+from microagg.tables.frame import Frame, is_frame
 from microagg.tables.matrix import as_matrix
-from microagg.words import TRADE_OFF
 
 __all__ = ["BUDGET", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
 
@@ -213,7 +207,7 @@ def compare(
     options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
     workers : choices computed at a time; by default as many as there are processors
     progress : called about ten times a second with records grouped and records to group, over
-        all choices; the first is a :class:`microagg.comparing.trials.Tried`. It may raise
+        all choices; the first is a :class:`microagg.comparing.method_trials.Tried`. It may raise
         :class:`microagg.StopSearch` to end the trials with the choices that are done.
     **settings
         Keywords of :func:`microagg.protect`, such as ``columns``, ``unit`` or ``strata``, which override the

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microagg.comparing.tries import Figures, Records, for_a_sample, try_plan
-from microagg.plan import Plan
+from microagg.comparing.plan_trials import Figures, Records, for_a_sample, try_plan
+from microagg.plan.plan import Plan
 
 __all__ = ["Standing", "Trend", "sampled"]
 

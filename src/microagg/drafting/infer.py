@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from microagg.drafting.guesses import (
+from microagg.drafting import name_words as say
+from microagg.drafting.guess import (
     Guess,
     NamedProfile,
     distinct_words,
@@ -19,14 +20,13 @@ from microagg.drafting.guesses import (
     missing_words,
     protected,
 )
-from microagg.drafting.numbers import guess_numbers
-from microagg.drafting.texts import guess_texts
-from microagg.drafting.units import settle_units, settle_weights
+from microagg.drafting.number_columns import guess_numbers
+from microagg.drafting.profile import Profile, profiles
+from microagg.drafting.text_columns import guess_texts
+from microagg.drafting.unit_and_weight import settle_units, settle_weights
 from microagg.errors import InputError
-from microagg.tables import name_words as say
 from microagg.tables.dates import dates_in_text
-from microagg.tables.frames import Frame, OddCells
-from microagg.tables.profile import Profile, profiles
+from microagg.tables.frame import Frame, OddCells
 
 __all__ = ["Guess", "guess"]
 

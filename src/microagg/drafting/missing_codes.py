@@ -11,8 +11,8 @@ import re
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.tables.profile import Numbers, Profile
+from microagg.base.typing import Floats
+from microagg.drafting.profile import Numbers, Profile
 
 __all__ = ["missing_codes"]
 
@@ -36,7 +36,7 @@ _OF_THE_RANGE = 0.1
 def missing_codes(profile: Profile) -> tuple[float, ...]:
     """Return the numbers of a column that stand for missing values, in ascending order.
 
-    >>> from microagg.tables.profile import of_values
+    >>> from microagg.drafting.profile import of_values
     >>> ages = np.arange(20, 80).repeat(3)
     >>> missing_codes(of_values(np.append(ages, [999] * 5)))
     (999.0,)

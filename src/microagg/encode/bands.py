@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.plan import Coarsen
+from microagg.base.typing import Floats
+from microagg.plan.plan import Coarsen
 
 __all__ = ["band_ends", "band_label", "ends_of_label", "level_text", "number_text", "rounded"]
 

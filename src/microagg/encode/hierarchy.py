@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder, corners
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["ancestors", "encoder", "inner_nodes", "node_members", "nodes", "release"]

@@ -12,7 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, group_means
+from microagg.base.typing import Floats, Labels
+from microagg.kernels.labels import group_means
 
 __all__ = ["Corners", "Encoder", "by_present", "corners", "present_means"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 
 __all__ = ["nearest", "totals"]
 

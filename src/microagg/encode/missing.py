@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.encode.joins import Patterns, Step, best_plan
-from microagg.groups import Floats, Labels
+from microagg.base.typing import Floats, Labels
+from microagg.encode.join_patterns import Patterns, Step, best_plan
 
 __all__ = ["Joined", "distinct_rows", "group_states", "join_enough", "join_rare"]
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder, corners
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["MOST_COORDINATES", "encoder", "modes", "release", "simplex"]

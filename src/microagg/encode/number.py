@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microagg.aggregate import aggregate
+from microagg.base.typing import Floats, Labels
+from microagg.encode.aggregate import aggregate
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
 from microagg.encode.scale import Scaling, fit_scale
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["Line", "Transform", "encoder", "fit_transform", "release"]

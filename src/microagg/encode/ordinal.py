@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder, by_present, corners, present_means
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["encoder", "release"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from microagg.base.typing import Floats
 from microagg.encode.scale import fit_scale, total_squares
 from microagg.encode.weights import as_weights
-from microagg.groups import Floats
-from microagg.settings import check_k, check_scale
+from microagg.plan.settings import check_k, check_scale
 from microagg.tables.matrix import as_matrix
 
 __all__ = ["Prepared", "prepare"]

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
-from microagg.encode.shares import Share, Tally
+from microagg.encode.level_counts import Share, Tally
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels
-from microagg.plan import Coarsen, Column, Plan
+from microagg.plan.plan import Coarsen, Column, Plan
 from microagg.tables.dates import dates_in_text, instants, is_text
-from microagg.tables.frames import Frame
-from microagg.tables.labelled import ColumnFacts
-from microagg.tables.libraries import plain_arrow
+from microagg.tables.file_metadata import ColumnFacts
+from microagg.tables.frame import Frame
+from microagg.tables.frame_libraries import plain_arrow
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = [

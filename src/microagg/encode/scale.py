@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.typing import Floats
+from microagg.compile.threads import share_with_helpers
 from microagg.errors import InputError
-from microagg.groups import Floats
-from microagg.kernels.threads import share_with_helpers
-from microagg.settings import check_scale
+from microagg.plan.settings import check_scale
 
 __all__ = ["Scaling", "fit_scale", "scaling_of", "total_squares"]
 

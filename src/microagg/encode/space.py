@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode import hierarchy, nominal, number, ordinal, spiked
 from microagg.encode.inertia import Encoder
 from microagg.encode.scale import fit_scale
-from microagg.groups import Floats, Labels
 from microagg.kernels.release_kinds import Releases
 from microagg.tables.variable import Variable
 
@@ -50,7 +50,7 @@ class Space:
     widths: tuple[tuple[int, int], ...] = ()
     """Coordinates of each column: of its values, and of whether they are missing."""
     releases: Releases | None = None
-    """What groups release, where that loses more than the SSE says; see :mod:`microagg.encode.releases`."""
+    """What groups release, if that loses more than the SSE says; see :mod:`microagg.encode.release_rules`."""
     factors: Floats | None = None
     """(c,) of the coordinates in a search by the SSE, so that groups lose little by what they release."""
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode import number
 from microagg.encode.inertia import Encoder, present_means
 from microagg.encode.number import Transform, fit_transform
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["Split", "encoder", "release", "spike_of"]

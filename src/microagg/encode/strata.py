@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import RECORDS, UnitWords, plural
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels, canonical_labels
-from microagg.tables.frames import Frame
-from microagg.words import RECORDS, UnitWords, plural
+from microagg.kernels.labels import canonical_labels
+from microagg.tables.frame import Frame
 
 __all__ = ["merge_small", "strata_of"]
 

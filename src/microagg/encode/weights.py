@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.errors import InputError
-from microagg.groups import Floats
-from microagg.tables.frames import is_frame
+from microagg.tables.frame import is_frame
 from microagg.tables.matrix import as_matrix
 
 __all__ = ["as_weights"]

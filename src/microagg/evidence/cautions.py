@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, number, plural, share
 from microagg.evidence.measured import Cure, Signs
 from microagg.evidence.sentences import Caution, linked_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
-from microagg.measure.harm import Harm
+from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.harmful_columns import Harm
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk, agreement_words
-from microagg.measure.signs import Determined, Identifier, UnitsInGroups
-from microagg.plan import Plan, Roles
-from microagg.released import Cells
-from microagg.words import RECORDS, UnitWords, names, narrowed_down, number, plural, share
+from microagg.plan.plan import Plan, Roles
+from microagg.releasing.release_values import Cells
 
 __all__ = [
     "about_agreement",

@@ -13,6 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from microagg.base.formatting import (
+    UnitWords,
+    few_digits,
+    names,
+    narrowed_down,
+    plural,
+    share,
+    spread,
+)
 from microagg.evidence.cautions import about_dominance, about_formulas, about_sample, cautions_of
 from microagg.evidence.measured import Counted, Measured, Part
 from microagg.evidence.proof import guarantee, proof
@@ -32,24 +41,15 @@ from microagg.evidence.sentences import (
 )
 from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.analyses import LEAST, safe_together
-from microagg.measure.harm import Harm, Stake
-from microagg.measure.known import KnownRisk
+from microagg.measure.before_and_after import Summary
+from microagg.measure.harmful_columns import Harm, Stake
+from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk
-from microagg.measure.summaries import Summary
 from microagg.measure.utility import Utility
-from microagg.plan import Plan, Roles
-from microagg.registry import find
-from microagg.released import Cells
-from microagg.words import (
-    UnitWords,
-    few_digits,
-    names,
-    narrowed_down,
-    plural,
-    share,
-    spread,
-)
+from microagg.plan.plan import Plan, Roles
+from microagg.plan.registry import find
+from microagg.releasing.release_values import Cells
 
 __all__ = ["Evidence"]
 
@@ -75,7 +75,7 @@ class Evidence:
     plan: Plan
     measured: Measured
     rejected: str = ""
-    """Why the file was not released although it was counted, in words; see :mod:`microagg.delivery`."""
+    """Why the file was not released although it was counted; see :mod:`microagg.delivering.delivery`."""
 
     def with_figures(self, **figures: Any) -> Evidence:
         """Return the evidence with some figures added or replaced, see :class:`Measured`."""

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.algorithms.result import Partition
+from microagg.base.typing import Labels
 from microagg.evidence.sentences import Caution
-from microagg.groups import Labels
 from microagg.measure.agreement import Agreement
-from microagg.measure.harm import Harm, Stake
-from microagg.measure.known import KnownRisk
+from microagg.measure.before_and_after import Summary
+from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.harmful_columns import Harm, Stake
+from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk
-from microagg.measure.signs import Determined, Identifier, UnitsInGroups
-from microagg.measure.summaries import Summary
 from microagg.measure.utility import Utility
-from microagg.plan import Roles
-from microagg.released import Cells
-from microagg.results import Partition
-from microagg.verify import Verification
+from microagg.measure.verify import Verification
+from microagg.plan.plan import Roles
+from microagg.releasing.release_values import Cells
 
 __all__ = ["Counted", "Cure", "Measured", "Part", "Required", "Signs"]
 

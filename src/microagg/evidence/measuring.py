@@ -2,7 +2,7 @@
 
 What is costly is computed when it is first asked for. Where the records are a sample of whole groups of a
 larger table, figures of all records take the place of those of the sample later
-(:mod:`microagg.scale_out.sampled`).
+(:mod:`microagg.engines.evidence_at_scale`).
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import few_digits
+from microagg.base.typing import Floats, Labels
 from microagg.errors import MicroaggError
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import DIGITS, Caution
-from microagg.groups import Floats, Labels, group_sizes
-from microagg.intake import Intake
+from microagg.grouping.read_table import Intake
+from microagg.grouping.require.requirement_search import is_compiled
+from microagg.kernels.labels import group_sizes
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.analyses import LEAST, analyse, check_analyses
+from microagg.measure.before_and_after import summaries
+from microagg.measure.both_tables import Pair, keeping_computed
+from microagg.measure.chart_data import class_sizes, column, correlations
 from microagg.measure.classes import combine, share_below
+from microagg.measure.disclosure_signs import determines, identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
-from microagg.measure.harm import Harm, Stake, enough, rank, stakes
-from microagg.measure.known import Known, KnownRisk, known_columns, known_risk, told_apart
+from microagg.measure.harmful_columns import Harm, Stake, enough, rank, stakes
+from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk, told_apart
 from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
-from microagg.measure.pairs import Pair, keeping_computed
-from microagg.measure.pictured import class_sizes, column, correlations
 from microagg.measure.risk import Ask, Risk, risk_of
-from microagg.measure.signs import determines, identifiers, unmixed_units
-from microagg.measure.summaries import summaries
 from microagg.measure.utility import Utility, utility_of
-from microagg.plan import Plan, Roles
-from microagg.released import Cells
-from microagg.require.search import is_compiled
-from microagg.tables.frames import Frame
-from microagg.words import few_digits
+from microagg.plan.plan import Plan, Roles
+from microagg.releasing.release_values import Cells
+from microagg.tables.frame import Frame
 
 __all__ = ["Measuring", "pictures_of"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.sentences import group_loss_words, percent_words
-from microagg.plan import Block, Plan
-from microagg.registry import find
+from microagg.plan.plan import Block, Plan
+from microagg.plan.registry import find
 
 __all__ = ["guarantee", "proof"]
 

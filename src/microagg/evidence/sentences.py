@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from microagg.base.formatting import few_digits, names, number, percent, plural, share
 from microagg.measure.analyses import Analysis
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan import Accept, Block, Plan, Require
-from microagg.words import few_digits, names, number, percent, plural, share
+from microagg.plan.plan import Accept, Block, Plan, Require
 
 __all__ = [
     "DIGITS",
@@ -54,7 +54,7 @@ class Caution:
     """Whether it is about what the file gives away, and not about what the file is worth."""
     cures: tuple[tuple[Any, str], ...] = ()
     """Decisions that the page can carry out: a column and, in the words of
-    :func:`microagg.plan_roles.decided`, what is done with it."""
+    :func:`microagg.plan.change_role.decided`, what is done with it."""
 
     @property
     def sentence(self) -> str:

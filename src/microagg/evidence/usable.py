@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from microagg.base.formatting import names, percent, share
 from microagg.errors import shown
 from microagg.evidence.sentences import Caution
-from microagg.measure.summaries import Summary
-from microagg.words import names, percent, share
+from microagg.measure.before_and_after import Summary
 
 __all__ = ["MOST_CHANGED", "MOST_LOST", "MOST_MOVED", "about_use", "moved_figures"]
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
+from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.halve import enclose, halve
-from microagg.kernels.jit import kernel, subkernel
 
 LEAF = 32
 # Depth-first search holds one node for each level, and there are under 64 of them.

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_search import farthest
-from microagg.kernels.lean import lean_subkernel
 
 __all__ = ["Reach", "farthest_pair", "reach_of"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_search import in_order
-from microagg.kernels.lean import lean_subkernel
-from microagg.kernels.left import nearest_left, nearest_one_left, take
+from microagg.kernels.remaining import nearest_left, nearest_one_left, take
 
 __all__ = ["form", "gather"]
 

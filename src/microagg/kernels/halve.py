@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.kernels.jit import kernel
-from microagg.kernels.lean import lean_subkernel
-from microagg.kernels.threads import helpers, share_growing
+from microagg.base.typing import Floats
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.threads import helpers, share_growing
 
 __all__ = ["enclose", "halve", "halves", "select"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microagg.kernels.jit import kernel
+from microagg.compile.jit import kernel
 
 __all__ = ["leaves_of"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 
 __all__ = ["Heap", "new_heap", "pop", "put", "take_out"]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_tree import NO_ROW
-from microagg.kernels.lean import lean_subkernel
 
 __all__ = [
     "begin",

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.threads import helpers, share_growing, share_with_helpers
 from microagg.kernels.halve import halve
-from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.threads import helpers, share_growing, share_with_helpers
 
 __all__ = [
     "NO_ROW",

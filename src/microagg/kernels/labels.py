@@ -1,123 +1,116 @@
-"""Loops over labels: numbering and sums of squares, in one or two passes over the records."""
+"""Arithmetic of a partition given by labels: numbering, members, sizes, means, sums of squares.
+
+All sums are taken of differences to a member of the group, so that a large offset
+in the data costs no accuracy and a group of equal values has exactly that mean.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel
-from microagg.kernels.threads import helpers, share_with_helpers
+from microagg.base.typing import Floats, Labels, Members
 
-_MANY = 100_000  # records from which on threads sum them up faster than one
-
-
-@kernel
-def is_canonical(labels):
-    """Whether groups are numbered 0, 1, 2, … by first appearance already."""
-    last = -1
-    for label in labels:
-        if label > last + 1 or label < 0:
-            return False
-        if label == last + 1:
-            last = label
-    return True
+# Sums of values beyond this are taken in units of 2**64, lest they overflow.
+_HUGE = 1e280
 
 
-@kernel
-def renumber(labels, number):
-    """Number groups anew by first appearance, in place; ``number`` holds a −1 for each group."""
-    found = 0
-    for i in range(labels.size):
-        label = labels[i]
-        if number[label] < 0:
-            number[label] = found
-            found += 1
-        labels[i] = number[label]
+def canonical_labels(labels: NDArray[np.integer]) -> Labels:
+    """Number the groups 0..g-1 by first appearance in row order.
 
-
-@kernel
-def _squares_of(X, labels, begin, end, groups, squares):
-    """Sums of squares of the columns in the groups begin..end−1, in one pass over all records.
-
-    Sums are of differences to the first member, so that large offsets do no harm: the squares
-    cancel to no less than about a group's own spread. What a row needs lies side by side: ``groups``
-    holds the size of each, then first value, sum and squares by column, all 0 at first.
+    >>> canonical_labels(np.array([7, 2, 7, 5])).tolist()
+    [0, 1, 0, 2]
     """
-    n, d = X.shape
-    for i in range(n):
-        if not begin <= labels[i] < end:
-            continue
-        group = groups[labels[i] - begin]
-        group[0, 0] += 1.0
-        for j in range(d):
-            if group[0, 0] == 1.0:
-                group[j + 1, 0] = X[i, j]
-            y = X[i, j] - group[j + 1, 0]
-            group[j + 1, 1] += y
-            group[j + 1, 2] += y * y
-    for g in range(end - begin):
-        for j in range(1, d + 1):
-            less = groups[g, j, 1] * groups[g, j, 1] / groups[g, 0, 0]
-            squares[begin + g, j - 1] = max(groups[g, j, 2] - less, 0.0)
+    from microagg.kernels.label_loops import is_canonical, renumber
+
+    given: Labels = np.ascontiguousarray(labels, dtype=np.int64)
+    if is_canonical(given):
+        return given
+    if given.min() < 0 or given.max() >= given.size:
+        given = np.unique(given, return_inverse=True)[1].reshape(-1)
+    new = given.copy()
+    renumber(new, np.full(int(given.max()) + 1, -1))
+    return new
 
 
-@kernel
-def _total(squares):
-    """Sum group by group, whatever threads have computed."""
-    total = 0.0
-    for g in range(squares.shape[0]):
-        for j in range(squares.shape[1]):
-            total += squares[g, j]
-    return total
+def members_of(labels: Labels, width: int) -> Members:
+    """List the records of the groups 0, 1, …, each ascending; those of label −1 are in none.
 
-
-def squares_within(X: Floats, labels: Labels, n_groups: int) -> float:
-    """Sum of squared distances of the rows of X to the means of their groups."""
-    squares = np.empty((n_groups, X.shape[1]))
-    # Each thread reads all labels, and does the sums of its own groups.
-    parts = min(1 + helpers(), n_groups) if len(X) >= _MANY else 1
-
-    def work(part: int, _: int, __: int) -> None:
-        begin, end = n_groups * part // parts, n_groups * (part + 1) // parts
-        groups = np.zeros((end - begin, X.shape[1] + 1, 3))
-        _squares_of(X, labels, begin, end, groups, squares)
-
-    share_with_helpers(work, parts, at_once=1)
-    return float(_total(squares))
-
-
-@kernel
-def weighted_squares_within(X, weights, labels, n_groups):
-    """Sum of weighted squared distances of the rows of X to the weighted means of their groups.
-
-    In two passes: a light first member may be far from all others, and the squares of differences to
-    it would then cancel to much less than themselves. What a mean is off by its own rounding is taken
-    out again: among large values that are near to each other it is no small part of their distances.
+    >>> members_of(np.array([0, 1, 0, 1, -1, 1]), 3).tolist()
+    [[0, 2, -1], [1, 3, 5]]
     """
-    n, d = X.shape
-    first = np.full(n_groups, -1)
-    mass, mean = np.zeros(n_groups), np.zeros((n_groups, d))
-    for i in range(n):
-        g = labels[i]
-        if first[g] < 0:
-            first[g] = i
-        mass[g] += weights[i]
-        for j in range(d):
-            mean[g, j] += weights[i] * (X[i, j] - X[first[g], j])
-    for g in range(n_groups):
-        for j in range(d):
-            mean[g, j] = X[first[g], j] + mean[g, j] / mass[g]
-    within = np.zeros(n_groups)  # by group: a sum over all would lose the digits of small ones
-    off = np.zeros((n_groups, d))
-    for i in range(n):
-        g, square = labels[i], 0.0
-        for j in range(d):
-            distance = X[i, j] - mean[g, j]
-            square += distance**2
-            off[g, j] += weights[i] * distance
-        within[g] += weights[i] * square
-    for g in range(n_groups):
-        for j in range(d):
-            within[g] -= off[g, j] ** 2 / mass[g]
-        within[g] = max(within[g], 0.0)
-    return within.sum()
+    rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+    group = labels[rows]
+    sizes = np.bincount(group)
+    members = np.full((len(sizes), width), -1, np.int32)
+    members[group, np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[group]] = rows
+    return members
+
+
+def labels_of(members: Members, n: int) -> Labels:
+    """Number n records by the groups that hold them; −1 for those in none.
+
+    >>> labels_of(np.array([[0, 2, -1], [1, 3, 5]]), 6).tolist()
+    [0, 1, 0, 1, -1, 1]
+    """
+    labels = np.full(n, -1)
+    group, place = np.nonzero(members >= 0)
+    labels[members[group, place]] = group
+    return labels
+
+
+def group_sizes(labels: Labels) -> Labels:
+    """Count the records of each group."""
+    return np.bincount(labels).astype(np.int64, copy=False)
+
+
+def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -> Floats:
+    """Mean of one column in each group, shape (g,); weights are above 0, in any unit.
+
+    >>> column, labels = np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])
+    >>> group_means(column, labels).tolist()
+    [0.1, 1000000000.5]
+    >>> group_means(column, labels, np.array([1.0, 7.0, 2.0, 3.0, 1.0])).tolist()
+    [0.1, 1000000000.25]
+    """
+    sizes = np.bincount(labels)
+    base = np.empty(sizes.size)
+    base[labels[::-1]] = column[::-1]  # the first member of each group is written last
+    unit = 2.0**64 if np.abs(column).max(initial=0.0) > _HUGE else 1.0
+    column, base = column / unit, base / unit
+    if weights is None:
+        return (base + np.bincount(labels, weights=column - base[labels]) / sizes) * unit
+    # A power of two brings the weights to at most 1, exactly: no product overflows.
+    weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+    moved = np.bincount(labels, weights=weights * (column - base[labels]))
+    return (base + moved / np.bincount(labels, weights=weights)) * unit
+
+
+def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> float:
+    """Sum of squared distances of the records to the means of their groups (SSE).
+
+    With weights the means are weighted, and so is each square.
+
+    >>> X, labels = np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1])
+    >>> sum_of_squares(X, labels), sum_of_squares(X, labels, np.array([1.0, 3.0, 5.0]))
+    (2.0, 3.0)
+    """
+    from microagg.kernels.label_loops import squares_within, weighted_squares_within
+
+    if weights is not None:
+        return float(weighted_squares_within(X, weights, labels, int(labels.max()) + 1))
+    return float(squares_within(X, labels, int(labels.max()) + 1))
+
+
+def standard_deviation(values: Floats) -> float:
+    """Standard deviation (denominator n−1), whatever the size of the values: no square overflows.
+
+    >>> standard_deviation(np.array([1e200, 3e200])) / 1e200
+    1.414213562373095...
+    """
+    if len(values) < 2:
+        return 0.0
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    small = np.ldexp(values, -exponent)
+    with np.errstate(over="ignore"):
+        return float(np.ldexp((small - small[0]).std(ddof=1), exponent))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.groups import Floats, Labels
-from microagg.kernels.jit import kernel, subkernel
-from microagg.progress import STOP, State
+from microagg.base.progress import STOP, State
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel, subkernel
 
 # The clusters are a start for something better: they need not be settled to the last record. Iterations
 # end when fewer than one record in a thousand changes, and the centres of a large table
@@ -79,7 +79,7 @@ def k_means(X: Floats, n_clusters: int, rng: np.random.Generator, state: State) 
 
     At most 100 iterations of O(min(n, 8192) · n_clusters · d) each, and one for all records.
 
-    >>> from microagg.progress import new_state
+    >>> from microagg.base.progress import new_state
     >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0), new_state()).tolist()
     [0, 0, 1]
     """

@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels
-from microagg.kernels.ahead import Searchers
+from microagg.base.progress import DONE, STOP, State
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.farthest_pair import Reach, farthest_pair
 from microagg.kernels.gather import form
-from microagg.kernels.jit import kernel
 from microagg.kernels.kd_tree import NO_ROW
-from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.left import Left, all_left, farthest_left, in_rounds, outermost
-from microagg.progress import DONE, STOP, State
-from microagg.settings import FEW_RECORDS
+from microagg.kernels.remaining import Left, all_left, farthest_left, in_rounds, outermost
+from microagg.kernels.search_ahead import Searchers
+from microagg.plan.settings import FEW_RECORDS
 
 __all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.require_kinds import (
     CODES,
     DISTINCT,

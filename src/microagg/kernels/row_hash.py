@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 
 __all__ = ["hash_bytes", "hash_floats", "hash_moments", "hash_words", "start"]
 

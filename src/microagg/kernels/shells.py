@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.threads import share_with_helpers
 from microagg.kernels.kd_search import in_order, keep
-from microagg.kernels.lean import lean_kernel, lean_subkernel
-from microagg.kernels.threads import share_with_helpers
 
 __all__ = [
     "Shells",

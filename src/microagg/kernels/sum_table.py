@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.kernels.jit import kernel, subkernel
+from microagg.compile.jit import kernel, subkernel
 
 __all__ = ["PARTS", "put", "spread_out"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from microagg.encode.recoded import Recoded
-from microagg.groups import Floats, Labels
-from microagg.measure.pairs import Pair
-from microagg.tables.frames import Frame
+from microagg.base.typing import Floats, Labels
+from microagg.encode.recoded_table import Recoded
+from microagg.measure.both_tables import Pair
+from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["against_original"]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.groups import Floats, Labels, group_sizes
+from microagg.base.typing import Floats, Labels
+from microagg.kernels.labels import group_sizes
 
 __all__ = ["FEWEST_NUMBERS", "WITHIN", "Agreement", "agreement", "disclosed_share"]
 

@@ -1,6 +1,6 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
-How they are written is in :mod:`microagg.plan_analyses`, what each computes in
+How they are written is in :mod:`microagg.plan.analyses`, what each computes in
 :mod:`microagg.measure.estimates`. The overlap of two intervals is the mean of the shares of each that the
 other covers (Karr, Kohnen, Oganian, Reiter & Sanil 2006):
 J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
@@ -19,8 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import number, share
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels, group_sizes
+from microagg.kernels.labels import group_sizes
+from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine
 from microagg.measure.estimates import (
     Found,
@@ -32,12 +35,10 @@ from microagg.measure.estimates import (
     regression,
     window,
 )
-from microagg.measure.pairs import Pair
-from microagg.plan_analyses import Formula, blaming, read_formula
-from microagg.plan_checks import no_column
-from microagg.plan_parts import CATEGORIES
-from microagg.tables.frames import Frame, check_finite
-from microagg.words import number, share
+from microagg.plan.analyses import Formula, blaming, read_formula
+from microagg.plan.checks import no_column
+from microagg.plan.sections import CATEGORIES
+from microagg.tables.frame import Frame, check_finite
 
 __all__ = [
     "LEAST",

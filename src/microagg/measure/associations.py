@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.groups import Floats, Labels
+from microagg.base.typing import Floats, Labels
 from microagg.measure import deviations
-from microagg.measure.pairs import Pair
+from microagg.measure.both_tables import Pair
 
 __all__ = ["Contingency", "associations", "changed", "contingency_deviation", "level_deviations"]
 

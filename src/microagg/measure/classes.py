@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, canonical_labels, group_sizes
-from microagg.require.units import distinct_units
-from microagg.tables.libraries import plain_arrow
+from microagg.base.typing import Floats, Labels
+from microagg.grouping.require.units import distinct_units
+from microagg.kernels.labels import canonical_labels, group_sizes
+from microagg.tables.frame_libraries import plain_arrow
 
 __all__ = ["classes", "combine", "count_combinations", "decoded", "share_below"]
 

@@ -4,7 +4,7 @@ A column becomes what it is for the grouping (see :mod:`microagg.encode.space`),
 not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
 missingness itself is seen, a column of which the original misses some values has further coordinates: the
 corners of a simplex, one for each state: there, missing, missing with a certain code. Tables that are read in
-parts have the same coordinates (see :mod:`microagg.scale_out.recipe`).
+parts have the same coordinates (see :mod:`microagg.engines.encoding`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.nominal import simplex
 from microagg.encode.scale import fit_scale
 from microagg.encode.space import encoder_of
-from microagg.groups import Floats, Labels
 from microagg.tables.variable import Variable
 
 __all__ = ["complete_numbers", "encoded", "placed", "state_encoder"]

@@ -2,16 +2,16 @@
 
 All in units of the original: a column's standard deviation s (denominator n−1), the product of two
 of them for a covariance. Constant columns have no unit and deviate by 0. Where values are missing or
-weighted, see :mod:`microagg.measure.partial`.
+weighted, see :mod:`microagg.measure.weighted_statistics`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.measure import partial
-from microagg.measure.pairs import Pair
+from microagg.base.typing import Floats
+from microagg.measure import weighted_statistics as partial
+from microagg.measure.both_tables import Pair
 
 __all__ = [
     "QUANTILES",

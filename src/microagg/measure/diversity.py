@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, canonical_labels, group_sizes
+from microagg.base.typing import Floats, Labels
+from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.measure.agreement import FEWEST_NUMBERS, Agreement, agreement
-from microagg.tables.frames import Frame
+from microagg.tables.frame import Frame
 
 __all__ = ["Diversity", "Dominance", "agreement_of", "diversity", "dominance"]
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed
-from microagg.groups import Floats, Labels
 
 __all__ = [
     "AROUND",

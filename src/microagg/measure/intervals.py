@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, standard_deviation
-from microagg.measure.pairs import Pair, positions
+from microagg.kernels.labels import standard_deviation
+from microagg.measure.both_tables import Pair, positions
 
 __all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
 

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.groups import Floats, Labels, group_sizes
+from microagg.kernels.labels import group_sizes
+from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine
-from microagg.measure.pairs import Pair
-from microagg.settings import FEW_RECORDS
+from microagg.plan.settings import FEW_RECORDS
 
 __all__ = ["Linkage", "check_sample", "estimated", "link", "radii", "sample_for"]
 
@@ -137,7 +138,7 @@ def _credits(
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records of its block, else 0."""
     from microagg.kernels.kd_tree import Tree, build, for_thread
-    from microagg.kernels.rivals import WIDTH, credit_links, credit_links_by_scan, in_blocks
+    from microagg.kernels.nearer_counts import WIDTH, credit_links, credit_links_by_scan, in_blocks
 
     Z, twins = both.encoded
     inner, outer = radii(Z, twins)

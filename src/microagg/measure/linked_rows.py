@@ -24,13 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.groups import Floats, Labels, canonical_labels, group_sizes
+from microagg.base.typing import Floats, Labels
+from microagg.grouping.require.units import distinct_units
+from microagg.kernels.labels import canonical_labels, group_sizes
+from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine
-from microagg.measure.known import Known
+from microagg.measure.disclosure_signs import identifier
+from microagg.measure.known_columns import Known
 from microagg.measure.linkage import Linkage, estimated
-from microagg.measure.pairs import Pair
-from microagg.measure.signs import identifier
-from microagg.require.units import distinct_units
 
 __all__ = [
     "LinkedRows",
@@ -115,7 +116,7 @@ def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dic
     """Choose the columns that show which rows belong together.
 
     These are the ones ``named``, which are units or renumbered ids, if any value repeats, and those that look
-    like an id that repeats (:func:`microagg.measure.signs.identifier`).
+    like an id that repeats (:func:`microagg.measure.disclosure_signs.identifier`).
     """
     return {
         name: column

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.measure.pairs import Pair, positions
+from microagg.base.typing import Floats
+from microagg.measure.both_tables import Pair, positions
 
 __all__ = ["Propensity", "propensity"]
 

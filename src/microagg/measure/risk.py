@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import names, plural
+from microagg.base.typing import Labels
 from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
-from microagg.groups import Labels, group_sizes
+from microagg.kernels.labels import group_sizes
 from microagg.measure.agreement import Agreement
+from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
-from microagg.measure.individual import IndividualRisk, individual_risk
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
-from microagg.measure.pairs import Pair, keeping_computed, pair
-from microagg.settings import check_k
-from microagg.tables.frames import check_finite
-from microagg.words import names, plural
+from microagg.measure.population_risk import IndividualRisk, individual_risk
+from microagg.plan.settings import check_k
+from microagg.tables.frame import check_finite
 
 __all__ = ["Ask", "Risk", "agreement_words", "risk"]
 

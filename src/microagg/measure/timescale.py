@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats
-from microagg.tables.frames import Frame
+from microagg.base.typing import Floats
+from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 __all__ = ["TimeScale", "time_scale"]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats
+from microagg.base.typing import Floats
 from microagg.measure import associations, deviations
 from microagg.measure.analyses import Analysis, Wanted, analyse
 from microagg.measure.associations import Contingency
-from microagg.measure.losses import losses
-from microagg.measure.pairs import Pair, keeping_computed, pair
+from microagg.measure.both_tables import Pair, keeping_computed, pair
+from microagg.measure.column_losses import losses
 from microagg.measure.propensity import Propensity, propensity
 
 __all__ = ["Utility", "utility"]
@@ -33,14 +33,14 @@ class Utility:
     information_loss: float
     """IL = 100·SSE/SST = 100·ΣΣ((x−x')/s)²/ΣΣ((x−x̄)/s)² of the released values x', rounding and
     categories included; 0 to 100 for group means. Under 5 is usually hard to notice, over 30 a coarse
-    picture. See :mod:`microagg.measure.losses` for columns that are not numbers."""
+    picture. See :mod:`microagg.measure.column_losses` for columns that are not numbers."""
     by_column: Mapping[Any, float]
     """The same for each column alone."""
     group_loss: float
     """The same if each group released its exact centroid: the loss to which bounds and published figures
     refer. It equals the information loss if exact means are released. Where a group releases its most
     frequent category, the information loss is at most twice this loss. If the groups are not known, see
-    :mod:`microagg.measure.losses`."""
+    :mod:`microagg.measure.column_losses`."""
     group_loss_by_column: Mapping[Any, float]
     """The same for each column alone."""
     analyses: list[Analysis]

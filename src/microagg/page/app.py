@@ -14,20 +14,21 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from microagg.choices import Targets
 from microagg.errors import InputError, MicroaggError, fault_words, shown
-from microagg.page import decisions, screens
+from microagg.page import plan_figures as decisions
+from microagg.page import screens
 from microagg.page.bodies import Limits, TooMuchError, form_of, upload_to
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import edited
-from microagg.page.folders import Folders
 from microagg.page.forms import drafted_kinds, number_in, opened_by, place_of_mistake
 from microagg.page.guard import log
+from microagg.page.opened_folders import Folders
 from microagg.page.tasks import Compare, Look, Opened, Scatter, Search
-from microagg.plan_text import read_value
-from microagg.registry import find
+from microagg.plan.registry import find
+from microagg.plan.serialise import read_value
+from microagg.plan.settings import check_k
+from microagg.protecting.choices import Targets
 from microagg.report.html import TEMPLATES, environment
-from microagg.settings import check_k
 
 __all__ = ["Page"]
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import ClientDisconnect, Request
 
 from microagg.errors import InputError, shown
-from microagg.tables.endings import kind_by_ending
+from microagg.formats.endings import kind_by_ending
 
 __all__ = ["Limits", "TooMuchError", "form_of", "upload_to"]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microagg.choices import Cell
+from microagg.protecting.choices import Cell
 
 __all__ = ["cell_map", "labelled", "scatter", "spark", "without_styles"]
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import Cell, mark_frontier
-from microagg.page.private import PrivateFolder
+from microagg.base.formatting import plural
+from microagg.page.private_folder import PrivateFolder
 from microagg.page.process import Worker
 from microagg.page.tasks import (
     STOP,
@@ -30,8 +30,8 @@ from microagg.page.tasks import (
     Task,
     Told,
 )
-from microagg.plan import Plan
-from microagg.words import plural
+from microagg.plan.plan import Plan
+from microagg.protecting.choices import Cell, mark_frontier
 
 __all__ = ["Desk", "Entry", "Release", "Table"]
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan import Plan
-from microagg.plan_forms import ACCEPTED
-from microagg.plan_roles import decided, give_role
-from microagg.plan_text import read_value, split_coarsen, split_names
-from microagg.registry import METHODS, find
+from microagg.plan.change_role import decided, give_role
+from microagg.plan.conversion import ACCEPTED
+from microagg.plan.plan import Plan
+from microagg.plan.registry import METHODS, find
+from microagg.plan.serialise import read_value, split_coarsen, split_names
 
 __all__ = ["RULES", "UNIT_RELEASES", "edited"]
 

@@ -62,7 +62,7 @@ class Worker:
 
 def _work(pipe: Connection) -> Any:
     # Loaded in the worker alone: the server does without numba, matplotlib and the tables.
-    from microagg.own_process import start_quickly
+    from microagg.base.own_process import start_quickly
 
     start_quickly()
     from microagg.page.worker import serve_tasks

@@ -8,24 +8,24 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import FAST, Targets, about_methods, suggestion
+from microagg.base.formatting import TRADE_OFF
 from microagg.errors import TableError
+from microagg.formats.endings import kind_by_ending
 from microagg.page.charts import cell_map, labelled, scatter, spark
-from microagg.page.decisions import cures_of, gives_part, next_part
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import RULES, UNIT_RELEASES
+from microagg.page.plan_figures import cures_of, gives_part, next_part
 from microagg.page.tasks import Compare, Protect, Scatter
-from microagg.plan import Plan
-from microagg.plan_checks import as_plain
-from microagg.plan_parts import KINDS, POLICIES
-from microagg.plan_roles import ROLE_WORDS, UNPRICED, role_of
-from microagg.plan_text import join_coarsen, join_names
-from microagg.registry import find
-from microagg.registry import methods as registered
+from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
+from microagg.plan.checks import as_plain
+from microagg.plan.plan import Plan
+from microagg.plan.registry import find
+from microagg.plan.registry import methods as registered
+from microagg.plan.sections import KINDS, POLICIES
+from microagg.plan.serialise import join_coarsen, join_names
+from microagg.plan.settings import AGGREGATES, SCALES
+from microagg.protecting.choices import FAST, Targets, about_methods, suggestion
 from microagg.report.html import MOST_COLUMNS
-from microagg.settings import AGGREGATES, SCALES
-from microagg.tables.endings import kind_by_ending
-from microagg.words import TRADE_OFF
 
 __all__ = [
     "frame_of",

@@ -20,9 +20,9 @@ from microagg.errors import InputError, shown
 from microagg.page.app import Page
 from microagg.page.bodies import Limits
 from microagg.page.desk import Desk
-from microagg.page.folders import Folders
 from microagg.page.guard import Guard, Keys, log
-from microagg.page.private import PrivateFolder
+from microagg.page.opened_folders import Folders
+from microagg.page.private_folder import PrivateFolder
 from microagg.page.tasks import Look, Opened
 
 __all__ = ["Server", "serve"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from microagg.plan import Plan
+from microagg.plan.plan import Plan
 
 __all__ = [
     "STOP",

@@ -17,17 +17,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from microagg.choices import Targets
 from microagg.comparing.comparison import prepare, try_prepared
-from microagg.comparing.pricing import Prices, price_table
+from microagg.comparing.method_trials import Tried
+from microagg.comparing.plan_trials import Records
+from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.sampling import Standing
-from microagg.comparing.searching import search_table
-from microagg.comparing.trials import Tried
-from microagg.comparing.tries import Records
+from microagg.comparing.search import search_table
 from microagg.errors import MicroaggError, StopSearch, fault_words
-from microagg.job import Job, Observer, completed_source, numbers_of, records_of, run
+from microagg.formats.files import CsvFormat, Source, read_file
+from microagg.job.run import Job, Observer, completed_source, numbers_of, records_of, run
 from microagg.page.charts import without_styles
-from microagg.page.columns import about_columns, first_rows, two_columns
+from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
     STOP,
     Compare,
@@ -40,9 +40,9 @@ from microagg.page.tasks import (
     Task,
     Told,
 )
-from microagg.plan import Plan
-from microagg.tables.files import CsvFormat, Source, read_file
-from microagg.tables.frames import Frame
+from microagg.plan.plan import Plan
+from microagg.protecting.choices import Targets
+from microagg.tables.frame import Frame
 
 __all__ = ["serve_tasks"]
 

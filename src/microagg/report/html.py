@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg import words
+from microagg.base import formatting as words
 from microagg.errors import InputError, shown
-from microagg.report.bands import MOST_COLUMNS
-from microagg.tables.atomic import check_target, replacing_all
+from microagg.formats.atomic import check_target, replacing_all
+from microagg.report.loss_bands import MOST_COLUMNS
 
 if TYPE_CHECKING:
     from jinja2 import Environment

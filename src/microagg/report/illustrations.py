@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microagg.report import pictures
-from microagg.report.bands import MOST_COLUMNS
+from microagg.report.loss_bands import MOST_COLUMNS
 
 __all__ = ["illustrations"]
 

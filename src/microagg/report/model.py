@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from microagg.base.formatting import TRADE_OFF, fewer_than
 from microagg.evidence import Evidence
 from microagg.evidence.sentences import most_lost_words
 from microagg.report.provenance import now, repetition
-from microagg.words import TRADE_OFF, fewer_than
 
 __all__ = ["release_model"]
 

@@ -26,7 +26,7 @@ _log.setLevel(logging.ERROR)
 import matplotlib as mpl  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from microagg.words import share  # noqa: E402
+from microagg.base.formatting import share  # noqa: E402
 
 _log.setLevel(_level)
 

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from microagg.registry import find
-from microagg.tables.atomic import sha256
+from microagg.formats.atomic import sha256
+from microagg.plan.registry import find
 from microagg.version import VERSION
 
 __all__ = ["about_method", "call", "file_facts", "now", "repetition", "versions"]

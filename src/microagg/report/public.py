@@ -1,7 +1,7 @@
 """The public report: what may stand beside the released file.
 
 It is made from the released table and the plan, and from nothing else, but for a few figures given as
-bands (:mod:`microagg.report.bands`). Whoever has the file could make all the rest; a measure that is
+bands (:mod:`microagg.report.loss_bands`). Whoever has the file could make all the rest; a measure that is
 added elsewhere stays private until it is added here. Left out of the plan are the seed, with which the
 search could be replayed, and the thresholds that the board set.
 """
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import few_digits, names, narrowed_down
+from microagg.base.typing import Labels
 from microagg.evidence import Evidence
 from microagg.evidence.cautions import (
     about_agreement,
@@ -25,22 +27,21 @@ from microagg.evidence.cautions import (
     about_row_labels,
 )
 from microagg.evidence.sentences import Caution, promise_words, required_words
-from microagg.groups import Labels, group_sizes
+from microagg.grouping.require.units import distinct_units
+from microagg.kernels.labels import group_sizes
+from microagg.measure.chart_data import class_sizes
 from microagg.measure.classes import combine, share_below
+from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
-from microagg.measure.known import Known, known_columns, told_apart
+from microagg.measure.known_columns import Known, known_columns, told_apart
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
-from microagg.measure.pictured import class_sizes
-from microagg.measure.signs import identifiers, unmixed_units
-from microagg.plan import Accept, Block, Plan, Roles
-from microagg.registry import find
-from microagg.report.bands import band
+from microagg.plan.plan import Accept, Block, Plan, Roles
+from microagg.plan.registry import find
+from microagg.report.loss_bands import band
 from microagg.report.provenance import versions
-from microagg.report.released import ReleasedColumns
-from microagg.require.units import distinct_units
-from microagg.tables.exact import codes_as_written
-from microagg.tables.frames import Frame
-from microagg.words import few_digits, names, narrowed_down
+from microagg.report.released_columns import ReleasedColumns
+from microagg.tables.as_written import codes_as_written
+from microagg.tables.frame import Frame
 
 __all__ = ["Bands", "public_model"]
 

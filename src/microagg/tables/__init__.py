@@ -1,1 +1,1 @@
-"""Files and frames: reading, writing, and what is in them."""
+"""Tables: frames of any library, typed columns, and what files say about them."""

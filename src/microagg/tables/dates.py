@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.groups import Floats, Labels
+from microagg.base.typing import Floats, Labels
 
 __all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "is_text", "to_arrow"]
 

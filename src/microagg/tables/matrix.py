@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.typing import Floats
 from microagg.errors import InputError
-from microagg.groups import Floats
-from microagg.tables.frames import Frame, check_finite, is_frame
+from microagg.tables.frame import Frame, check_finite, is_frame
 
 __all__ = ["as_matrix", "columns_matrix"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed, shown
-from microagg.groups import Floats, Labels
-from microagg.plan import Column
-from microagg.plan_parts import CATEGORIES
+from microagg.plan.plan import Column
+from microagg.plan.sections import CATEGORIES
 from microagg.tables.dates import dates_in_text, first_no_date, instants, is_text
-from microagg.tables.frames import Frame, reads_as_number
+from microagg.tables.frame import Frame, reads_as_number
 
 __all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
 

@@ -1,0 +1,145 @@
+"""auto: the method for whoever does not want to choose one.
+
+One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
+start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
+tables in blocks: the groups along their borders are worse at first, which refinement repairs. In small
+tables refinement takes enough steps for each group that the start does not matter: there
+the blocks are the groups, and a first call need not wait until MDAV is compiled. Tables with more
+columns than records are turned into a space of as many dimensions as there are records first.
+
+With weights the best groups of one column need not be runs of its sorted values, so that one column is
+refined like several; its start is the best cut into runs (algorithms/univariate/weighted.py).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from microagg.algorithms.refine.refine import refine
+from microagg.algorithms.result import Outcome
+from microagg.base.progress import STOP, State, new_state, part
+from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import share_out
+from microagg.errors import InputError, shown
+from microagg.kernels.halve import halves
+from microagg.kernels.mdav_groups import mdav_labels
+from microagg.plan.settings import LARGE_K, check_effort, check_time_limit
+
+_BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
+_SMALL = 4_096  # the same when time is short: when there are more records than
+_RECORDS_A_SECOND = 20_000
+_ANY_START = 2_000  # records up to which the start does not matter
+
+
+def mdav_in_blocks(
+    X: Floats, k: int, state: State, most: int = _BLOCK, weights: Floats | None = None
+) -> Labels:
+    """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
+
+    Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone.
+    """
+    rows, first = halves(X, k, max(most, 2 * k - 1))
+    labels = np.empty(len(X), dtype=np.int64)
+    labels[rows] = np.repeat(first[:-1], np.diff(first))
+
+    def work(begin: int, end: int, _: int) -> None:
+        for b in range(begin, end):
+            own = np.sort(rows[first[b] : first[b + 1]])
+            if len(own) >= 2 * k:
+                light = None if weights is None else weights[own]
+                groups = mdav_labels(np.ascontiguousarray(X[own]), k, state, light)
+                labels[own] = first[b] + (0 if state[STOP] else groups)
+
+    with part(state, 0.0):  # blocks count records at the same time, each from 0
+        share_out(work, len(first) - 1, state, at_once=1)
+    return labels
+
+
+def _as_near(X: Floats) -> Floats:
+    """Give records the same distances with as many coordinates as there are records.
+
+    n records span n dimensions at most, whatever their columns: with Xᵀ = QR, the rows of Rᵀ are as far
+    from each other as those of X. Every step of the search then takes O(n) instead of O(d).
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # the last digits must not depend on the number of threads
+        R: Any = np.linalg.qr(X.T, mode="r")
+    return np.ascontiguousarray(R.T)
+
+
+def auto(
+    X: Floats,
+    k: int,
+    *,
+    cost: str = "sse",
+    effort: str = "balanced",
+    time_limit: float | None = None,
+    random_state: int | None = 0,
+    weights: Floats | None = None,
+    whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
+    state: State | None = None,
+) -> Outcome:
+    """Partition several columns, or one with weights: a start that suits their number, then refined.
+
+    Costs other than sse are refused. The other options are those of
+    :func:`microagg.algorithms.refine.refine.refine`.
+    """
+    if cost != "sse" and weights is not None:
+        raise InputError(
+            f"cost={shown(cost)} cannot be weighted; with weights it is sse. Leave the cost out, or group "
+            "without weights."
+        )
+    if cost != "sse":
+        raise InputError(
+            f"cost={shown(cost)} is for one column; with {X.shape[1]} columns it is sse. Protect each "
+            "column by itself (per_column=True), or leave the cost out."
+        )
+    check_effort(effort)
+    check_time_limit(time_limit)
+    state = new_state() if state is None else state
+    started = time.monotonic()
+    if X.shape[1] > len(X):
+        X = _as_near(X)
+    labels = _start(X, k, effort, time_limit, weights, state)
+    if state[STOP]:
+        return Outcome(labels)
+    if time_limit is not None:
+        time_limit = max(0.0, time_limit - (time.monotonic() - started))
+    better = refine(
+        X,
+        labels,
+        k,
+        weights=weights,
+        effort=effort,
+        time_limit=time_limit,
+        random_state=random_state,
+        whole=whole,
+        span=span,
+        state=state,
+    )
+    return Outcome(better)
+
+
+def _start(
+    X: Floats,
+    k: int,
+    effort: str,
+    time_limit: float | None,
+    weights: Floats | None,
+    state: State,
+) -> Labels:
+    """Groups to begin with."""
+    if X.shape[1] == 1 and weights is not None:
+        from microagg.algorithms.univariate.weighted import cut_weighted
+
+        with part(state, 0.0):
+            return cut_weighted(X, weights, k, state)
+    short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
+    few = len(X) <= _ANY_START and k <= LARGE_K and effort != "fast"
+    most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
+    return mdav_in_blocks(X, k, state, most, weights)

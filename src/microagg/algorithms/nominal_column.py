@@ -1,0 +1,265 @@
+"""The best groups of one nominal column: exact, where few levels are rare.
+
+Problem   n records have one of M categories. A group with a₁, …, a_M records of each, s in all, has an SSE
+          proportional to f(a) = s − Σa²/s. Partition the records into groups of at least k with the
+          least sum of f.
+Idea      Only counts matter, not which records. Levels with k records or more can stay by themselves at
+          no loss; rare ones need company. A search over what is left of each level, with a table of what
+          was solved before, forms one mixed group at a time.
+Why few   f is concave, f(ta) = t·f(a), and so f(a) + f(b) ≤ f(a + b). Take a best partition with the most
+groups    groups: none has 2k or more records, since its halves would be one group more. The counts of each
+          level in each group are a point of a transport polytope (levels have their totals, groups at
+          least k), and a concave sum is least at a corner of it. At a corner counts are whole, and the graph
+          that joins a level with the groups that have some of it has no cycle. In each of its trees the
+          group farthest from the root shares one level at most with other mixed groups: of all
+          its other levels it has what is left of them, or leaves k or more, which stay pure. So the
+          search need only form such groups.
+Lenders   f rises with every record that is added to a group. So rare levels want no more company than fills
+          up to k, of one level only. If such lenders were never short, the corner would have one group
+          at most in each tree that borrows or has more than k; let it be the root. All others then are k
+          records of rare levels, all of them whole but one, and the root has whole levels only. What
+          is found so is a lower bound on every partition, since borrowed records of several levels become
+          cheaper when they are of one. If the common levels can lend it (each group from one
+          level, which keeps k or nothing was asked of it), it is a best partition. Else the search is
+          done once more with all levels as they are.
+Pruning   A record of a level with r < k records left loses at least 1 − r/k. Candidates whose loss with this
+          bound on the rest is not below the best so far are left out.
+Numbers   All losses are whole multiples of 1/lcm(k, …, 2k−1), and are computed as whole numbers: no rounding.
+Cost      Exponential in the number of rare levels, at worst; the number of candidates is limited, and where
+          it does not suffice the answer is None. Which groups are found never depends on time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Labels
+
+__all__ = ["best_counts", "nominal_exact"]
+
+STEPS = 100_000  # candidates that a search may look at, about a second
+_MOST_SHORT = 400  # rare records; the search is as deep as there are groups of them
+
+State = tuple[int, ...]  # what is left of each level, descending
+Taken = tuple[tuple[int, int], ...]  # pairs: left of a level, taken of it
+
+
+class _Group(NamedTuple):
+    taken: Taken
+    borrowed: int
+
+
+class _TooLarge(Exception):  # noqa: N818 - an answer, not an error
+    """The search would take too many steps."""
+
+
+def nominal_exact(levels: Labels, k: int, steps: int = STEPS) -> Labels | None:
+    """Partition the records of one nominal column with the least SSE; None if that takes too long.
+
+    Parameters
+    ----------
+    levels : int64 array of shape (n,), level of each record, 0, 1, …; n ≥ k
+    k : least number of records in a group
+    steps : candidates to look at, at most
+
+    Returns
+    -------
+    int64 array of shape (n,): a group for each record. Records of one level go to groups in row order.
+
+    >>> nominal_exact(np.array([0, 0, 1, 0, 2, 0, 0]), 3).tolist()
+    [0, 1, 0, 1, 0, 1, 1]
+    """
+    counts = np.bincount(levels)
+    found = best_counts(counts.tolist(), k, steps)
+    if found is None:
+        return None
+    labels = np.empty(len(levels), dtype=np.int64)
+    rows = np.split(np.argsort(levels, kind="stable"), np.cumsum(counts)[:-1])
+    used = [0] * len(counts)
+    for number, group in enumerate(found):
+        for level, count in enumerate(group):
+            labels[rows[level][used[level] : used[level] + count]] = number
+            used[level] += count
+    return labels
+
+
+def best_counts(counts: Sequence[int], k: int, steps: int = STEPS) -> list[list[int]] | None:
+    """Groups of least SSE as records of each level, mixed ones first; None if that takes too long.
+
+    >>> best_counts([1, 1, 5], 3)
+    [[1, 1, 1], [0, 0, 4]]
+    >>> best_counts([2, 2], 3)
+    [[2, 2]]
+    """
+    counts = list(counts)
+    rare = [count for count in counts if 0 < count < k]
+    if sum(rare) > _MOST_SHORT:
+        return None
+    mixed: list[list[int]] | None = []
+    if rare:
+        try:
+            mixed = _lent(counts, k, steps) if len(rare) < sum(c > 0 for c in counts) else None
+            mixed = _Search(k, steps, lenders=False).run(counts) if mixed is None else mixed
+        except _TooLarge:
+            return None
+    assert mixed is not None, "n ≥ k records always have a partition"
+    left = [count - sum(group[level] for group in mixed) for level, count in enumerate(counts)]
+    return mixed + [
+        [size if level == own else 0 for level in range(len(counts))]
+        for own, count in enumerate(left)
+        for size in _even_sizes(count, k)
+    ]
+
+
+def _even_sizes(count: int, k: int) -> list[int]:
+    """Sizes of as many groups of k or more as there can be, which differ by one at most.
+
+    >>> _even_sizes(8, 3), _even_sizes(0, 3)
+    ([4, 4], [])
+    """
+    groups = count // k
+    return [(count + place) // groups for place in range(groups)]
+
+
+def _lent(counts: list[int], k: int, steps: int) -> list[list[int]] | None:
+    """Mixed groups where rare levels borrow from common ones; None if those have too little to lend."""
+    rare = [count if count < k else 0 for count in counts]
+    mixed = _Search(k, steps, lenders=True).run(rare)
+    assert mixed is not None, "with lenders every state has groups"
+    spare = [count - k if count >= k else 0 for count in counts]
+    # Large loans first, each from the level that has most to spare.
+    wanted = sorted(((k - sum(group), at) for at, group in enumerate(mixed)), reverse=True)
+    for loan, at in wanted:
+        if loan <= 0:
+            continue
+        lender = max(range(len(spare)), key=lambda level: (spare[level], -level))
+        if spare[lender] < loan:
+            return None
+        spare[lender] -= loan
+        mixed[at][lender] += loan
+    return mixed
+
+
+class _Search:
+    """Best mixed groups for what is left of each level."""
+
+    def __init__(self, k: int, steps: int, lenders: bool) -> None:
+        self.k, self.steps, self.lenders = k, steps, lenders
+        self.unit = math.lcm(*range(k, 2 * k))
+        self.solved: dict[State, tuple[float, _Group | None, State]] = {}
+
+    def run(self, counts: Sequence[int]) -> list[list[int]] | None:
+        """Best mixed groups as records of each level, borrowed ones not counted; None: there are none."""
+        state: State = tuple(sorted((c for c in counts if c), reverse=True))
+        if math.isinf(self.least(state)):
+            return None
+        left = list(counts)
+        found: list[list[int]] = []
+        while True:
+            _, group, state = self.solved[state]
+            if group is None:
+                return found
+            members = [0] * len(left)
+            for there, taken in group.taken:
+                level = next(i for i, c in enumerate(left) if c == there and not members[i])
+                members[level] = taken
+            left = [count - taken for count, taken in zip(left, members, strict=True)]
+            found.append(members)
+
+    def least(self, state: State) -> float:
+        """Least loss, in whole units; infinite if what is left cannot be grouped."""
+        known = self.solved.get(state)
+        if known is not None:
+            return known[0]
+        short = [left for left in state if left < self.k]
+        best: tuple[float, _Group | None, State] = (math.inf, None, ())
+        if not short:
+            best = (0, None, ())
+        elif self.lenders or sum(state) >= self.k:
+            candidates = []
+            for group in self.groups(state):
+                rest = _without(state, group.taken)
+                cost = self.cost(group)
+                candidates.append((cost + self.bound(rest), cost, rest, group))
+            candidates.sort()
+            for bound, cost, rest, group in candidates:
+                if bound >= best[0]:
+                    break
+                best = min(best, (cost + self.least(rest), group, rest), key=lambda one: one[0])
+        self.solved[state] = best
+        return best[0]
+
+    def cost(self, group: _Group) -> int:
+        size = group.borrowed + sum(taken for _, taken in group.taken)
+        squares = group.borrowed**2 + sum(taken**2 for _, taken in group.taken)
+        return self.unit * size - squares * (self.unit // size)
+
+    def bound(self, state: State) -> int:
+        each = self.unit // self.k
+        return sum(each * left * (self.k - left) for left in state if left < self.k)
+
+    def counted(self, choices: Iterator[Taken]) -> Iterator[Taken]:
+        for taken in choices:
+            self.steps -= 1
+            if self.steps < 0:
+                raise _TooLarge
+            yield taken
+
+    def groups(self, state: State) -> Iterator[_Group]:
+        """Candidates for the group farthest from the root of its tree."""
+        k = self.k
+        if not self.lenders:
+            for taken in self.counted(_choices(state, 2 * k - 1, k, shared=True)):
+                if len(taken) > 1 and sum(count for _, count in taken) >= k:
+                    yield _Group(taken, 0)
+            return
+        for taken in self.counted(_choices(state, 2 * k - 1, k, shared=False)):
+            size = sum(count for _, count in taken)
+            yield _Group(taken, max(0, k - size))
+            if size < k:  # and filled up by a part of one more level
+                rest = _without(state, taken)
+                for left in sorted(set(rest)):
+                    if left > k - size:
+                        yield _Group((*taken, (left, k - size)), 0)
+
+
+def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:
+    """Ways to take up to ``most`` records of levels: all that is left, or so that k or more are left.
+
+    With ``shared``, any number may be taken of one of the levels.
+    """
+
+    def further(at: int, room: int, may_share: bool, taken: Taken) -> Iterator[Taken]:
+        if taken:
+            yield taken
+        for place in range(at, len(state)):
+            left = state[place]
+            again = place > at and left == state[place - 1]
+            if again:  # of equal levels the first ones are taken, and the most of them
+                continue
+            limit = room
+            if place == at and taken and taken[-1][0] == left:
+                limit = min(room, taken[-1][1])
+            for count in range(min(left, limit), 0, -1):
+                partly = 0 < left - count < k
+                if not partly or (shared and may_share):
+                    pair = (left, count)
+                    yield from further(
+                        place + 1, room - count, may_share and not partly, (*taken, pair)
+                    )
+
+    return further(0, most, True, ())
+
+
+def _without(state: State, taken: Taken) -> State:
+    """What is left of the levels."""
+    left = list(state)
+    for there, count in taken:
+        left.remove(there)
+        if there > count:
+            left.append(there - count)
+    return tuple(sorted(left, reverse=True))

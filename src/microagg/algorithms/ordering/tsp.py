@@ -1,0 +1,276 @@
+"""tsp: a short tour through all records.
+
+Problem   Put records in a sequence in which neighbours are near, to be cut optimally.
+Idea      The tour of a travelling salesman is such a sequence, the same for every k: it is built once
+          and cut as often as one likes. Greedy start: take the shortest steps first, wherever they
+          do not branch or close a circle, then connect the paths so found, always to the nearest
+          end. Then 2-opt (replace two steps of the tour by shorter ones) and Or-opt (move up to
+          three records elsewhere) while they shorten it. Only steps to one of ten nearest
+          neighbours are tried.
+Cost      Mostly that of the ten nearest neighbours of each record. Moves reverse a part of
+          the tour, at most half of it. The cut takes O(kn·d).
+Paper     FDM, Mortazavi & Jalili 2014, as described in section 3 of Mortazavi 2020.
+Here      The tour is opened at its longest step (the first of equals) and runs from its end with the
+          lower row. Ties go to the lower row. Or-opt is made of reversals, like 2-opt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microagg.algorithms.ordering.cut import Order
+from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.typing import Floats
+from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.kd_search import nearest
+from microagg.kernels.kd_tree import build, remove
+from microagg.kernels.nearest_neighbours import nearest_rows
+
+_NEAR = 10  # neighbours tried of each record
+_LOOK = 256  # records between two reports
+# A move must shorten the tour by more than this share of the steps it replaces.
+_LEAST = 1e-10
+
+
+@subkernel
+def _distance(X, a, b):
+    total = 0.0
+    for j in range(X.shape[1]):
+        gap = X[a, j] - X[b, j]
+        total += gap * gap
+    return np.sqrt(total)
+
+
+@kernel
+def _greedy(first, second, link, other):
+    """Take steps in the order given, unless they branch or close a circle.
+
+    ``link`` gets the up to two neighbours of each record, ``other`` knows the other end of the
+    path that ends at a record.
+    """
+    for t in range(first.size):
+        a, b = first[t], second[t]
+        if link[a, 1] < 0 and link[b, 1] < 0 and other[a] != b:
+            link[a, 0 if link[a, 0] < 0 else 1] = b
+            link[b, 0 if link[b, 0] < 0 else 1] = a
+            end_a, end_b = other[a], other[b]
+            other[end_a], other[end_b] = end_b, end_a
+
+
+@kernel
+def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):
+    """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
+    while placed < tour.size and ends > 0 and not state[STOP]:
+        begin = tour[0]
+        if placed > 0:
+            nearest(tree, X[tour[placed - 1]], 1, distance, row)
+            begin = row[0]
+        remove(tree, begin)
+        ends -= 1
+        if other[begin] != begin:
+            remove(tree, other[begin])
+            ends -= 1
+        before, a = -1, begin
+        while a >= 0:
+            tour[placed] = a
+            placed += 1
+            before, a = a, link[a, 0] if link[a, 0] != before else link[a, 1]
+    return placed
+
+
+def greedy_tour(X: Floats, near: Any, state: State) -> Order:
+    """The shortest steps first; ``near`` lists the neighbours to which steps are tried."""
+    n = len(X)
+    first, second = np.repeat(np.arange(n), near.shape[1]), near.ravel().astype(np.int64)
+    steps = X[first] - X[second]
+    by_length = np.argsort(np.einsum("ij,ij->i", steps, steps), kind="stable")
+    link, other = np.full((n, 2), -1), np.arange(n)
+    _greedy(first[by_length], second[by_length], link, other)
+    tour, placed = np.zeros(n, dtype=np.int64), 0
+    centred = X - X.mean(axis=0)
+    out = np.einsum("ij,ij->i", centred, centred)
+    tour[0] = np.where(link[:, 1] < 0, out, -1.0).argmax()  # the end farthest from the centroid
+    used = np.zeros(n, dtype=bool)
+    while placed < n and not state[STOP]:
+        used[tour[:placed]] = True
+        ends = np.flatnonzero((link[:, 1] < 0) & ~used)
+        # As in nearest point next: a new tree for each half of what is left.
+        many = len(ends) if len(ends) < 64 else (len(ends) + 1) // 2
+        room = np.empty(1), np.empty(1, np.intp)
+        placed = _connect_paths(X, build(X, ends), link, other, tour, placed, many, *room, state)
+    return tour
+
+
+@subkernel
+def _reverse(tour, place, i, j):
+    """Reverse the part of the tour from place i to place j, around the end if need be.
+
+    Reversing the other part instead gives the same tour, so the shorter one is reversed.
+    """
+    n = tour.size
+    inside = (j - i) % n + 1
+    if 2 * inside > n:
+        i, j = (j + 1) % n, (i - 1) % n
+        inside = n - inside
+    for _ in range(inside // 2):
+        a, b = tour[i], tour[j]
+        tour[i], tour[j] = b, a
+        place[b], place[a] = i, j
+        i, j = (i + 1) % n, (j - 1) % n
+
+
+@subkernel
+def _connect(tour, place, a, b, c, d):
+    """Replace the steps a → b and c → d of the tour by a → c and b → d."""
+    _reverse(tour, place, place[b], place[c])
+
+
+@subkernel
+def _two_opt(X, near, tour, place, a, touched):
+    """Try to replace a step from a; the ends of what changed go to ``touched``."""
+    n = tour.size
+    for forward in (True, False):
+        b = tour[(place[a] + (1 if forward else -1)) % n]
+        ab = _distance(X, a, b)
+        for t in range(near.shape[1]):
+            c = near[a, t]
+            ac = _distance(X, a, c)
+            if ac >= ab:
+                break
+            d = tour[(place[c] + (1 if forward else -1)) % n]
+            if c == b or d == a:
+                continue
+            old = ab + _distance(X, c, d)
+            if old - (ac + _distance(X, b, d)) > _LEAST * old:
+                if forward:
+                    _connect(tour, place, a, b, c, d)
+                else:
+                    _connect(tour, place, b, a, d, c)
+                touched[0], touched[1], touched[2], touched[3] = a, b, c, d
+                return True
+    return False
+
+
+@subkernel
+def _or_opt(X, near, tour, place, a, touched):
+    """Try to move a and up to two of those behind it next to a neighbour c of a."""
+    n = tour.size
+    for forward in (True, False):
+        step = 1 if forward else -1
+        p = tour[(place[a] - step) % n]
+        for length in range(1, 4):
+            if n < length + 3:
+                break
+            e = tour[(place[a] + step * (length - 1)) % n]
+            q = tour[(place[e] + step) % n]
+            freed = _distance(X, p, a) + _distance(X, e, q) - _distance(X, p, q)
+            for t in range(near.shape[1]):
+                c = near[a, t]
+                ac = _distance(X, a, c)
+                if ac >= freed:
+                    break
+                if c == p or (step * (place[c] - place[a])) % n < length:
+                    continue  # c is there already, or moves along
+                for side in (step, -step):
+                    f = tour[(place[c] + side) % n]
+                    if f == p or (step * (place[f] - place[a])) % n < length:
+                        continue
+                    gain = freed - (ac + _distance(X, e, f) - _distance(X, c, f))
+                    if gain > _LEAST * (freed + ac):
+                        _move(tour, place, p, a, e, q, c, f)
+                        touched[0], touched[1], touched[2] = p, a, e
+                        touched[3], touched[4], touched[5] = q, c, f
+                        return True
+    return False
+
+
+@subkernel
+def _swap_steps(tour, place, a, b, c, d):
+    """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
+    n = tour.size
+    if tour[(place[a] + 1) % n] == b:
+        _connect(tour, place, a, b, c, d)
+    else:
+        _connect(tour, place, d, c, b, a)
+
+
+@subkernel
+def _move(tour, place, p, a, e, q, c, f):
+    """Take a … e out from between p and q and put it between c and f, a beside c."""
+    n = tour.size
+    forward = tour[(place[p] + 1) % n] == a
+    ahead = (place[c] - place[p]) % n if forward else (place[p] - place[c]) % n
+    other = (place[f] - place[p]) % n if forward else (place[p] - place[f]) % n
+    if ahead < other:
+        # p a…e q…c f: reverse a…c, then the part q…c back: p q…c e…a f needs one more.
+        _swap_steps(tour, place, p, a, c, f)  # p c…q e…a f
+        _swap_steps(tour, place, p, c, q, e)  # p q…c e…a f
+        _swap_steps(tour, place, c, e, a, f)  # p q…c a…e f
+    else:
+        # p a…e q…f c: p q…f e…a c
+        _swap_steps(tour, place, p, a, f, c)  # p f…q e…a c
+        _swap_steps(tour, place, p, f, q, e)  # p q…f e…a c
+
+
+@kernel
+def _improve(X, near, tour, place, queue, waits, state):
+    """Shorten the tour until no record has a move that does."""
+    n = tour.size
+    touched = np.empty(6, np.int64)
+    head, count, handled, before = 0, n, 0, state[DONE]
+    while count > 0:
+        if state[STOP]:
+            return
+        if handled % _LOOK == 0:
+            share = handled / (handled + count)
+            state[DONE] = max(state[DONE], before + np.int64((n - before) * share))
+        handled += 1
+        a = queue[head]
+        head, count = (head + 1) % n, count - 1
+        waits[a] = False
+        better = True
+        while better:
+            ends = 0
+            if _two_opt(X, near, tour, place, a, touched):
+                ends = 4
+            elif _or_opt(X, near, tour, place, a, touched):
+                ends = 6
+            better = ends > 0
+            for t in range(ends):
+                row = touched[t]
+                if not waits[row]:
+                    waits[row] = True
+                    queue[(head + count) % n] = row
+                    count += 1
+
+
+def tour_length(X: Floats, tour: Order) -> float:
+    """Length of the closed tour."""
+    steps = X[tour] - X[np.roll(tour, -1)]
+    return float(np.sqrt(np.einsum("ij,ij->i", steps, steps)).sum())
+
+
+def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
+    """Order records along a short tour; k has no influence.
+
+    >>> tsp_order(np.array([[0.0, 0], [1, 1], [1, 0], [0, 1], [5, 5]]), 2).tolist()
+    [3, 0, 2, 1, 4]
+    """
+    state = new_state() if state is None else state
+    n = len(X)
+    near = nearest_rows(X, min(_NEAR, n - 1), state, n - n // 8)
+    tour = greedy_tour(X, near, state)
+    if state[STOP]:
+        return tour
+    place = np.empty(n, dtype=np.int64)
+    place[tour] = np.arange(n)
+    if n >= 5:
+        _improve(X, near, tour, place, tour.copy(), np.ones(n, dtype=bool), state)
+    if not state[STOP]:
+        state[DONE] = n
+    steps = X[tour] - X[np.roll(tour, -1)]
+    longest = int(np.einsum("ij,ij->i", steps, steps).argmax())
+    order = np.roll(tour, -longest - 1)
+    return np.ascontiguousarray(order if order[0] < order[-1] else order[::-1])

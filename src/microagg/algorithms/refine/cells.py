@@ -1,0 +1,285 @@
+"""Cells of neighbouring groups, each annealed by itself: no two of them touch the same record."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.algorithms.refine.pool import draw
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel, subkernel
+from microagg.compile.threads import each, helpers, share_growing
+from microagg.kernels.halve import select
+from microagg.kernels.labels import canonical_labels
+
+_HALF = 0.6  # of a table at most: cuts are not at the very middle
+_MANY = 8_192  # groups from which on threads split them faster than one
+_SHARED = 50_000  # groups from which on one halving is for several threads
+_PIECE = 8_192  # groups of it that a thread places at once
+_FEW_HELPERS = 7  # for fewer groups: more would wait for each other
+
+
+class Groups(NamedTuple):
+    """A partition as the rows of group 0, then of group 1, …, and the centroids."""
+
+    rows: Any  # (n,)
+    start: Any  # (groups + 1,) where each begins and the last ends
+    centroid: Any  # (groups, d)
+
+
+class Cells(NamedTuple):
+    """The records of cell c are rows[first[c] : first[c + 1]], group after group."""
+
+    rows: Any  # (n,)
+    first: Any  # (cells + 1,)
+
+
+def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
+    """Say how many groups a cell may have: a small table has two at least, for threads."""
+    return min(most, max(least, int(_HALF * n_groups)))
+
+
+@subkernel
+def _by_group(labels, n_groups):
+    """List the rows of group 0, 1, …; group g is at start[g] up to start[g + 1]."""
+    start = np.zeros(n_groups + 1, np.intp)
+    for label in labels:
+        start[label + 1] += 1
+    for g in range(n_groups):
+        start[g + 1] += start[g]
+    rows, at = np.empty(labels.size, np.intp), start.copy()
+    for i in range(labels.size):
+        rows[at[labels[i]]] = i
+        at[labels[i]] += 1
+    return rows, start
+
+
+@subkernel
+def _centroids(X, rows, start):
+    n_groups, d = start.size - 1, X.shape[1]
+    centroid = np.zeros((n_groups, d))
+    for g in range(n_groups):
+        for a in range(start[g], start[g + 1]):
+            for j in range(d):
+                centroid[g, j] += X[rows[a], j]
+        for j in range(d):
+            centroid[g, j] /= start[g + 1] - start[g]
+    return centroid
+
+
+@kernel
+def grouped(X, labels, n_groups):
+    """List the groups of labels that count from 0."""
+    rows, start = _by_group(labels, n_groups)
+    return Groups(rows, start, _centroids(X, rows, start))
+
+
+class _Halvings(NamedTuple):
+    """How groups are halved: what does not depend on where they are, each before those of its halves."""
+
+    start: Any  # (halvings,) of the part that is halved
+    stop: Any
+    middle: Any  # where its second half begins
+    one: Any  # places of the two groups that the line to halve along goes through
+    other: Any
+    after: Any  # the first halving that is none of the part's own
+
+
+@kernel
+def plan_halvings(n_groups, most, random):
+    """Draw the halvings; the cells are between the places returned beside them."""
+    count = 0
+    plan = _Halvings(
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+        np.empty(n_groups, np.intp),
+    )
+    first, cells = np.zeros(n_groups + 1, np.intp), 0
+    ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
+    ends[0], top = n_groups, 1
+    while top > 0:
+        at, stop = first[cells], ends[top - 1]
+        if stop - at > most:
+            plan.start[count], plan.stop[count] = at, stop
+            plan.one[count] = at + int(draw(random) * (stop - at))
+            plan.other[count] = at + int(draw(random) * (stop - at))
+            # Not at the very middle, so that the cells of the next pass have other borders.
+            plan.middle[count] = at + int((0.4 + 0.2 * draw(random)) * (stop - at))
+            ends[top] = plan.middle[count]
+            top, count = top + 1, count + 1
+        else:
+            cells, top = cells + 1, top - 1
+            first[cells] = stop
+    for a in range(count - 1, -1, -1):
+        after = a + 1
+        if plan.middle[a] - plan.start[a] > most:
+            after = plan.after[after]
+        if plan.stop[a] - plan.middle[a] > most:
+            after = plan.after[after]
+        plan.after[a] = after
+    return plan, count, first[: cells + 1]
+
+
+@subkernel
+def _place(centroid, groups, keys, plan, h, begin, end):
+    """Place some groups of a halving along the line through two of its groups."""
+    one, other = groups[plan.one[h]], groups[plan.other[h]]
+    for a in range(begin, end):
+        keys[a] = 0.0
+        for j in range(centroid.shape[1]):
+            keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
+
+
+@kernel
+def _halve(centroid, groups, keys, plan, begin, end):
+    """Make the halvings begin..end−1: groups are in two parts along the line through two of them."""
+    for h in range(begin, end):
+        _place(centroid, groups, keys, plan, h, plan.start[h], plan.stop[h])
+        select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
+
+
+@kernel
+def place_some(centroid, groups, keys, plan, h, begin, end):
+    """Begin a halving: some of its groups are placed along its line."""
+    _place(centroid, groups, keys, plan, h, begin, end)
+
+
+@kernel
+def part_placed(groups, keys, plan, h):
+    """End a halving whose groups are placed."""
+    select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
+
+
+def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
+    """Split groups into cells of 2 to ``most`` neighbours.
+
+    Returns the groups cell by cell, and where each cell begins and the last ends.
+    """
+    n_groups = len(centroid)
+    groups, keys = np.arange(n_groups), np.empty(n_groups)
+    plan, count, first = plan_halvings(n_groups, most, random)
+    threads = 1 + (helpers() if n_groups >= _MANY else 0)
+    if threads == 1 or count == 0:
+        _halve(centroid, groups, keys, plan, 0, count)
+        return groups, first
+
+    def halves_of(h: int) -> list[int]:
+        """The halvings of the two parts of a halving, where they are halved."""
+        after = int(plan.after[h])
+        large = plan.middle[h] - plan.start[h] > most
+        second = int(plan.after[h + 1]) if large else h + 1
+        return [*([h + 1] if large else []), *([second] if second < after else [])]
+
+    def work(h: int) -> list[int]:
+        if plan.stop[h] - plan.start[h] <= max(most, n_groups // (2 * threads)):
+            _halve(centroid, groups, keys, plan, h, int(plan.after[h]))
+            return []
+        _halve(centroid, groups, keys, plan, h, h + 1)
+        return halves_of(h)
+
+    def halve_together(large: list[int]) -> None:
+        """Make halvings that are shared out to all threads, one after the other."""
+        pieces = [
+            (h, begin, min(begin + _PIECE, int(plan.stop[h])))
+            for h in large
+            for begin in range(plan.start[h], plan.stop[h], _PIECE)
+        ]
+        each(lambda a: place_some(centroid, groups, keys, plan, *pieces[a]), len(pieces))
+        each(lambda a: part_placed(groups, keys, plan, large[a]), len(large))
+
+    # Of the largest parts there are too few for all threads.
+    parts = [0]
+    while large := [h for h in parts if plan.stop[h] - plan.start[h] > _SHARED]:
+        halve_together(large)
+        parts = [h for part in parts for h in (halves_of(part) if part in large else [part])]
+    share_growing(work, parts, _FEW_HELPERS if n_groups <= _SHARED else threads - 1)
+    return groups, first
+
+
+@kernel
+def _lay_out(rows, start, groups, first, labels, cells):
+    """Fill in the records of the cells, and the labels."""
+    filled = 0
+    for c in range(first.size - 1):
+        for a in range(first[c], first[c + 1]):
+            g = groups[a]
+            for b in range(start[g], start[g + 1]):
+                cells.rows[filled] = rows[b]
+                labels[rows[b]] = cells.first[c] + a - first[c]
+                filled += 1
+        cells.first[c + 1] = filled
+
+
+def split(X: Floats, labels: Labels, n_groups: int, most: int, random: Any) -> Cells:
+    """Split the groups 0, 1, … into cells of at most ``most`` neighbours.
+
+    The labels become the number of the cell's first record, plus 0, 1, … for its groups.
+    """
+    rows, start, centroid = grouped(X, labels, n_groups)
+    groups, first = split_groups(centroid, most, random)
+    cells = Cells(np.empty(labels.size, np.intp), np.zeros(first.size, np.intp))
+    _lay_out(rows, start, groups, first, labels, cells)
+    return cells
+
+
+class Fresh(NamedTuple):
+    """Where the cells of a pass put their new groups; a size of 0 marks an empty place."""
+
+    begins: Any  # (cells,) number of records in the cells before
+    rows: Any  # (n,)
+    size: Any  # (n // k,)
+    centroid: Any  # (n // k, d)
+
+
+@subkernel
+def rows_of(old, groups):
+    """List the rows of some groups, with labels that count from 0."""
+    m = 0
+    for g in groups:
+        m += old.start[g + 1] - old.start[g]
+    rows, labels = np.empty(m, np.intp), np.empty(m, np.intp)
+    m = 0
+    for a in range(groups.size):
+        for b in range(old.start[groups[a]], old.start[groups[a] + 1]):
+            rows[m], labels[m] = old.rows[b], a
+            m += 1
+    return rows, labels
+
+
+@subkernel
+def put_back(X, rows, labels, count, begin, k, new):
+    """Write the groups of a cell's records to their place."""
+    own = grouped(X, labels, count)
+    for a in range(rows.size):
+        new.rows[begin + a] = rows[own.rows[a]]
+    for g in range(count):
+        place = begin // k + g
+        new.size[place] = own.start[g + 1] - own.start[g]
+        for j in range(X.shape[1]):
+            new.centroid[place, j] = own.centroid[g, j]
+
+
+@kernel
+def compacted(new):
+    """Leave out the empty places; what is in use moves up, so that nothing large is copied anew."""
+    start, count = np.zeros(new.size.size + 1, np.intp), 0
+    for place in range(new.size.size):
+        if new.size[place] == 0:
+            continue
+        start[count + 1] = start[count] + new.size[place]
+        if count < place:
+            for j in range(new.centroid.shape[1]):
+                new.centroid[count, j] = new.centroid[place, j]
+        count += 1
+    return Groups(new.rows, start[: count + 1], new.centroid[:count])
+
+
+def labelled(groups: Groups) -> Labels:
+    """Turn a list of groups into labels, numbered by first appearance."""
+    labels = np.empty(len(groups.rows), dtype=np.int64)
+    labels[groups.rows] = np.repeat(np.arange(len(groups.start) - 1), np.diff(groups.start))
+    return canonical_labels(labels)

@@ -1,0 +1,231 @@
+"""Repair by merging: groups that violate a requirement are united with others until none does.
+
+Problem   Given any partition, make one that violates nothing out of whole groups, at a small SSE.
+Idea      A violating group looks among the groups with the nearest centroids for the one that costs least
+          for what it repairs: Ward's rise of the SSE, w₁w₂/(w₁+w₂)·|c₁−c₂|², over the violation that goes.
+          The best of all such mergers is made, then the next. They wait in a heap; one whose groups
+          changed meanwhile is weighed again when its turn comes. Where none of the nearest repairs
+          anything, more are looked at, up to a limit; then the cheapest is taken.
+          Requirements are closed under union, so that what satisfies them is never spoilt, and each merger
+          leaves a group less: it ends, at the whole table at the latest.
+Cost      A search in a tree and a few tallies a merger: O(v log g) for v violating groups among g, in few
+          columns, beside the tallies of the groups. A heuristic.
+Paper     None for the requirements together; merging for t-closeness is Soria-Comas et al. 2015, Algorithm 1
+          (soria_comas.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
+from microagg.kernels.kd_search import nearest
+from microagg.kernels.kd_tree import Tree, build, move, remove
+from microagg.kernels.labels import canonical_labels
+from microagg.kernels.require_demands import violation_of
+from microagg.kernels.require_kinds import Demands
+
+__all__ = ["merge"]
+
+_NEAR, _FAR = 8, 256  # groups looked at, first and at most
+_MANY = 2_000  # records of a union whose tallies are not worth more than the first few looks
+
+
+class _Groups(NamedTuple):
+    """Groups as lists linked through their records."""
+
+    head: Any  # (groups,)
+    tail: Any  # (groups,)
+    after: Any  # (n,)
+    size: Any  # (groups,)
+    mass: Any  # (groups,)
+    centroid: Any  # (groups, d)
+    short: Any  # (groups,) violation
+    gone: Any  # (groups,) bool
+
+
+@kernel
+def _form(X, weights, demands, labels, n_groups, k):
+    n, d = X.shape
+    groups = _Groups(
+        np.full(n_groups, -1, np.intp),
+        np.full(n_groups, -1, np.intp),
+        np.full(n, -1, np.intp),
+        np.zeros(n_groups, np.intp),
+        np.zeros(n_groups),
+        np.zeros((n_groups, d)),
+        np.empty(n_groups),
+        np.zeros(n_groups, np.bool_),
+    )
+    for i in range(n):
+        g = labels[i]
+        if groups.head[g] < 0:
+            groups.head[g] = i
+        else:
+            groups.after[groups.tail[g]] = i
+        groups.tail[g] = i
+        groups.size[g] += 1
+        groups.mass[g] += weights[i]
+        for j in range(d):
+            groups.centroid[g, j] += weights[i] * X[i, j]
+    most = 0
+    for g in range(n_groups):  # a loop: numba's own maximum takes a second to compile
+        most = max(most, groups.size[g])
+    rows = np.empty(most, np.intp)
+    for g in range(n_groups):
+        for j in range(d):
+            groups.centroid[g, j] /= groups.mass[g]
+        groups.short[g] = violation_of(demands, rows, _list(groups, g, rows, 0), k)
+    return groups
+
+
+@subkernel
+def _list(groups, g, rows, m):
+    """Write the records of a group to rows[m:]; return where they end."""
+    x = groups.head[g]
+    while x >= 0:
+        rows[m] = x
+        m += 1
+        x = groups.after[x]
+    return m
+
+
+@subkernel
+def _rise(groups, a, b):
+    """Rise of the SSE when two groups are united."""
+    total = 0.0
+    for j in range(groups.centroid.shape[1]):
+        total += (groups.centroid[a, j] - groups.centroid[b, j]) ** 2
+    return total * groups.mass[a] * groups.mass[b] / (groups.mass[a] + groups.mass[b])
+
+
+@subkernel
+def _partner(groups, demands, tree, k, a, alive, near, squares):
+    """Find the group to unite a violating one with, and the two parts of its key in the heap.
+
+    The first is 0 for a merger that repairs something, whose second is its cost for what it
+    repairs, and 1 for one that does not, which so comes after all others.
+    """
+    wanted = min(_NEAR, alive - 1)
+    while True:
+        have = nearest(tree, groups.centroid[a], wanted + 1, squares, near)
+        best, least, cheapest, cost = -1, np.inf, -1, np.inf
+        for c in range(have):
+            b = near[c]
+            if b == a:
+                continue
+            rise = _rise(groups, a, b)
+            if rise < cost or (rise == cost and b < cheapest):
+                cheapest, cost = b, rise
+            size = groups.size[a] + groups.size[b]
+            lacking = groups.short[a] + groups.short[b]
+            if rise > least * lacking or (size > _MANY and best >= 0):
+                continue
+            rows = np.empty(size, np.intp)
+            _list(groups, b, rows, _list(groups, a, rows, 0))
+            gain = lacking - violation_of(demands, rows, size, k)
+            if gain > 0 and (rise / gain < least or (rise / gain == least and b < best)):
+                best, least = b, rise / gain
+        if best >= 0:
+            return best, 0.0, least
+        if wanted == alive - 1 or wanted >= _FAR:
+            return cheapest, 1.0, cost
+        wanted = min(4 * wanted, alive - 1)
+
+
+@subkernel
+def _unite(groups, demands, k, a, b):
+    """Add group b to a."""
+    mass = groups.mass[a] + groups.mass[b]
+    for j in range(groups.centroid.shape[1]):
+        # As a step from one to the other, so that equal centroids stay as they are.
+        gap = groups.centroid[b, j] - groups.centroid[a, j]
+        groups.centroid[a, j] += gap * (groups.mass[b] / mass)
+    groups.mass[a], groups.size[a] = mass, groups.size[a] + groups.size[b]
+    groups.after[groups.tail[a]] = groups.head[b]
+    groups.tail[a], groups.gone[b] = groups.tail[b], True
+    rows = np.empty(groups.size[a], np.intp)
+    groups.short[a] = violation_of(demands, rows, _list(groups, a, rows, 0), k)
+
+
+@kernel
+def _mergers(groups, demands, tree, heap, k, alive, enough):
+    """Unite groups until none violates anything or only ``enough`` are left; how many are left."""
+    near, squares = np.empty(_FAR * 4 + 1, np.intp), np.empty(_FAR * 4 + 1)
+    while heap.size[0] > 0 and alive > max(enough, 1):
+        a = pop(heap)
+        b, late, cost = _partner(groups, demands, tree, k, a, alive, near, squares)
+        if heap.size[0] > 0:
+            following = heap.items[0]
+            first, second = heap.key[following, 0], heap.key[following, 1]
+            if late > first or (late == first and cost > second):
+                put(heap, a, late, cost)  # no longer the best; after one round all keys are fresh
+                continue
+        a, b = min(a, b), max(a, b)
+        take_out(heap, a)
+        take_out(heap, b)
+        _unite(groups, demands, k, a, b)
+        remove(tree, b)
+        move(tree, a, groups.centroid[a])
+        alive -= 1
+        if groups.short[a] > 0 and alive > 1:
+            _, late, cost = _partner(groups, demands, tree, k, a, alive, near, squares)
+            put(heap, a, late, cost)
+    return alive
+
+
+@kernel
+def _all_keys(groups, demands, tree, heap, k, alive):
+    """Put all violating groups into the heap."""
+    near, squares = np.empty(_FAR * 4 + 1, np.intp), np.empty(_FAR * 4 + 1)
+    for g in range(groups.size.size):
+        if groups.short[g] > 0 and not groups.gone[g] and alive > 1:
+            _, late, cost = _partner(groups, demands, tree, k, g, alive, near, squares)
+            put(heap, g, late, cost)
+
+
+@kernel
+def _labels(groups, labels):
+    for g in range(groups.size.size):
+        if not groups.gone[g]:
+            x = groups.head[g]
+            while x >= 0:
+                labels[x] = g
+                x = groups.after[x]
+
+
+def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) -> Labels:
+    """Unite groups until none violates anything.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d), C-contiguous, scaled
+    weights : float64 array of shape (n,), above 0
+    demands : what is asked; the whole table satisfies it
+    labels : int64 array of shape (n,), groups 0..g-1
+    k : least number of records
+
+    Returns
+    -------
+    int64 array of shape (n,): groups 0, 1, … by first appearance, each a union of given ones.
+    """
+    n_groups = int(labels.max()) + 1
+    # A copy can be written to: labels that cannot would be compiled for once more.
+    groups = _form(X, weights, demands, labels.copy(), n_groups, k)
+    alive = n_groups
+    while alive > 1:
+        left = np.flatnonzero(~groups.gone)
+        if not groups.short[left].any():
+            break
+        # A tree whose points went or moved finds them more slowly: it is made anew now and then.
+        tree: Tree = build(groups.centroid, left)
+        heap: Heap = new_heap(n_groups)
+        _all_keys(groups, demands, tree, heap, k, alive)
+        alive = _mergers(groups, demands, tree, heap, k, alive, alive // 2)
+    new = np.empty_like(labels)
+    _labels(groups, new)
+    return canonical_labels(new)

@@ -1,0 +1,248 @@
+"""Stretches of sorted values, cut side by side: a chain of lines that provably meet.
+
+Problem   Best partitions of the first 1, 2, 3, … values build on one another, which leaves nothing
+          to do for a second thread.
+Idea      Where the partitions of all columns still needed go through one column, what lies
+          before it no longer matters, since only differences decide. So each stretch is cut as if
+          the values began a little before it. If it finds the same starts at its beginning as the
+          stretch before it, back to a column that all partitions needed go through, then all its
+          later starts are those that the stretch before it would go on to find. Else that one
+          goes on, to a column where they meet or to the end of the stretch.
+Cost      That of one line over the number of threads where partitions meet within a few k² values, as
+          on most data; evenly spaced values are an exception, and cost what they cost one thread.
+Here      All threads decide exactly, so the groups do not depend on how the values are stretched.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.algorithms.univariate.line import (
+    LEVELS,
+    PLACE,
+    SETTLED,
+    UNTIL,
+    Line,
+    longer,
+    new_line,
+)
+from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.typing import Floats, Labels
+from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.threads import at_work, helpers
+
+__all__ = [
+    "Back",
+    "Fill",
+    "Starts",
+    "chain",
+    "goes_on",
+    "overlap_for",
+    "trace",
+    "trace_into",
+]
+
+Back = NDArray[np.signedinteger]
+Fill = Callable[[Line, State], None]
+
+_SECONDS_BETWEEN_LOOKS = 0.05
+
+
+def overlap_for(k: int) -> int:
+    """Number of columns within which partitions meet on most data, by measurement."""
+    return 5 * k * k + 64 * k
+
+
+class Starts(NamedTuple):
+    """Best starts for the columns of a stretch."""
+
+    start: int  # column at which the values are taken to begin
+    first: int  # column from which the starts hold
+    back: Back  # best starts of the columns from ``start`` on, counted from there
+
+
+class _Stretch(NamedTuple):
+    start: int
+    first: int
+    line: Line
+
+    @property
+    def starts(self) -> Starts:
+        return Starts(self.start, self.first, self.line.back)
+
+
+def chain(
+    borders: Sequence[int],
+    values: Callable[[int, int], Floats],
+    k: int,
+    cost: int,
+    fill: Fill,
+    state: State,
+    *,
+    joined: Callable[[int, int], Floats] | None = None,
+    most: int | None = None,
+) -> list[Starts]:
+    """Cut the stretches of a column by the algorithm ``fill``; nothing when told to stop.
+
+    Parameters
+    ----------
+    borders : columns at which the stretches begin, ascending from 0, and the number of all values
+    values : gives the sorted values from one column to another; called from several threads
+    k, cost : least size of a group, and the number of a cost
+    joined : as ``values``, for stretches that go on over those after them, which may become very long
+    most : stretches cut at a time, as many as there are threads if None
+
+    Returns
+    -------
+    Starts from left to right, each of which holds from the end of the one before it.
+    """
+    own, overlap, count = new_state(), overlap_for(k), len(borders) - 1
+    own[STOP] = state[STOP]
+    places = [
+        np.zeros(LEVELS, dtype=np.int64)
+    ] * count  # that of each line, as soon as it is at work
+
+    def solve(at: int) -> _Stretch:
+        start = max(borders[at] - overlap, 0)
+        line = new_line(values(start, borders[at + 1]), k, cost)
+        places[at] = line.q[PLACE]
+        fill(line, own)
+        return _Stretch(start, borders[at], line)
+
+    def look(at: int) -> None:
+        """Tell how many records are done while waiting for a stretch, and hear when to stop."""
+        own[STOP] |= state[STOP]
+        if own[STOP]:
+            return
+        settled = sum(max(int(place[SETTLED]) - overlap, 0) for place in places[at:])
+        state[DONE] = max(int(state[DONE]), borders[at] + settled)
+
+    def go_on(left: _Stretch, right: _Stretch, end: int) -> tuple[_Stretch, _Stretch | None]:
+        """Continue a stretch to where the next one meets it, or to its end, where nothing is left of that."""
+        left = left._replace(line=longer(left.line, (joined or values)(left.start, end)))
+        step = max(overlap, 1)
+        while right.first < end and not state[STOP]:
+            right = right._replace(first=min(right.first + step, end))
+            left.line.q[PLACE, UNTIL] = right.first - left.start
+            fill(left.line, state)
+            if right.first < end and not state[STOP] and meet(left.starts, right.starts, k):
+                return left, right
+            step *= 2
+        return left, None
+
+    found = []
+    rest: _Stretch | None
+    with closing(_in_turn(solve, count, look, own, most)) as solved:
+        left = next(solved)
+        for at, right in enumerate(solved, 1):
+            rest = right
+            if not (own[STOP] or meet(left.starts, right.starts, k)):
+                left, rest = go_on(left, right, borders[at + 1])
+            if rest is not None:
+                found.append(left.starts)
+                left = rest
+    own[STOP] |= state[STOP]
+    return [] if own[STOP] else [*found, left.starts]
+
+
+def _in_turn(
+    solve: Callable[[int], _Stretch],
+    count: int,
+    look: Callable[[int], None],
+    own: State,
+    most: int | None,
+) -> Generator[_Stretch]:
+    """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
+    threads = min(1 + helpers(), most or count)
+
+    def counted(at: int) -> _Stretch:
+        with at_work():
+            return solve(at)
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="microagg-cut") as pool:
+        waiting: deque[Future[_Stretch]] = deque()
+        try:
+            for at in range(count):
+                while len(waiting) < min(count - at, 1 + threads):
+                    waiting.append(pool.submit(counted, at + len(waiting)))
+                look(at)
+                while wait([waiting[0]], _SECONDS_BETWEEN_LOOKS).not_done:
+                    look(at)
+                yield waiting.popleft().result()
+        except BaseException:
+            own[STOP] = 1  # leaving the block waits for the threads
+            raise
+
+
+def meet(left: Starts, right: Starts, k: int) -> bool:
+    """Whether the starts of a stretch are those that the stretch before it would go on to find."""
+    return goes_on(left.back[max(right.start - left.start, 0) :], left.start, right, k)
+
+
+def goes_on(back: Back, start: int, right: Starts, k: int) -> bool:
+    """The same, given the starts of the left one for the columns from the beginning of the right one on.
+
+    These are counted from ``start``. Both must be the same where those of the right one begin to hold, back
+    to a column that all partitions go through.
+    """
+    last = right.first - right.start
+    if right.start <= start or last < 2 * k:
+        return right.start == 0
+    if len(back) <= last:
+        return False
+    marks = np.zeros(last + 1, dtype=np.uint8)
+    return bool(_same(back, right.back, right.start - start, last, k, marks))
+
+
+@lean_kernel
+def _same(back, second, shift, last, k, marks):
+    """Whether partitions of the columns needed at the last one are the same back to a common one.
+
+    The last column of a shrinking set gives way to the one that its partition comes from.
+    """
+    for t in range(last - 2 * k + 2, last + 1):
+        marks[t] = 1
+    count = 2 * k - 1
+    for t in range(last, k - 1, -1):
+        if marks[t]:
+            if count == 1:
+                return True
+            i = second[t]
+            if back[t] != shift + i:
+                return False
+            count -= marks[i]
+            marks[i] = 1
+    return False
+
+
+def trace(starts: Starts, column: int) -> tuple[Labels, int]:
+    """Ends of groups from a column back to the first one at which the starts hold no more, and that column.
+
+    Columns are counted over all values, and so are the ends, which ascend.
+    """
+    ends = np.empty(max(column - starts.first, 0), dtype=np.int64)
+    g, last = trace_into(ends, len(ends), starts, column)
+    return ends[g:].copy(), last
+
+
+def trace_into(ends: Labels, g: int, starts: Starts, column: int) -> tuple[int, int]:
+    """The same, with the ends filled in before place g; return the first of these places, and the column."""
+    floor = starts.first - starts.start
+    g, last = _trace(starts.back, starts.start, column - starts.start, floor, ends, g)
+    return int(g), int(last)
+
+
+@lean_kernel
+def _trace(back, shift, column, floor, ends, g):
+    while column > floor:
+        g -= 1
+        ends[g] = shift + column
+        column = back[column]
+    return g, shift + column

@@ -1,0 +1,222 @@
+"""Exact arithmetic on groups of sorted values: doubled precision, residues, rationals.
+
+Doubled precision (a number as the sum of two doubles, about 106 bits) tells apart costs that
+plain doubles cannot. Whether two costs are equal it cannot say; their residues
+modulo the prime 2^61 − 1 can. A double is m·2^e, 2 has an inverse modulo that prime, and
+2^61 ≡ 1, so that the residue of a double is its mantissa rotated by e bits, and sums, squares
+and quotients of exact numbers become those of residues. Different residues prove different costs;
+equal residues of different costs have a chance of 2^-61. What is different yet too close for
+doubled precision is computed with Python's integers, which almost never happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.kernels.doubled_sums import two_sum
+
+SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
+
+PRIME = np.uint64(2**61 - 1)
+_LOW31, _LOW30 = np.uint64(2**31 - 1), np.uint64(2**30 - 1)
+_U0, _U1, _U30, _U31, _U61 = (np.uint64(v) for v in (0, 1, 30, 31, 61))
+
+
+@lean_subkernel
+def add(a, b, c, d):
+    """Sum of two numbers in doubled precision."""
+    s, e = two_sum(a, c)
+    t, u = two_sum(b, d)
+    s, e = two_sum(s, e + t)
+    return two_sum(s, e + u)
+
+
+@lean_subkernel
+def _product(a, b):
+    """a·b exactly, as the sum of two doubles (Dekker's splitting)."""
+    p = a * b
+    t = 134217729.0 * a
+    ah = t - (t - a)
+    al = a - ah
+    t = 134217729.0 * b
+    bh = t - (t - b)
+    bl = b - bh
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+@lean_subkernel
+def times(a, b, c, d):
+    """Product of two numbers in doubled precision."""
+    p, e = _product(a, c)
+    return two_sum(p, e + (a * d + b * c))
+
+
+@lean_subkernel
+def divided(a, b, s):
+    """(a + b)/s for a double s, in doubled precision."""
+    q = a / s
+    p, e = _product(q, s)
+    r, u = two_sum(a, -p)
+    return two_sum(q, (r + (u - e + b)) / s)
+
+
+@lean_subkernel
+def doubled_cost(x, cost, i, j):
+    """Cost of the group x[i..j−1] in doubled precision, around its own middle value.
+
+    A run of equal values counts as one term.
+    """
+    if cost == MAX:
+        return two_sum(x[j - 1], -x[i])
+    base = x[(i + j) // 2]
+    if cost == ROUND_UP:
+        base = x[j - 1]
+    elif cost == ROUND_DOWN:
+        base = x[i]
+    half = (j - i) // 2
+    s1, e1, s2, e2 = 0.0, 0.0, 0.0, 0.0
+    t = i
+    while t < j:
+        end = _end_of_run(x, t, j)
+        weight = end - t
+        if cost == ROUND_UP:
+            weight = -weight
+        elif cost == SAE:  # those in the upper half less those in the lower
+            weight = max(end - max(t, j - half), 0) - max(min(end, i + half) - t, 0)
+        y, z = two_sum(x[t], -base)
+        h, e = times(y, z, float(weight), 0.0)
+        s1, e1 = add(s1, e1, h, e)
+        if cost == SSE:
+            h, e = times(h, e, y, z)
+            s2, e2 = add(s2, e2, h, e)
+        t = end
+    if cost != SSE:
+        return s1, e1
+    h, e = times(s1, e1, s1, e1)
+    h, e = divided(h, e, float(j - i))
+    return add(s2, e2, -h, -e)
+
+
+@lean_subkernel
+def _end_of_run(x, t, j):
+    """First position after t, at most j, where the value changes: galloping search."""
+    step = 1
+    while t + step < j and x[t + step] == x[t]:
+        step *= 2
+    low, high = t + step // 2, min(t + step, j)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if x[middle] == x[t]:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@lean_subkernel
+def residue(bits):
+    """Residue of a double, given by its bits."""
+    word = np.uint64(bits)
+    exponent = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF))
+    mantissa = word & np.uint64(0xFFFFFFFFFFFFF)
+    if exponent > 0:
+        mantissa |= np.uint64(0x10000000000000)
+    turn = np.uint64(
+        (exponent if exponent > 0 else 1) % 61
+    )  # the same offset for all: it scales every cost alike
+    r = ((mantissa << turn) & PRIME) | (mantissa >> (_U61 - turn))
+    if r == PRIME:
+        r = _U0
+    if word >> np.uint64(63) and r != _U0:
+        r = PRIME - r
+    return r
+
+
+@lean_subkernel
+def plus(a, b):
+    """Add: a + b modulo the prime."""
+    s = a + b
+    return s - PRIME if s >= PRIME else s
+
+
+@lean_subkernel
+def minus(a, b):
+    """Subtract: a − b modulo the prime."""
+    return a - b if a >= b else a + (PRIME - b)
+
+
+@lean_subkernel
+def by(a, b):
+    """Multiply: a·b modulo the prime, from halves of 30 and 31 bits."""
+    ah, al = a >> _U31, a & _LOW31
+    bh, bl = b >> _U31, b & _LOW31
+    mid = ah * bl + al * bh
+    s = ((ah * bh) << _U1) + (mid >> _U30) + ((mid & _LOW30) << _U31) + al * bl
+    s = (s & PRIME) + (s >> _U61)
+    return s - PRIME if s >= PRIME else s
+
+
+@lean_kernel
+def inverses(high, low, modular, most):
+    """Fill in 1/s for s up to ``most``: doubled, s before the end of high and low, and modular[s]."""
+    modular[1] = 1
+    for s in range(1, most + 1):
+        inverse = 1.0 / s
+        p, e = _product(inverse, float(s))
+        high[high.size - s], low[low.size - s] = inverse, ((1.0 - p) - e) / s
+        if s > 1:
+            q, r = PRIME // np.uint64(s), PRIME % np.uint64(s)
+            modular[s] = PRIME - by(q, np.uint64(modular[np.int64(r)]))
+
+
+def prefers_rationally(
+    x: Floats,
+    back: NDArray[np.signedinteger],
+    cost: int,
+    extra: Callable[[int], Fraction],
+    i: int,
+    rival: int,
+    j: int,
+) -> bool:
+    """Whether start i is better for the first j values than ``rival``; ties to the lower start.
+
+    Follows both partitions back to where they part, in rational numbers. A group costs
+    ``extra(size)`` more.
+    """
+
+    def of(start: int, end: int) -> Fraction:
+        return rational_cost(x[start:end], cost) + extra(end - start)
+
+    difference = of(i, j) - of(rival, j)
+    a, b = i, rival
+    while a != b:
+        if a > b:
+            difference += of(int(back[a]), a)
+            a = int(back[a])
+        else:
+            difference -= of(int(back[b]), b)
+            b = int(back[b])
+    return difference < 0 or (difference == 0 and i < rival)
+
+
+def rational_cost(x: Floats, cost: int) -> Fraction:
+    """Cost of one group of sorted values; twice the cost for ``max``."""
+    values = [Fraction(v) for v in x.tolist()]
+    size = len(values)
+    if cost == SSE:
+        total = sum(values, Fraction(0))
+        return sum((v * v for v in values), Fraction(0)) - total * total / size
+    if cost == SAE:
+        half = size // 2
+        return sum(values[size - half :], Fraction(0)) - sum(values[:half], Fraction(0))
+    if cost == MAX:
+        return values[-1] - values[0]
+    if cost == ROUND_UP:
+        return size * values[-1] - sum(values, Fraction(0))
+    return sum(values, Fraction(0)) - size * values[0]

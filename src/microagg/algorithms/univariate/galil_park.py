@@ -1,0 +1,64 @@
+"""Galil & Park's algorithm for the concave least-weight subsequence problem.
+
+Problem   Cut n sorted values into groups of at least k at the least cost.
+Idea      Keep for some columns ahead the best start among those known so far, by SMAWK on a
+          square of the matrix. Settle column after column by that, and compare each new start at
+          the last of the columns ahead only: if it loses there it loses before, too. If it
+          wins there, all older starts are beaten from there on: what they give for the
+          columns between is kept, and the next square begins at the new start.
+Cost      O(n) time and memory.
+Paper     Galil & Park 1990; adapted to groups of k..2k−1 by Stamm & Schaub 2024, section 3.4.
+Here      A square goes at most 2k−1 columns ahead, beyond which no start so far is allowed, and
+          not past a window (windows.py). With a cost per group there is no such limit. Decisions
+          are exact, see costs.py; ties go to the lower start.
+"""
+
+from __future__ import annotations
+
+from microagg.algorithms.univariate.costs import settle
+from microagg.algorithms.univariate.line import FOUND, GUESS, MOST, PLACE, K, Line
+from microagg.algorithms.univariate.smawk import later_wins, smawk
+from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
+from microagg.base.progress import STOP, State
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+
+
+@lean_subkernel
+def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):
+    """Best starts of columns done+1..ahead among base..done and what was known up to guessed."""
+    smawk(x, raw, back, w, q, done + 1, ahead, base, done, FOUND)
+    for j in range(done + 1, ahead + 1):
+        if j > guessed or later_wins(x, raw, back, w, q, q[GUESS, j], q[FOUND, j], j):
+            q[GUESS, j] = q[FOUND, j]
+
+
+@lean_kernel
+def _galil_park(x, raw, back, w, q, state):
+    k, most = q[PLACE, K], q[PLACE, MOST]
+    while not state[STOP]:
+        begin, end = next_window(x, raw, back, w, q)
+        if begin > end:
+            return
+        base = first_start(back, q, begin)
+        ahead = guessed = begin - 1
+        for j in range(begin, end + 1):
+            if j > ahead:
+                ahead = min(2 * (j - 1) - base + 1, j - 1 + most, end)
+                _look_ahead(x, raw, back, w, q, base, j - 1, ahead, guessed)
+                guessed = max(guessed, ahead)
+            else:
+                new = j - 1
+                if k == 1 and later_wins(x, raw, back, w, q, q[GUESS, j], new, j):
+                    q[GUESS, j] = base = new
+                    ahead = j
+                elif later_wins(x, raw, back, w, q, q[GUESS, ahead], new, ahead):
+                    base = new
+                    ahead = j
+            settle(x, raw, back, w, q, q[GUESS, j], j)
+        if not window_done(q, state, end):
+            return
+
+
+def galil_park(line: Line, state: State) -> None:
+    """Fill the line by looking ahead in squares."""
+    run(_galil_park, line, state)

@@ -1,0 +1,61 @@
+"""Wilber's algorithm for the concave least-weight subsequence problem.
+
+Problem   Cut n sorted values into groups of at least k at the least cost.
+Idea      With columns up to c settled, guess that the best starts of the next ones, as many as
+          there are starts in question, are not after c: SMAWK. Then see with a second SMAWK, as
+          if the guesses were right, whether a start after c would do better somewhere. At
+          the first column where one does, the guesses before it are right, the column itself is
+          now known, and no later column begins at c or before.
+Cost      O(n) time and memory.
+Paper     Wilber 1988; adapted to groups of k..2k−1 by Stamm & Schaub 2024, section 3.4.
+Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c is allowed, and
+          not past a window (windows.py). With a cost per group there is no such limit. Decisions
+          are exact, see costs.py; ties go to the lower start.
+"""
+
+from __future__ import annotations
+
+from microagg.algorithms.univariate.costs import settle
+from microagg.algorithms.univariate.line import GUESS, LO, MOST, PLACE, K, Line
+from microagg.algorithms.univariate.smawk import later_wins, smawk
+from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
+from microagg.base.progress import STOP, State
+from microagg.compile.no_refcount import lean_kernel
+
+
+@lean_kernel
+def _wilber(x, raw, back, w, q, state):
+    k, most = q[PLACE, K], q[PLACE, MOST]
+    while not state[STOP]:
+        begin, end = next_window(x, raw, back, w, q)
+        if begin > end:
+            return
+        lo = q[PLACE, LO]
+        c = begin - 1
+        r = first_start(back, q, begin)
+        while c < end:
+            p = min(2 * c - r + 1, c + most, end)
+            # Starts up to c, then those after c: only groups of k and more can begin there.
+            found = 0
+            for first, low, high in ((c + 1, r, c), (c + 1 + k, c + 1, p - k)):
+                smawk(x, raw, back, w, q, first, p, low, high, GUESS)
+                for j in range(first, p + 1):
+                    if low == r:
+                        settle(x, raw, back, w, q, q[GUESS, j], j)
+                    elif later_wins(x, raw, back, w, q, back[lo + j] - lo, q[GUESS, j], j):
+                        found = j
+                        break
+            if found > 0:
+                settle(x, raw, back, w, q, q[GUESS, found], found)
+                r = c + 1
+                c = found
+            else:
+                r = max(r, back[lo + p] - lo)
+                c = p
+        if not window_done(q, state, end):
+            return
+
+
+def wilber(line: Line, state: State) -> None:
+    """Fill the line by guessing ahead and checking."""
+    run(_wilber, line, state)

@@ -1,0 +1,324 @@
+"""mu-Approx: groups along nearest neighbours, with a proved factor to the optimum.
+
+Problem   Partition n records of d columns into groups of at least k, small SSE.
+Idea      Grow a forest: while a tree has fewer than k records, its root, the one record that
+          points to no other yet, points to the nearest record of another tree, whose root stays
+          the root of both. Then cut the trees into groups: edges go, the longest first, where
+          both sides keep k records. If 2k or more records still hang together, one of them is a
+          hub all of whose branches have fewer than k; these are gathered into groups.
+Cost      About O(n log n · d + n·k) for few columns: a k-d tree finds neighbours. O(n·d) memory.
+          SSE is at most (4k − 2)·M² times the least possible, M = max(2k − 1, 3k − 3) being the
+          largest size of a group; see Bound below.
+Paper     Domingo-Ferrer, Sebé & Solanas 2008, after Aggarwal et al. 2005 ("Approximation
+          algorithms for k-anonymity"), whose forest and decomposition it takes over.
+Here      Groups are disjoint, as in Stamm & Schaub 2024, section 5.2: a hub belongs to one group
+          even if others hang together only through it. The papers leave open which tree grows
+          next: here the one with the shortest new edge (of two roots that point at each other,
+          the one farther from the origin; then the lower row). They also leave open where
+          a tree is cut, and leave trees of up to max(2k − 1, 3k − 5) records whole; here
+          the longest edge goes first and all are cut that can be. Branches are gathered from the
+          outside in: the one whose centroid is farthest from the hub, then those whose centroids
+          are nearest to the group's, until it has k; if fewer than k were left they come along.
+
+Bound     An edge u → v is no longer than the distance of u to its (k−1)-th nearest record, as
+          fewer than k − 1 others are in its tree; so neither than that to the farthest member of
+          its group O in an optimal partition, whose square is at most 2·SSE(O). O has at most
+          2k − 1 members with one edge each: the squares of all edges sum to (4k − 2)·OPT at most.
+          A group of s ≤ M records hangs together by edges that no other group uses, so the
+          squared distance of each member to any one of them is at most s times the sum of these
+          squares, and its SSE at most s² times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.algorithms.result import Outcome
+from microagg.algorithms.variable_size.mst import cut_edges
+from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel, subkernel
+from microagg.compile.threads import share_out
+from microagg.kernels.heap import new_heap, pop, put, take_out
+from microagg.kernels.kd_search import nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, build, for_thread
+
+_AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
+_WINDOW = 4  # branches are gathered among the outermost that hold 4k records
+
+
+@kernel
+def _point(tree, X, start, stop, target, length, state):
+    """Find the nearest other record for each of some."""
+    for u in range(start, stop):
+        if state[STOP]:
+            return
+        length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
+
+
+@subkernel
+def _nearest_outside(tree, point, tree_of, own, size, distances, rows):
+    """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
+    best, best_row = np.inf, -1
+    for a in range(nearest(tree, point, size + 1, distances, rows)):
+        distance, row = distances[a], rows[a]
+        if tree_of[row] != own and (distance < best or (distance == best and row < best_row)):
+            best, best_row = distance, row
+    return best, best_row
+
+
+@subkernel
+def _join(tree_of, following, size, a, b):
+    """Make one tree of two; return its number. Members of a tree are linked in a ring."""
+    if size[a] > size[b]:
+        a, b = b, a
+    row = a  # a tree has the number of one of its records
+    while True:
+        tree_of[row] = b
+        row = following[row]
+        if row == a:
+            break
+    following[a], following[b] = following[b], following[a]
+    size[b] += size[a]
+    return b
+
+
+@kernel
+def _grow(tree, X, k, target, length, parent, heap, state):
+    """Grow the forest; ``parent[u]`` is where u points to, −1 for nowhere."""
+    n = X.shape[0]
+    tree_of, following, root = np.arange(n), np.arange(n), np.arange(n)
+    size, distances, rows = np.ones(n, np.intp), np.empty(k), np.empty(k, np.intp)
+    for u in range(n):
+        outside = 0.0
+        for j in range(X.shape[1]):
+            outside += X[u, j] * X[u, j]
+        put(heap, u, length[u], -outside)
+    while heap.size[0] > 0:
+        if state[STOP]:
+            return
+        u = pop(heap)
+        v = target[u]
+        parent[u] = v
+        mine, other = tree_of[u], tree_of[v]
+        r, small = root[other], size[other] < k
+        grown = size[mine]
+        both = _join(tree_of, following, size, mine, other)
+        root[both] = r
+        if size[both] >= k:
+            take_out(heap, r)
+            state[DONE] += size[both] if small else grown
+        elif tree_of[target[r]] == both:
+            length[r], target[r] = _nearest_outside(
+                tree, X[r], tree_of, both, size[both], distances, rows
+            )
+            put(heap, r, length[r], heap.key[r, 1])
+
+
+@kernel
+def _link(parent, group, first, ends):
+    """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
+    n = parent.size
+    for u in range(n):
+        v = parent[u]
+        if v >= 0 and group[u] == group[v]:
+            first[u] += 1
+            first[v] += 1
+    for i in range(1, n + 1):
+        first[i] += first[i - 1]
+    for u in range(n):  # the lists fill from their ends, to which ``first`` points so far
+        v = parent[u]
+        if v >= 0 and group[u] == group[v]:
+            first[u] -= 1
+            first[v] -= 1
+            ends[first[u]], ends[first[v]] = v, u
+
+
+@subkernel
+def _walk(first, ends, start, without, found, origin):
+    """Write down the records on the side of ``start`` of the edge to ``without``.
+
+    ``origin`` gets the place in ``found`` of the record that each one was reached from. Returns
+    how many were found.
+    """
+    found[0], origin[0] = start, -1
+    have = 1
+    at = 0
+    while at < have:
+        i = found[at]
+        before = without if origin[at] < 0 else found[origin[at]]
+        for e in range(first[i], first[i + 1]):
+            if ends[e] != before:
+                found[have], origin[have] = ends[e], at
+                have += 1
+        at += 1
+    return have
+
+
+@subkernel
+def _hub(found, origin, have, k, below):
+    """Place in ``found`` of the record all of whose branches have fewer than k records."""
+    for at in range(have):
+        below[at] = 1
+    for at in range(have - 1, 0, -1):
+        below[origin[at]] += below[at]
+    hub = 0
+    for at in range(1, have):  # of an edge that could not be cut, one side has fewer than k
+        if below[at] >= k and origin[at] == hub:
+            hub = at
+    return hub
+
+
+@kernel
+def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
+    """Label trees under 2k records; number the branches of the others, the hub one by itself.
+
+    Returns the number of branches.
+    """
+    n = labels.size
+    branches = 0
+    for i in range(n):
+        if labels[i] >= 0 or branch[i] >= 0:
+            continue
+        have = _walk(first, ends, i, NO_ROW, found, origin)
+        if have < 2 * k:
+            for at in range(have):
+                labels[found[at]] = i
+            continue
+        hub = found[_hub(found, origin, have, k, below)]
+        branch[hub], hub_of[branches] = branches, hub
+        branches += 1
+        for e in range(first[hub], first[hub + 1]):
+            have = _walk(first, ends, ends[e], hub, found, origin)
+            for at in range(have):
+                branch[found[at]] = branches
+            hub_of[branches] = hub
+            branches += 1
+    return branches
+
+
+@kernel
+def _measure(X, branch, hub_of, size, centroid, distance, least):
+    """Sizes and centroids of the branches, and squared distances of these to the hub."""
+    for i in range(X.shape[0] - 1, -1, -1):
+        if branch[i] >= 0:
+            least[branch[i]] = i
+    for i in range(X.shape[0]):
+        if branch[i] >= 0:
+            size[branch[i]] += 1
+            for j in range(X.shape[1]):
+                centroid[branch[i], j] += X[i, j]
+    for b in range(size.size):
+        for j in range(X.shape[1]):
+            centroid[b, j] /= size[b]
+            distance[b] += (centroid[b, j] - X[hub_of[b], j]) ** 2
+
+
+@subkernel
+def _next_branch(centre, centroid, size, following, head, most):
+    """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
+    best, where = np.inf, head
+    before, seen = head, 0
+    while following[before] >= 0 and seen < most:
+        b = following[before]
+        total = 0.0
+        for j in range(centre.size):
+            total += (centroid[b, j] - centre[j]) ** 2
+        if total < best:
+            best, where = total, before
+        seen += size[b]
+        before = b
+    return where
+
+
+@subkernel
+def _gather(order, start, stop, k, size, centroid, group, following, centre):
+    """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
+    head = size.size  # of the list of branches left
+    following[head] = order[start]
+    left = 0
+    for a in range(start, stop):
+        left += size[order[a]]
+        following[order[a]] = order[a + 1] if a + 1 < stop else -1
+    while left > 0:
+        where, seed, have = head, following[head], 0
+        while left > 0 and (have < k or left < k):
+            if have > 0:
+                where = _next_branch(centre, centroid, size, following, head, _WINDOW * k)
+            b = following[where]
+            following[where] = following[b]
+            group[b] = seed
+            for j in range(centre.size):
+                total = size[b] * centroid[b, j]
+                if have > 0:
+                    total += have * centre[j]
+                centre[j] = total / (have + size[b])
+            have += size[b]
+            left -= size[b]
+
+
+@kernel
+def _gather_all(order, bounds, k, size, centroid, group, state):
+    """Gather the branches of each hub; those of hub h are order[bounds[h]:bounds[h + 1]]."""
+    following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
+    for h in range(bounds.size - 1):
+        if state[STOP]:
+            return
+        _gather(order, bounds[h], bounds[h + 1], k, size, centroid, group, following, centre)
+
+
+def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> Labels:
+    """Cut the forest into groups."""
+    n, d = X.shape
+    roots, tails = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)
+    tails = tails[np.argsort(-length[tails], kind="stable")]
+    # The roots are strung together: the edges between them come first and are all cut.
+    one = np.concatenate([roots[:-1], tails])
+    other = np.concatenate([roots[1:], parent[tails]])
+    first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
+    _link(parent, cut_edges(one, other, n, k), first, ends)
+    found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
+    labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
+    m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
+    size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
+    least, group = np.empty(m, np.intp), np.empty(m, np.intp)
+    _measure(X, branch, hub_of, size, centroid, distance, least)
+    order = np.lexsort((least, -distance, hub_of[:m]))
+    bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
+    _gather_all(order, bounds, k, size, centroid, group, state)
+    rest = branch >= 0
+    labels[rest] = n + group[branch[rest]]
+    return labels
+
+
+def mu_approx(X: Floats, k: int, *, state: State | None = None) -> Outcome:
+    """Partition along nearest neighbours.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
+    k : int, at least 1
+    state : shared state of a watched run, see :mod:`microagg.base.progress`
+
+    Returns
+    -------
+    Outcome: the group of each record, of k to max(2k − 1, 3k − 3) records.
+
+    >>> mu_approx(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+    state = new_state() if state is None else state
+    n = len(X)
+    everyone = np.arange(n)
+    if k == 1:
+        state[DONE] = n
+        return Outcome(everyone)
+    tree, parent = build(X, everyone), np.full(n, -1)
+    target, length = np.empty(n, np.intp), np.empty(n)
+
+    def point(start: int, stop: int, _: int) -> None:
+        _point(for_thread(tree), X, start, stop, target, length, state)
+
+    share_out(point, n, state, at_once=_AT_ONCE)
+    _grow(tree, X, k, target, length, parent, new_heap(n), state)
+    return Outcome(everyone if state[STOP] else _split(X, k, parent, length, state))

@@ -1,0 +1,125 @@
+"""What the command compare does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from microagg.base.formatting import percent, share
+from microagg.cli.show import Speaker
+from microagg.comparing.comparison import Comparison, check_public, prepare, try_prepared
+from microagg.comparing.method_trials import Tried
+from microagg.errors import InputError, StopSearch
+from microagg.formats.addresses import Place, is_plain
+from microagg.formats.files import CsvFormat, read_file
+from microagg.formats.places import at_hand
+from microagg.job.run import numbers_of, records_of
+from microagg.plan.plan import Plan
+from microagg.report.html import check_report_target
+
+__all__ = ["compare_file"]
+
+
+def compare_file(
+    speaker: Speaker,
+    source: Place,
+    plan: Plan,
+    form: CsvFormat,
+    sheet: str | None,
+    report: Path | None,
+    public: bool,
+    command: list[str],
+    **settings: Any,
+) -> bool:
+    """Carry out a plan with several methods and k, say which to choose, return whether it meets targets."""
+    if public and report is None:
+        raise InputError("--public is about the report; say where to write it with --report.")
+    if report is not None:
+        check_report_target(report, *([source] if isinstance(source, Path) else []))
+    with at_hand(source) as (file,):
+        read = read_file(file, numbers_of(plan), form, sheet=sheet)
+    records = records_of(read)
+    speaker.say("read", f"{source}: {len(records):,} records, {len(records.frame.names)} columns")
+    trials = prepare(records, plan, **settings)
+    if public:
+        if trials.targets.given:
+            raise InputError(
+                "A search for a target tries many k; a public comparison takes no target."
+            )
+        check_public(len(trials.methods) * len(trials.sizes))
+    speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
+    with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
+
+        def hear(done: Tried, total: int) -> None:
+            if bar is not None:
+                bar(done, total)
+            if asked():
+                raise StopSearch
+
+        try:
+            found = try_prepared(trials, hear)
+        except StopSearch:  # nothing is done yet
+            raise KeyboardInterrupt from None
+    if not (speaker.quiet or speaker.as_json):
+        _print_table(found)
+    if found.partial is not None:
+        speaker.say("partial", found.partial, style="bold yellow")
+    if found.about_methods is not None:
+        speaker.say("methods", found.about_methods)
+    suggestion = found.suggest()
+    speaker.say("choose", suggestion.words)
+    if report is not None:
+        of = (
+            str(source) if is_plain(source) else None
+        )  # of a copy nobody else has the hash says little
+        found.report(report, public=public, source=of, command=command)
+        speaker.written = [str(report)]
+        speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
+    speaker.give(
+        {
+            "input": str(source),
+            **found.as_dict(),
+            "meets": suggestion.meets,
+            "suggestion": suggestion.as_dict(),
+        }
+    )
+    return suggestion.meets is not False
+
+
+def _print_table(found: Comparison) -> None:
+    """Print the comparison on stdout: it is the data that was asked for."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None)
+    titles = (
+        "method",
+        "k",
+        "groups",
+        "loss %",
+        "linked %",
+        "below k %",
+        "seconds",
+        "worth choosing",
+    )
+    for title in titles:
+        right = title not in ("method", "worth choosing")
+        table.add_column(title, justify="right" if right else "left")
+    for cell in found.cells:
+        if cell.information_loss is None or cell.linkage is None:
+            why = "cannot" if cell.tried else cell.problem
+            table.add_row(cell.method, str(cell.k), *"–––––", Text(str(why)))
+            continue
+        notes = ["*"] * cell.on_frontier + ["cut short"] * cell.cut_short
+        table.add_row(
+            cell.method,
+            str(cell.k),
+            f"{cell.groups:,}",
+            percent(cell.information_loss).removesuffix(" %"),
+            share(cell.linkage.share).removesuffix(" %"),
+            share(cell.below_k).removesuffix(" %"),
+            f"{cell.seconds:.2f}",
+            " ".join(notes),
+        )
+    Console().print(table)

@@ -1,0 +1,78 @@
+"""microagg plan: write a plan down, and tell what other decisions would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from microagg.cli.show import Speaker
+from microagg.cli.warmup_command import Compiling
+from microagg.comparing.prices import price_table
+from microagg.comparing.search import search_table
+from microagg.errors import InputError
+from microagg.formats.addresses import Place
+from microagg.formats.files import CsvFormat, read_file
+from microagg.formats.places import at_hand
+from microagg.job.run import completed_source, records_of
+from microagg.plan.plan import Plan
+from microagg.protecting.choices import Targets
+from microagg.warming.jobs import needed
+
+__all__ = ["draft_plan"]
+
+
+def draft_plan(
+    speaker: Speaker,
+    source: Place,
+    plan: Plan,
+    csv: CsvFormat | None,
+    sheet: str | None = None,
+    priced: bool = False,
+    keep: Sequence[str] = (),
+    may_drop: Sequence[str] | None = None,
+    search_k: Sequence[int] = (),
+) -> bool:
+    """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
+
+    Where the plan has a target, one that meets it is searched; return whether it does.
+    """
+    targets = Targets(plan.accept.loss, plan.accept.linkage)
+    if (keep or may_drop is not None or search_k) and not targets.given:
+        raise InputError(
+            "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
+            "search for. Give --max-loss or --max-linkage."
+        )
+    with at_hand(source) as (file,):
+        read = read_file(file, csv=csv, sheet=sheet)
+    whole = completed_source(read, plan)
+    parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
+    lines: list[tuple[str, str]] = []
+    meets, more = True, {}
+    with Compiling(speaker) as compiling:
+        compiling.ask(parts)
+        if targets.given:
+            with speaker.progress("searching") as bar:
+                compiling.wait(bar)
+                best = search_table(
+                    records_of(read),
+                    plan,
+                    targets,
+                    keep=keep,
+                    may_drop=may_drop,
+                    k=search_k,
+                    progress=bar,
+                )
+            whole, meets, lines = best, best.meets, best.lines()
+            more["search"] = best.as_json()
+        if priced:
+            with speaker.progress("pricing") as bar:
+                compiling.wait(bar)
+                prices = price_table(records_of(read), whole, progress=bar)
+            more["prices"] = prices.as_dict()
+            lines += prices.lines()
+    notes = dict(whole.notes)
+    speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": notes} | more)
+    if not speaker.as_json:
+        print(whole.to_toml(), end="", flush=True)
+    for label, words in lines:
+        speaker.say(label, words)
+    return meets

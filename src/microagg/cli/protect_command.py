@@ -1,0 +1,209 @@
+"""What the commands protect and plan say and show."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from microagg.base.formatting import names, plural
+from microagg.cli.lines import (
+    MOST_LINES,
+    STYLES,
+    Line,
+    accepted_line,
+    analysis_lines,
+    cost_lines,
+    done_lines,
+    grouped_lines,
+    rejected_line,
+    report_lines,
+    required_line,
+    say_caution,
+    say_decisions,
+    say_lines,
+    verified_line,
+)
+from microagg.cli.show import Speaker
+from microagg.cli.warmup_command import Compiling
+from microagg.drafting.draft import Guess
+from microagg.errors import StopSearch
+from microagg.evidence import Evidence
+from microagg.formats.addresses import Place
+from microagg.job.run import Job, Observer, Outcome, run
+from microagg.measure.risk import Risk
+from microagg.plan.plan import Plan
+from microagg.warming.jobs import AFTER_GROUPING, needed
+
+__all__ = ["protect_file", "say_secrets"]
+
+_SECRETS = 2  # confidential columns that are told of
+
+
+class _Listener(Observer):
+    """Tells a person at a terminal."""
+
+    def __init__(self, speaker: Speaker, job: Job, compiling: Compiling) -> None:
+        self._speaker, self._job = speaker, job
+        self._compiling = compiling
+        self.bar: Callable[[int, int], None] | None = None
+        self.asked: Callable[[], bool] = lambda: False
+        self.searching = False
+
+    def stage(self, name: str, words: str = "") -> None:
+        self.searching, self._speaker.doing = False, name
+        if words and name == "bounding":
+            self._speaker.say("bound", words)
+        elif words:
+            self._speaker.say("read", f"{self._job.source}: {words}")
+        if name in ("bounding", "measuring"):
+            self._compiling.wait(self.bar)
+        # A search on Spark does not ask whether to go on: an interrupt ends it.
+        self.searching = name in ("grouping", "bounding") and self._job.engine != "spark"
+
+    def planned(self, plan: Plan, records: int) -> None:
+        self._compiling.ask(parts_of(self._job, plan, records))
+        self._compiling.wait(self.bar, without=AFTER_GROUPING)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        if self.bar is not None:
+            self.bar(done, total)
+        if self.asked():
+            raise StopSearch
+
+    def left_out(self, words: str) -> None:
+        self._speaker.say("left out", words)
+
+    def exposed(self, words: str) -> None:
+        self._speaker.warn(words)
+
+    def written(self, files: Sequence[Place]) -> None:
+        self._speaker.written = [str(path) for path in files]
+
+
+def parts_of(job: Job, plan: Plan, records: int | None) -> list[str]:
+    """What a job must have compiled; Spark compiles where it runs."""
+    if job.engine == "spark":
+        return []
+    return needed(plan, records, bound=job.report is not None and not job.public, engine=job.engine)
+
+
+def protect_file(speaker: Speaker, job: Job) -> bool:
+    """Do the job and say so; return whether the result holds."""
+    job.check()  # a mistake is told before anything is compiled
+    with Compiling(speaker) as compiling:
+        compiling.ask(parts_of(job, job.plan, job.about_records))  # while the table is read
+        listener = _Listener(speaker, job, compiling)
+        with _watching(speaker, listener):
+            try:
+                outcome = run(job, listener)
+            except StopSearch:  # there are no groups yet
+                raise KeyboardInterrupt from None
+    evidence = outcome.evidence
+    _say(speaker, job, outcome)
+    if speaker.as_json:  # some measures are computed for this alone
+        speaker.give(_as_dict(job, outcome))
+    if (
+        evidence.rejected and speaker.quiet
+    ):  # who is told nothing else is told why the exit code is 1
+        speaker.warn(evidence.rejected)
+    return not evidence.rejected
+
+
+def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "input": str(job.source),
+        "output": None if outcome.evidence.rejected else str(job.target),
+        "report": None if job.report is None else str(job.report),
+        **outcome.evidence.as_dict(),
+        "left_out": outcome.left_out,
+        "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
+        "seconds": outcome.seconds,
+    }
+
+
+@contextlib.contextmanager
+def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
+    stoppable = speaker.stoppable(lambda: listener.searching)
+    with speaker.progress("grouping") as bar, stoppable as asked:
+        listener.bar, listener.asked = bar, asked
+        yield
+
+
+def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
+    return {
+        str(name): {
+            "role": found.role,
+            "looks_like": found.looks_like,
+            "kind": found.kind,
+            "reason": found.reason,
+        }
+        for name, found in guesses.items()
+    }
+
+
+def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
+    """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
+    evidence = outcome.evidence
+    counted = evidence.counted
+    if speaker.verbose:
+        _say_reasons(speaker, outcome)
+    lines = [
+        *done_lines(evidence.plan, evidence.roles, outcome.guesses is not None),
+        *grouped_lines(evidence),
+        *cost_lines(evidence),
+        *accepted_line(evidence.thresholds),
+        *required_line(counted.required if counted else ()),
+    ]
+    end = [
+        verified_line(
+            "the rejected file" if evidence.rejected else str(job.target), evidence.counted_words
+        ),
+        *report_lines(job.report if job.report in outcome.files else None),
+        *rejected_line(evidence.rejected),
+        Line(evidence.verdict, evidence.verdict_words, STYLES[evidence.verdict]),
+    ]
+    if speaker.verbose:
+        say_lines(speaker, lines)
+        _say_more(speaker, evidence)
+    else:
+        room = MOST_LINES - speaker.lines - len(end)
+        cautions = sum(caution.severity != "note" for caution in evidence.cautions)
+        say_lines(speaker, lines, room - min(cautions, 2))
+        say_decisions(speaker, evidence.cautions, MOST_LINES - speaker.lines - len(end))
+    say_lines(speaker, end)
+
+
+def _say_more(speaker: Speaker, evidence: Evidence) -> None:
+    """Say what the short form leaves to --verbose."""
+    for part in evidence.parts[1:]:
+        speaker.say("grouped", evidence.part_words(part))
+    say_lines(speaker, analysis_lines(evidence.utility)[2:])
+    speaker.say("hidden", evidence.hidden_words)
+    say_secrets(speaker, evidence.alone)
+    for caution in evidence.cautions:
+        say_caution(speaker, caution)
+
+
+def say_secrets(speaker: Speaker, risk: Risk) -> None:
+    """Say how confidential columns and magnitudes are spread in the groups, the weakest first."""
+    found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
+    for name, column in found[:_SECRETS]:
+        least = (
+            "in some groups all records have the same value"
+            if column.distinct_l == 1
+            else f"at least {column.distinct_l:,} different values in each group"
+        )
+        speaker.say(
+            "",
+            f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}",
+        )
+    if len(found) > _SECRETS:
+        more = plural(len(found) - _SECRETS, "more confidential column")
+        speaker.say("", f"{more} at lower risk; see --json")
+
+
+def _say_reasons(speaker: Speaker, outcome: Outcome) -> None:
+    """Say why each column has its role, where that was drafted."""
+    for name, found in (outcome.guesses or {}).items():
+        speaker.say(found.role, f"{names([name])}: {found.reason}")

@@ -1,0 +1,455 @@
+"""prices(): what each decision about a column would cost, found by grouping a sample anew.
+
+For each column every other role that fits it is tried, one at a time: protect it, make it a stratum, drop it,
+call it confidential. A try groups a sample of at most 5,000 records, whole units, with little effort;
+:mod:`microagg.comparing.sampling` follows what it loses to the whole table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from microagg.base.formatting import fewer_than, percent, plural, share
+from microagg.base.formatting import names as listed_names
+from microagg.comparing.column_decisions import decisions
+from microagg.comparing.plan_trials import Figures, Records, for_a_sample, try_plan, try_plans
+from microagg.comparing.sampling import Standing, Trend, sampled
+from microagg.errors import InputError, shown
+from microagg.measure.analyses import Analysis
+from microagg.plan.change_role import ROLE_WORDS, role_of
+from microagg.plan.plan import Plan
+from microagg.tables.frame import Frame
+
+__all__ = [
+    "ColumnPrices",
+    "Price",
+    "Prices",
+    "price_table",
+    "prices",
+]
+
+SAMPLE = 5_000
+BUDGET = 20.0
+_LEAST_SAMPLE = 1_000
+# What a decision must win to be worth telling: points of loss, or share of the records below k; and the least
+# part of a column that it is taken to give up.
+_LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one decision about one column gives for the table; shares of records are from 0 to 1."""
+
+    decision: str
+    """protect, stratum, drop, confidential, a recoding such as "coarsen bands:5", or, for a column of an
+    analysis, "importance 2" (its loss is that of all columns counted alike)."""
+    loss: float | None
+    """Percent of the information of the protected columns that is lost, estimated for the whole table."""
+    change: float | None
+    """Points by which that differs from the loss of the plan as it stands."""
+    group_loss: float | None
+    """The same of the groups alone, as if each released its exact centroid."""
+    linkage: float | None
+    """Share of the records that an attacker finds, in the sample."""
+    below_k: float | None
+    """Share of the records that known columns narrow down to fewer than k, in the sample."""
+    at_stake: float | None = None
+    """Share of the records below k if confidential columns are known after all: the one that the decision is
+    about or, of the plan as it stands, all of them."""
+    analyses: Sequence[Analysis] = ()
+    """The analyses of the plan, in the sample before and after."""
+    problem: str | None = None
+    """Why it cannot be done, or was not tried."""
+    plan: Plan | None = field(default=None, repr=False, compare=False)
+    """The plan with this decision."""
+
+    @property
+    def words(self) -> str:
+        """What it would give."""
+        if self.loss is None or self.change is None:
+            return str(self.problem)
+        lost = f"{percent(self.loss)} lost ({_points(self.change)})"
+        if self.at_stake is not None:
+            staked = f"if an attacker knows it after all, {_records(self.at_stake)} below k"
+            return f"{lost}; {staked}{self.moved_words}"
+        below = f", {_records(self.below_k)} below k" if self.below_k else ""
+        return f"{lost}, {share(self.linkage)} linked{below}{self.moved_words}"
+
+    @property
+    def moved_words(self) -> str:
+        """What becomes of each analysis."""
+        return "".join(f"; {one.short}" for one in self.analyses)
+
+
+@dataclass(frozen=True)
+class ColumnPrices:
+    """The decisions about one column."""
+
+    column: Any
+    role: str
+    """As it stands: protect, stratum, known, confidential, drop, renumber or weight."""
+    loss: float | None
+    """Percent of its information that is lost, if it is protected."""
+    decisions: Sequence[Price]
+
+    @property
+    def most_won(self) -> float:
+        """Most points of loss that a decision wins which stakes nobody; 0: none does."""
+        safe = [
+            p for p in self.decisions if p.change is not None and not p.at_stake and not p.below_k
+        ]
+        return max((-price.change for price in safe if price.change is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What each decision about each column costs; the columns at which most is won come first."""
+
+    plan: Plan
+    """As it stands, with a role for every column."""
+    names: Sequence[Any]
+    """The columns of the table."""
+    now: Price
+    """What the plan gives as it stands."""
+    losses: Mapping[Any, float]
+    """Percent of the information of each protected column that is lost as the plan stands."""
+    stakes: Mapping[Any, float]
+    """Share of the records below k if one confidential column alone is known after all."""
+    columns: Sequence[ColumnPrices]
+    records: int
+    sampled: int
+    """Records that were grouped; all, or a sample."""
+    margin: float | None
+    """Points by which the loss may be off since it is of a sample (95 %); None: it was counted, or all
+    records were tried."""
+    seconds: float
+    budget: float
+    standing: Standing = field(repr=False, compare=False)
+    """The sample and what the plan gives on it."""
+
+    @property
+    def about(self) -> str:
+        """Say what the figures are estimates of."""
+        return f"{self.rule} {self.basis}"
+
+    @property
+    def rule(self) -> str:
+        """Say how a loss is meant, and what was not tried in time."""
+        rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected."
+        untried = sum(p.problem == _LATE for c in self.columns for p in c.decisions)
+        if not untried:
+            return rule
+        return f"{rule} {plural(untried, 'decision')} did not fit into {self.budget:g} s."
+
+    @property
+    def basis(self) -> str:
+        """Say which records were tried, and how far off that leaves the figures."""
+        if self.sampled == self.records:
+            return f"Tried on all {self.records:,} records, with effort fast."
+        of_sample = (
+            "Linkage, records below k and analyses"
+            if self.now.analyses
+            else "Linkage and records below k"
+        )
+        if self.margin is None:
+            losses = (
+                "Losses are estimates that follow what the plan as it stands loses on all records."
+            )
+        else:
+            losses = (
+                f"Losses are estimates for the whole table, right to about {self.margin:.2g} points; their "
+                "differences are more exact."
+            )
+        return (
+            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} "
+            f"{of_sample} are of the sample."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "about": self.about,
+            "records": self.records,
+            "sampled": self.sampled,
+            "margin": self.margin,
+            "seconds": self.seconds,
+            "now": _plain(self.now),
+            "losses": {str(name): loss for name, loss in self.losses.items()},
+            "stakes": {str(name): stake for name, stake in self.stakes.items()},
+            "columns": [
+                {
+                    "column": str(one.column),
+                    "role": one.role,
+                    "loss": one.loss,
+                    "decisions": [_plain(price) for price in one.decisions],
+                }
+                for one in self.columns
+            ],
+        }
+
+    def for_report(self) -> dict[str, Any]:
+        """Plain data for a report: no message about what cannot be done, since one may name a value."""
+        found = self.as_dict()
+        for price in (price for one in found["columns"] for price in one["decisions"]):
+            if price["problem"] not in (None, _LATE):
+                price["problem"] = "cannot be carried out"
+        return found
+
+    @property
+    def facts(self) -> list[tuple[str, str, str]]:
+        """What the plan gives as it stands: a label, the figure, and of what it is an estimate, if it is."""
+        now, plan = self.now, self.plan
+        estimate, of = "", ""
+        if self.margin is not None:
+            estimate, of = f"estimate, ± {self.margin:.2g} points", "of the sample"
+        fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
+        told = [
+            ("information lost", percent(now.loss), estimate),
+            ("records linked", share(now.linkage), of),
+            (f"records narrowed down to {fewer}", share(now.below_k), of),
+        ]
+        if now.at_stake is not None:
+            told.append(("the same if confidential columns are known", share(now.at_stake), of))
+        return told + [
+            (one.formula, one.short.removeprefix(one.formula).strip(), of) for one in now.analyses
+        ]
+
+    def best(self, most: int = 5) -> list[tuple[Any, Price]]:
+        """Return the decisions that are best next, with their columns; none that stakes anybody.
+
+        While records are below k, those that leave fewest there; then those that lower the loss most for the
+        information that they give up. A column released as it is counts as kept, a dropped one as lost.
+        """
+        below, kept = self.now.below_k or 0.0, self._kept(self.now)
+        ranked = []
+        for one in self.columns:
+            for price in one.decisions:
+                if price.below_k is None or price.change is None or price.at_stake is not None:
+                    continue
+                gives_up = max(kept - self._kept(price), _LEAST_GIVEN_UP)
+                wins = (below - price.below_k, -price.change / gives_up)
+                helps = -price.change >= _LEAST_WON and price.below_k == 0
+                if wins[0] >= _LEAST_FEWER or (below == 0 and helps):
+                    ranked.append((wins, one.column, price))
+        ranked.sort(key=lambda found: found[0], reverse=True)
+        return [(column, price) for _, column, price in ranked[:most]]
+
+    def _kept(self, price: Price) -> float:
+        """Columns' worth of information that is kept."""
+        plan = self.plan if price.plan is None else price.plan
+        assert price.loss is not None
+        roles = [role_of(plan, name) for name in self.names]
+        protected = sum(role.startswith("block-") for role in roles)
+        exact = sum(role in ("known", "confidential", "strata") for role in roles)
+        return protected * (1 - price.loss / 100) + exact
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a decision; ``pandas.DataFrame(prices.rows)`` makes it a frame."""
+        return [
+            {"column": one.column, "role": one.role, "column_loss": one.loss, **_plain(price)}
+            for one in self.columns
+            for price in one.decisions
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<14} {words}" for label, words in self.lines())
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the table as labels and words."""
+        now = self.now
+        assert now.below_k is not None  # the plan was carried out
+        stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
+        found = [("as it stands", stands + now.moved_words)]
+        for one in self.columns:
+            lost = "" if one.loss is None else f", {percent(one.loss)} of it lost"
+            found.append((listed_names([one.column]), f"{one.role}{lost}"))
+            found += [(f"  {price.decision}", price.words) for price in one.decisions]
+        return [*found, ("prices", self.about)]
+
+
+_LATE = "not tried in time"
+
+
+def _plain(price: Price) -> dict[str, Any]:
+    found = {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
+    moved = [{"formula": one.formula, "moved": one.moved} for one in price.analyses]
+    return {**found, "analyses": moved}
+
+
+def _records(part: float) -> str:
+    """Say which part of the records are something.
+
+    >>> _records(1.0), _records(0.0), _records(0.25)
+    ('all records are', 'no record is', '25.0 % of the records are')
+    """
+    if part in (0.0, 1.0):
+        return "all records are" if part else "no record is"
+    return f"{share(part)} of the records are"
+
+
+def _points(change: float) -> str:
+    """Put a change of a percentage.
+
+    >>> _points(-4.817), _points(0.004)
+    ('−4.8 points', 'no change')
+    """
+    if abs(change) < 0.01:
+        return "no change"
+    digits = 1 if abs(change) >= 1 else 2
+    return f"{'+' if change > 0 else '−'}{abs(change):.{digits}f} points"
+
+
+def prices(
+    frame: Any,
+    plan: Plan | None = None,
+    *,
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+) -> Prices:
+    """Estimate what each decision about a column costs: loss, linkage, records below k.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow
+    plan : by default the draft of the table
+    sample : most records to group for a decision
+    budget : seconds for the tries; a wide table is tried on fewer records to keep to it, and what does not
+        fit is told
+    progress : called with the number of decisions tried and of all; it may raise
+        :class:`microagg.StopSearch`
+
+    >>> import pyarrow as pa
+    >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66], "sex": ["f", "m", "f", "m", "f", "m"]})
+    >>> found = prices(t, Plan.of(k=3, columns=["age", "sex"]), budget=600)
+    >>> sex = next(one for one in found.columns if one.column == "sex")
+    >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
+    [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
+    """
+    records = Records(Frame(frame))
+    return price_table(records, plan or Plan(), sample=sample, budget=budget, progress=progress)
+
+
+def price_table(
+    records: Records,
+    plan: Plan,
+    *,
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+    columns: Collection[Any] | None = None,
+    standing: Standing | None = None,
+    counted_loss: float | None = None,
+) -> Prices:
+    """Price the decisions about a table that was read; see :func:`prices`.
+
+    Parameters
+    ----------
+    columns : those to price, by default all; of none, only what the plan gives as it stands is told
+    standing : what was found of the same plan before, by which the sample is taken again
+    counted_loss : percent that the plan loses on the whole table, if that was counted: estimates follow it
+    """
+    if not (isinstance(sample, int) and sample >= 10):
+        raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
+    if not budget > 0:
+        raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
+    whole = records.checked(plan)
+    wanted = decisions(records, whole, records.guessed(whole, columns))
+    quick = {
+        key: for_a_sample(one.with_little_effort())
+        for key, one in wanted.items()
+        if isinstance(one, Plan)
+    }
+    # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
+    # But an analysis needs its columns in the released table.
+    twice = {
+        key
+        for key in quick
+        if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in whole.analysed
+    }
+    quick = {key: one for key, one in quick.items() if key not in twice}
+    base, tries = whole.with_little_effort(), len(quick)
+    # Loading and compiling kernels is no part of the time.
+    try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
+    started = time.monotonic()
+    if standing is None:
+        part, now, seconds = sampled(records, base, min(sample, len(records)))
+        remaining = started + budget - time.monotonic()
+        if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
+            # Fewer records for each decision, so that all decisions fit into the time.
+            smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
+            part, now, _ = sampled(records, base, smaller)
+        if now.problem is not None:
+            raise InputError(
+                f"The plan cannot be carried out on a sample of the table: {now.problem}"
+            )
+        if progress is not None:
+            progress(0, tries)
+        if counted_loss is not None and now.loss > 0:
+            trend = Trend(counted_loss / now.loss)
+        else:
+            trend = Trend.of(part, now, base, len(records))
+        standing = Standing(part, now, trend)
+    part, now, trend = standing.part, standing.now, standing.trend
+    found = try_plans(part, quick, ends=started + budget, on_progress=progress)
+    found |= {(name, "drop"): found[name, "confidential"] for name, _ in twice}
+    priced_decisions = {
+        key: _price(key[1], found[key], now, trend, one)
+        if isinstance(one, Plan)
+        else Price(key[1], None, None, None, None, None, problem=one)
+        for key, one in wanted.items()
+    }
+    losses = {name: loss * trend.factor for name, loss in now.by_column.items()}
+    return Prices(
+        whole,
+        records.frame.names,
+        replace(_price("as it stands", now, now, trend, None), at_stake=now.at_stake),
+        losses,
+        now.stakes,
+        _by_column(whole, priced_decisions, losses),
+        len(records),
+        len(part),
+        trend.margin if len(part) < len(records) else None,
+        time.monotonic() - started,
+        budget,
+        standing,
+    )
+
+
+def _by_column(
+    plan: Plan, priced: Mapping[tuple[Any, str], Price], losses: Mapping[Any, float]
+) -> list[ColumnPrices]:
+    """Gather the prices of each column, the columns at which most is won first."""
+    found: dict[Any, list[Price]] = {}
+    for (name, _), price in priced.items():
+        found.setdefault(name, []).append(price)
+    columns = [
+        ColumnPrices(name, ROLE_WORDS.get(role_of(plan, name), "protect"), losses.get(name), prices)
+        for name, prices in found.items()
+    ]
+    return sorted(columns, key=lambda one: -one.most_won)
+
+
+def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
+    if found.problem is not None:
+        return Price(decision, None, None, None, None, None, problem=found.problem, plan=plan)
+    # A column that counts more would lower the loss by its weight in it: that is nothing won.
+    even = decision.startswith("importance")
+    loss, before = (found.even_loss, now.even_loss) if even else (found.loss, now.loss)
+    return Price(
+        decision,
+        loss * trend.factor,
+        (loss - before) * trend.factor,
+        found.group_loss * trend.factor,
+        found.linkage,
+        found.below_k,
+        found.at_stake if decision == "confidential" else None,
+        found.analyses,
+        plan=plan,
+    )

@@ -1,0 +1,156 @@
+"""search(): the green plan that keeps most of a table within a largest loss.
+
+The plan starts as the draft: every column protected. If it loses too much, or an analysis moves too far,
+decisions about what is open are tried on a sample, each alone: drop a column, make it coarser, let a column
+of an analysis count more, another k if that is asked for. The one that brings the plan nearest to the
+targets for the information that it gives up is taken, and the search goes on from there, beginning with the
+decisions that looked best before. A dropped column gives up all that was left of it, a recoded one what the
+recoding loses, a smaller k as many columns as its share of k. Estimates follow what the plan gives on the
+whole table, first with little effort; a plan that is near the targets is carried out there as it is, and if
+it misses them, the search goes on. Then decisions that are not needed any more are taken back and, as far
+as the loss allows, columns to be kept become strata, whose values stay exact. Nothing is ever called
+confidential.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from microagg.comparing.plan_trials import Records
+from microagg.comparing.search_result import FoundPlan, Step
+from microagg.comparing.search_steps import Open, Search
+from microagg.errors import InputError, shown
+from microagg.plan.checks import check_number, no_column
+from microagg.plan.plan import Plan
+from microagg.plan.settings import check_k
+from microagg.protecting.choices import Targets
+from microagg.tables.frame import Frame
+
+__all__ = ["FoundPlan", "Step", "search", "search_table"]
+
+SAMPLE = 2_500
+BUDGET = 120.0
+MOST_MOVED = 0.5
+"""Share of its 95 % interval by which an analysis may move if the plan says nothing: half of it, so that the
+estimate stays within."""
+
+
+def search(
+    frame: Any,
+    plan: Plan | None = None,
+    *,
+    max_loss: float | None = None,
+    max_linkage: float | None = None,
+    max_moved: float | None = None,
+    keep: Iterable[Any] = (),
+    may_drop: Iterable[Any] | None = None,
+    k: Iterable[int] = (),
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+) -> FoundPlan:
+    """Search the green plan that keeps most of a table within a largest loss.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow
+    plan : what is decided already; columns that it names keep their roles. By default nothing is.
+    max_loss, max_linkage : most information lost, in percent, and largest share of records linked; by default
+        those that the plan accepts
+    max_moved : largest share of its 95 % interval by which an analysis of the plan may move; by default what
+        the plan accepts, or one half. Columns of analyses are made to count more where that is needed; then
+        the loss also keeps to its target with all columns counted alike.
+    keep : columns that are not dropped or made coarser; they become strata, and so stay exact, if the loss
+        allows
+    may_drop : columns that may be dropped; by default all open ones
+    k : other k that the search may choose
+    sample : most records to group for an estimate
+    budget : seconds for the estimates
+    progress : called with the number of estimates made and to be made; it may raise
+        :class:`microagg.StopSearch`
+
+    Returns
+    -------
+    FoundPlan
+        A :class:`microagg.Plan` with ``steps``, ``figures`` of the whole table, ``meets`` and ``words``. If
+        no plan meets the targets, it is the nearest one.
+
+    >>> import pyarrow as pa
+    >>> t = pa.table({"a": [1, 2, 3, 7, 8, 9], "b": [1, 5, 9, 9, 5, 1]})
+    >>> found = search(t, Plan.of(k=3, kinds={"a": "integer", "b": "integer"}), max_loss=20)
+    >>> found.meets, found.drop, round(found.figures.loss, 1)
+    (True, ('b',), 6.9)
+    """
+    records = Records(Frame(frame))
+    return search_table(
+        records,
+        plan or Plan(),
+        Targets(max_loss, max_linkage),
+        max_moved=max_moved,
+        keep=keep,
+        may_drop=may_drop,
+        k=k,
+        sample=sample,
+        budget=budget,
+        progress=progress,
+    )
+
+
+def search_table(
+    records: Records,
+    plan: Plan,
+    targets: Targets,
+    *,
+    max_moved: float | None = None,
+    keep: Iterable[Any] = (),
+    may_drop: Iterable[Any] | None = None,
+    k: Iterable[int] = (),
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+    decided: Collection[Any] | None = None,
+) -> FoundPlan:
+    """Search a plan for a table that was read; see :func:`search`.
+
+    ``decided`` are protected columns to be left as they are, by default those that the plan names.
+    """
+    targets = Targets(
+        plan.accept.loss if targets.max_loss is None else targets.max_loss,
+        plan.accept.linkage if targets.max_linkage is None else targets.max_linkage,
+    )
+    if not targets.given:
+        raise InputError(
+            "A search needs a target: a largest loss (max_loss=10, --max-loss 10) or a largest share of "
+            "linked records (max_linkage=0.1, --max-linkage 0.1)."
+        )
+    kept, droppable = list(keep), None if may_drop is None else list(may_drop)
+    for name in [*kept, *(droppable or [])]:
+        if name not in records.frame.names:
+            raise no_column(name, records.frame.names)
+    if both := [name for name in kept if name in (droppable or ())]:
+        raise InputError(
+            f"A column is kept or may be dropped, not both; {shown(both[0])} is in keep and may_drop."
+        )
+    whole = records.checked(plan)
+    if decided is None:
+        decided = {name for block in plan.blocks for name in block.columns or ()}
+    rule = "a share of a 95 % interval from 0 up (for half of it write 0.5)"
+    moved = check_number("max_moved", max_moved, rule, 0, math.inf)
+    if moved is None:
+        moved = MOST_MOVED if plan.accept.moved is None else plan.accept.moved
+    found = Search(
+        records,
+        whole,
+        records.guessed(whole),
+        targets,
+        moved,
+        Open.of(
+            plan, whole, decided, kept, droppable, sorted({check_k(one, len(records)) for one in k})
+        ),
+        min(sample, len(records)),
+        budget,
+        progress,
+    )
+    return found.run()

@@ -1,0 +1,78 @@
+"""How kernels are compiled and kept: one place for the flags."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numba
+from numba import njit
+
+try:
+    from numba.core.types import unliteral
+
+    from microagg.compile.disk_cache import KernelCache
+    from microagg.compile.inlined import PartCompiler
+except (ImportError, AttributeError) as moved:
+    warnings.warn(
+        f"microagg uses private parts of numba, one of which is not in numba {numba.__version__} "
+        f"({moved}). Results are the same, but every process compiles anew, for minutes. Install the numba "
+        "that microagg asks for: pip install --upgrade microagg.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    HAS_PRIVATE_PARTS = False
+else:
+    HAS_PRIVATE_PARTS = True
+
+__all__ = ["compiled", "compiled_part", "kernel", "subkernel"]
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function when first called, outside the interpreter lock."""
+    return compiled(function)
+
+
+def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call, as a part of theirs."""
+    return compiled_part(function)
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile with more options.
+
+    The machine code is kept on disk for the next process, unless there is no folder that can be
+    written to, as for a service user without a home.
+    """
+    return _compiled(function, options, keep=True)
+
+
+def compiled_part(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile a function that only kernels call with more options.
+
+    It has no entry from Python and nothing of its own on disk: what calls it holds its code.
+    """
+    options["no_cpython_wrapper"] = True
+    if HAS_PRIVATE_PARTS:
+        options["pipeline_class"] = PartCompiler
+    return _compiled(function, options, keep=False)
+
+
+def _compiled(
+    function: Callable[..., Any], options: dict[str, Any], keep: bool
+) -> Callable[..., Any]:
+    options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
+    dispatcher: Any = njit(**options)(function)
+    if HAS_PRIVATE_PARTS:
+        if keep:
+            with suppress(RuntimeError):
+                dispatcher._cache = KernelCache(function)
+        # A call with a constant would otherwise be compiled by itself, for this very number.
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda given, named: template(
+            tuple(map(unliteral, given)), {n: unliteral(t) for n, t in named.items()}
+        )
+    machine_code: Callable[..., Any] = dispatcher
+    return machine_code

@@ -1,0 +1,31 @@
+"""What machine code depends on, told without loading the compiler."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+__all__ = ["sources", "stamp"]
+
+_PACKAGE = Path(__file__).parents[1]
+_NO_KERNELS = ("disk_cache.py", "source_digest.py")  # how code is kept changes no code
+
+
+def sources() -> Iterator[Path]:
+    """Files with kernels or with constants that kernels use."""
+    for folder in ("algorithms", "bounds", "compile", "kernels"):
+        for path in sorted((_PACKAGE / folder).rglob("*.py")):
+            if path.name not in _NO_KERNELS:
+                yield path
+    yield _PACKAGE / "base" / "progress.py"
+
+
+@cache
+def stamp() -> str:
+    """Return a digest of all kernels: it changes when one of them does."""
+    whole = hashlib.sha256()
+    for path in sources():
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()

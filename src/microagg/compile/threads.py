@@ -1,0 +1,231 @@
+"""Threads over kernels that run outside the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
+from queue import SimpleQueue
+from threading import Lock
+from typing import TypeVar
+
+from microagg.base.progress import DONE, STOP, State
+
+T = TypeVar("T")
+
+# More threads would only add to the memory that each of them needs.
+_MOST = 16
+_limit = _MOST
+_PIECES = 4  # of what is left for each thread, when they are shrinking
+
+
+def limit_threads(most: int) -> None:
+    """Use no more threads in this process, one of several that share the processors."""
+    global _limit
+    _limit = max(1, min(most, _MOST))
+
+
+def thread_count() -> int:
+    """How many threads to use: the processors that this process may run on."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        cores = os.cpu_count() or 1
+    return min(cores, _limit)
+
+
+class _Books:
+    """How many threads of this process are at work: those with work of their own, and their helpers."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.own = self.helping = 0
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Count a thread with work of its own."""
+        with self.lock:
+            self.own += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.own -= 1
+
+    def free(self) -> int:
+        """How many may help one of those with work of their own, each of which gets the same share."""
+        own = max(1, self.own)
+        share = (thread_count() - own) // own
+        return max(0, min(share, thread_count() - own - self.helping))
+
+    @contextmanager
+    def taken(self, most: int) -> Iterator[int]:
+        """Take helpers away from others for a while; tells how many."""
+        with self.lock:
+            count = min(most, self.free())
+            self.helping += count
+        try:
+            yield count
+        finally:
+            with self.lock:
+                self.helping -= count
+
+
+_books = _Books()
+
+
+def at_work() -> AbstractContextManager[None]:
+    """Count this thread as one with work of its own, while it is: others then get fewer helpers."""
+    return _books.at_work()
+
+
+def share_out(
+    work: Callable[[int, int, int], object],
+    items: int,
+    state: State,
+    done: int = 0,
+    *,
+    at_once: int = 32,
+    shrinking: bool = False,
+) -> None:
+    """Call ``work(begin, end, thread)`` for pieces of range(items), in threads if there are many.
+
+    A piece has ``at_once`` items, or more while many are left, if pieces are to be shrinking: that many
+    short items cost few calls, and yet all threads end at about the same time.
+
+    A thread takes the next piece when it is through with one, so ``work`` must give the same
+    result whichever thread does it, in whichever order. Returns early when asked to stop.
+    The records done rise by ``done`` on the way.
+    """
+    lock = Lock()
+    start = int(state[DONE])
+    taken = finished = 0
+    threads = max(1, min(thread_count(), -(-items // at_once)))
+
+    def loop(thread: int) -> None:
+        nonlocal taken, finished
+        while not state[STOP]:
+            with lock:
+                begin = taken
+                share = (items - begin) // (_PIECES * threads) if shrinking else 0
+                taken = end = min(begin + max(at_once, share), items)
+            if begin >= items:
+                return
+            work(begin, end, thread)
+            with lock:
+                finished += end - begin
+                state[DONE] = max(state[DONE], start + done * finished // items)
+
+    def counted(thread: int) -> None:
+        with at_work():
+            loop(thread)
+
+    if threads <= 1:
+        loop(0)
+    else:
+        _together(counted, threads - 1)
+
+
+# --- threads that wait for work: to start them anew would take longer than much of it -------------
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def _forget_pool() -> None:
+    """Leave the threads to the parent: they do not live on in a process that is forked off."""
+    global _pool, _books
+    _pool, _books = None, _Books()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def _together(loop: Callable[[int], None], others: int) -> None:
+    """Call ``loop(0)`` here, and ``loop(1)``, … in as many others of the threads that wait.
+
+    Where all of them are busy, what none has begun when the call here is through is left out: it must
+    not wait for threads that may wait for this one.
+    """
+    global _pool
+    with _books.lock:
+        if others and _pool is None:
+            _pool = ThreadPoolExecutor(2 * _MOST, thread_name_prefix="microagg")
+        rest = [_pool.submit(loop, 1 + a) for a in range(others)] if _pool else []
+    try:
+        loop(0)
+    finally:
+        begun = [other for other in rest if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
+
+
+# --- helpers: threads for which there is nothing else to do ---------------------------------------
+
+
+def helpers() -> int:
+    """How many threads would help the caller now.
+
+    Only as many help as there are processors for which the process has nothing else to do: threads that
+    :func:`share_out` keeps busy get no helpers, until some of them are through with their work.
+    """
+    return _books.free()
+
+
+def _with_helpers(loop: Callable[[int], None], most: int) -> None:
+    """Call ``loop(thread)`` here, as thread 0, and in up to ``most`` other threads at the same time."""
+    with _books.taken(most) as count:
+        _together(loop, count)
+
+
+def share_with_helpers(
+    work: Callable[[int, int, int], object], items: int, *, at_once: int
+) -> None:
+    """Call ``work(begin, end, thread)`` for pieces of range(items), here and in helpers, if any.
+
+    Threads are numbered from 0, which is the caller's.
+    """
+    pieces = iter(range(0, items, at_once))  # to take the next one is one step of the interpreter
+
+    def loop(thread: int) -> None:
+        for begin in pieces:
+            work(begin, min(begin + at_once, items), thread)
+
+    _with_helpers(loop, max(0, -(-items // at_once) - 1))
+
+
+def each(work: Callable[[int], object], items: int) -> None:
+    """Call ``work(item)`` for each of range(items), here and in helpers, if any."""
+    share_with_helpers(lambda begin, end, thread: work(begin), items, at_once=1)
+
+
+def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: int = _MOST) -> None:
+    """Call ``work(item)`` for some items, then for those that it returns, and so on.
+
+    This is done here and in ``most`` helpers at most.
+    """
+    if not first:
+        return
+    waiting: SimpleQueue[T | None] = SimpleQueue()
+    for item in first:
+        waiting.put(item)
+    unfinished, lock = len(first), Lock()
+
+    def loop(_: int) -> None:
+        nonlocal unfinished
+        while (item := waiting.get()) is not None:
+            more: Sequence[T] = ()
+            try:
+                more = work(item)
+            finally:
+                for other in more:
+                    waiting.put(other)
+                with lock:
+                    unfinished += len(more) - 1
+                if unfinished == 0:
+                    waiting.put(None)
+        waiting.put(None)  # for the next thread
+
+    _with_helpers(loop, most)

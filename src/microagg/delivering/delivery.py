@@ -1,0 +1,158 @@
+"""Delivery: the files of a job take their names together, if a gate lets the table take its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from microagg.delivering.observer import Observer
+from microagg.errors import InputError, shown
+from microagg.evidence import Evidence
+from microagg.formats.addresses import Place
+from microagg.formats.atomic import Parts, check_target, replacing_all
+from microagg.formats.places import Outgoing
+
+__all__ = ["Delivery", "Gate", "delivering"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a release must satisfy to take its name; the same for every engine."""
+
+    strict: bool = False
+    """Whether the verdict must be green; it must never be red, which is a limit of the plan missed."""
+    keep_rejected: Path | None = None
+    """Where a rejected table is kept."""
+    overwrite: bool = True
+    """Whether a file or folder that has the name already is replaced."""
+
+    def check(self, target: Path, folder: bool, *others: Path) -> None:
+        """Refuse places that cannot be written to; ``others`` are files of the same job."""
+        check_target(target.absolute(), folder, self.overwrite)
+        if self.keep_rejected is None:
+            return
+        check_target(self.keep_rejected.absolute(), folder)
+        if any(self.keep_rejected.resolve() == other.resolve() for other in (target, *others)):
+            raise InputError(
+                "--keep-rejected keeps a table apart from the files of the job; "
+                f"{shown(str(self.keep_rejected), 300)} is one of them. Choose another name."
+            )
+
+    def judged(self, evidence: Evidence) -> Evidence:
+        """Return the evidence of a table that was written and counted, with the reason if it is rejected."""
+        if evidence.verdict == "green" or (evidence.verdict == "amber" and not self.strict):
+            return evidence
+        counted = evidence.counted
+        assert counted is not None
+        reason = "--strict: the verdict must be green and is amber"
+        if evidence.verdict == "red":
+            reason = evidence.verdict_words.rstrip(".")
+        kept = "--keep-rejected PATH would keep it elsewhere"
+        if self.keep_rejected is not None:
+            kept = f"it is kept in {shown(str(self.keep_rejected), 300)}"
+        words = f"{reason}. {shown(counted.path, 300)} was not released; {kept}."
+        return replace(evidence, rejected=words)
+
+
+@dataclass
+class Delivery:
+    """The temporary files of a job: those of the reports, of what belongs to the table, and the table's."""
+
+    gate: Gate
+    parts: Parts
+    targets: Sequence[Path]
+    public: Sequence[bool]
+    """For each report, whether it is for readers of the table."""
+    table: Path
+    """Where the table is written until it takes its name."""
+    outgoing: Outgoing | None = None
+    """The place that the table is sent to, unless it is a plain local file."""
+    rejected: bool = False
+
+    @property
+    def files(self) -> list[Place]:
+        """The files that take their names, the table first."""
+        chosen: list[Place] = [
+            target for j, target in enumerate(self.targets) if j not in self.parts.withheld
+        ]
+        if self.rejected:
+            return chosen
+        if self.outgoing is not None and not self.outgoing.is_local:
+            return [self.outgoing.place, *chosen]
+        return [chosen[-1], *chosen[:-1]]
+
+    def write_report(self, number: int, texts: Sequence[str]) -> None:
+        """Write the page and the JSON of one of the reports."""
+        for part, text in zip(self.parts[2 * number :], texts, strict=False):
+            part.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+    def judge(self, evidence: Evidence) -> Evidence:
+        """Let the gate decide; a rejected table, and what only its readers need, take no name."""
+        if self.outgoing is not None and evidence.counted is not None:
+            digest = self.outgoing.pack(self.table, self.parts[-1] if self.parts else self.table)
+            packed = replace(evidence.counted, path=str(self.outgoing.place), sha256=digest)
+            evidence = evidence.with_figures(counted=packed)
+        judged = self.gate.judged(evidence)
+        if judged.rejected:
+            self.rejected = True
+            reports = 2 * len(self.public)
+            shown_to_readers = {j for j in range(reports) if self.public[j // 2]}
+            self.parts.withheld |= shown_to_readers | {*range(reports, len(self.parts))}
+            if self.gate.keep_rejected is not None:
+                self._keep(self.gate.keep_rejected)
+        return judged
+
+    def _keep(self, path: Path) -> None:
+        with replacing_all([path], folder=self.table.is_dir()) as (part,):
+            if self.table.is_dir():
+                shutil.copytree(self.table, part, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(self.table, part)
+
+
+@contextmanager
+def delivering(
+    gate: Gate,
+    target: Path,
+    reports: Sequence[tuple[Path, bool]],
+    hears: Observer,
+    folder: bool = False,
+    extra: Sequence[Path] = (),
+    outgoing: Outgoing | None = None,
+) -> Iterator[Delivery]:
+    """Yield temporary files for a job; they take their names when the block succeeds, all or none.
+
+    Parameters
+    ----------
+    gate : decides whether the table, once judged, takes its name
+    reports : each with whether it is for readers of the table
+    folder : whether the table is a folder of Parquet files
+    extra : further files that belong to the table
+    outgoing : the place that the table is sent to from ``target``, a file in a private folder
+    """
+    targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
+    targets += extra
+    if outgoing is None:
+        targets.append(target)  # the largest last: what others replaced may be put back
+    elif isinstance(outgoing.place, Path) and outgoing.is_local:
+        targets.append(outgoing.place)
+    parts = Parts()
+    try:
+        with replacing_all(targets, folder and outgoing is None, gate.overwrite) as parts:
+            table = parts[-1] if outgoing is None else target
+            if outgoing is not None and folder:
+                target.mkdir()
+            public = [one for _, one in reports]
+            delivery = Delivery(gate, parts, targets, public, table, outgoing)
+            yield delivery
+            if outgoing is not None and not delivery.rejected:
+                outgoing.send()
+                outgoing.take_name()
+    finally:
+        if outgoing is not None:
+            outgoing.remove()
+        if parts.named:  # also if an interrupt comes right after
+            hears.written(delivery.files)

@@ -1,0 +1,192 @@
+"""Write a released table to a file, read it back, and count in it what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.errors import VerificationError, listed, shown
+from microagg.evidence.measured import Counted, Required
+from microagg.formats import FORMATS
+from microagg.formats.files import FileFormat, Source, read_file, write_file
+from microagg.formats.formulas import with_escaped_formulas
+from microagg.formats.readback import difference
+from microagg.grouping.read_table import Intake, PartInput, broken_relation
+from microagg.grouping.require.requirement import Requirement
+from microagg.grouping.require.units import Units
+from microagg.grouping.require.worst_figures import holds, worst
+from microagg.measure.classes import combine
+from microagg.measure.verify import verify_all
+from microagg.plan.plan import Plan, Promise, Roles
+from microagg.tables.as_written import codes_as_written
+from microagg.tables.frame import Frame
+from microagg.tables.released_metadata import released_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from microagg.base.typing import Labels
+
+__all__ = ["Outgoing", "as_required", "refuse_broken"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outgoing:
+    """A released table, and what is needed to write it and to check what was written."""
+
+    data: Any
+    plan: Plan
+    intake: Intake
+    """The table as it came."""
+    inputs: Sequence[PartInput]
+    """The columns of each part, encoded, with what its groups must satisfy."""
+    recoded_columns: tuple[Any, ...] = ()
+    """Strata that are released otherwise than they came."""
+    order: Labels | None = None
+    """Of the released rows, if shuffled."""
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self.intake.roles
+
+    @property
+    def as_written(self) -> Frame | None:
+        """Columns left as they are, as they stand in a CSV file, in the order of the released rows."""
+        if self.intake.text is None:
+            return None
+        names = [name for name in self.roles.released if name not in self.recoded_columns]
+        left = self.intake.text.select(names)
+        return Frame(left if self.order is None else left.take(self.order))
+
+    def table(self, kind: str, kept: pa.Table | None = None) -> pa.Table:
+        """Return the table as it is written to a file of some kind.
+
+        ``kept`` has the columns that stay what they are as the file that was read holds them.
+        """
+        table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
+        return released_table(table if kept is None else self._with_text(table, kept))
+
+    def write(
+        self,
+        table: pa.Table,
+        part: Path,
+        target: Path,
+        form: FileFormat | None,
+        escape: bool = False,
+    ) -> Counted:
+        """Write the table to a temporary file beside its target, and count in what was written.
+
+        Raises
+        ------
+        VerificationError
+            If what was read back does not keep what was promised, or is not what was written.
+        """
+        # An index comes last.
+        written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
+        if escape:
+            table = with_escaped_formulas(table)
+        write_file(table, part, form)
+        back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
+        promised = [
+            one._replace(
+                columns=[written[name] for name in one.columns or ()],
+                unit=written.get(one.unit, one.unit),
+            )
+            for one in self.plan.promises()
+        ]
+        found = verify_all(back, promised, units=self._units_gone(written))
+        broken = broken_relation(self.plan, Frame(back.table))
+        if broken is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
+                "The file was removed."
+            )
+        counted = Counted(str(target), tuple(found), back.sha256, self._required(back, promised))
+        refuse_broken(counted, target, len(self.intake))
+        same = [written[name] for name in self.roles.released if name in written]
+        differs = difference(table, back, same)
+        if differs is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and is not what was written: {differs}. The file "
+                "was removed. Write another format."
+            )
+        return counted
+
+    def _required(self, back: Source, promised: Sequence[Promise]) -> tuple[Required, ...]:
+        """Count requirements over the combinations of values in a file that was read back.
+
+        Each is counted over the records of equal values, which are unions of groups; what the file no longer
+        tells, such as a dropped unit, is known of each record.
+        """
+        written, is_text = Frame(back.as_written), back.is_text
+        found = []
+        for given, one in zip(self.inputs, promised, strict=True):
+            if not given.requirements:
+                continue
+            labels = combine(
+                [codes_as_written(written, name, is_text) for name in one.columns or ()]
+            )
+            if self.order is not None:  # requirements know the records in the order given
+                original = np.empty_like(labels)
+                original[self.order] = labels
+                labels = original
+            found += [
+                as_required(rule, worst(rule, labels), holds(rule, labels))
+                for rule in given.requirements
+            ]
+        return tuple(found)
+
+    def _units_gone(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
+        """Units that the file no longer holds, in the order of the released rows."""
+        import pyarrow as pa
+
+        found = {}
+        for name in self.plan.units:
+            if name in self.roles.dropped:
+                units = self.intake.units_by[name]
+                units = units if self.order is None else units[self.order]
+                found[written.get(name, name)] = pa.array(units, mask=units < 0)
+        return found
+
+    def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
+        """Put the untouched columns in as they stand in the file."""
+        there = frozenset(as_written.column_names)
+        if self.intake.rows is not None:
+            as_written = as_written.take(self.intake.rows)
+        for name in self.roles.released:
+            if name not in there or name in self.recoded_columns:
+                continue
+            column = as_written[name]
+            if self.order is not None:
+                column = column.take(self.order)
+            at = table.column_names.index(name)
+            table = table.set_column(at, as_written.schema.field(name), column)
+        return table
+
+
+def as_required(rule: Requirement, found: str, passed: bool) -> Required:
+    """Return a requirement with the figure of the worst group."""
+    return Required(rule.describe(), rule.public(), found, passed, isinstance(rule, Units))
+
+
+def refuse_broken(counted: Counted, target: Path, records: int) -> None:
+    """Refuse what was read back and does not keep what was promised, or has not all records."""
+    what = f"{shown(str(target), 300)} was read back and"
+    failed = next((one for one in counted.required if not one.passed), None)
+    if failed is not None:
+        raise VerificationError(
+            f"{what} does not have {failed.words}: in the worst group it is {failed.found}. The file was "
+            "removed."
+        )
+    least = counted.least
+    if not counted.holds or least.records != records:
+        raise VerificationError(
+            f"{what} does not hold: {least.records:,} of {records:,} records are there and "
+            f"{least.records_below_k:,} share their values in {listed(least.columns)} with too few others "
+            f"for k = {least.k:,}. The file was removed."
+        )

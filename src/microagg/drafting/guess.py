@@ -1,0 +1,167 @@
+"""A guess: what a column looks like, the role that follows, and a reason in words.
+
+A reason has two halves: the fact, which holds counts and never values of records, and what is done about it,
+with the way to another decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Literal
+
+from microagg.drafting.profile import Profile
+from microagg.tables.non_numeric_cells import OddCells
+
+__all__ = [
+    "FEW",
+    "IDENTIFIES",
+    "MANY",
+    "Guess",
+    "Kind",
+    "Looks",
+    "NamedProfile",
+    "Role",
+    "distinct_words",
+    "dropped",
+    "missing_words",
+    "protected",
+    "too_many",
+]
+
+Role = Literal["protect", "drop", "unit", "weight", "known"]
+Looks = Literal[
+    "quantity",
+    "identifier",
+    "repeated identifier",
+    "name or text",
+    "weight",
+    "code",
+    "category",
+    "truth value",
+    "date",
+    "place",
+    "number stored as text",
+    "constant",
+    "empty",
+    "nested",
+]
+Kind = Literal["number", "integer", "boolean", "nominal", "ordinal", "date"]
+
+FEW = 12  # distinct values that may be codes or small counts, at most
+MANY = 30  # records from which on a shape of the values is no accident
+
+IDENTIFIES = "it identifies single records. renumber puts random numbers in its place."
+_POINTS = ("identifier", "repeated identifier", "name or text")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column looks like, and what the draft does with it."""
+
+    role: Role
+    """"protect", "drop", "unit" (k counts it; dropped too), "weight", or "known": left as it is."""
+    looks_like: Looks
+    kind: Kind | None
+    """What its values are; None for values that are no single ones."""
+    fact: str
+    """What was seen, without values of records."""
+    action: str = ""
+    """What is done about it, and the way to another decision."""
+    codes: tuple[str | float, ...] = ()
+    """Values that stand for missing ones."""
+    stands_for: str | None = None
+    """Of an identifier: what it identifies, such as "household", where its name says so."""
+    counts_units: bool = True
+    """Of an identifier that repeats: whether k may count it, by its name or the order of its rows."""
+    unreadable: bool = False
+    """Whether it would be protected if its values could be read."""
+
+    @property
+    def reason(self) -> str:
+        """Why, and what is done about it."""
+        return f"{self.fact}. {self.action}".strip()
+
+    @property
+    def points_to_records(self) -> bool:
+        """Whether it is an id, a name or a text, which leads to single records or units."""
+        return self.looks_like in _POINTS
+
+
+@dataclass(frozen=True)
+class NamedProfile:
+    """What the rules see: the profile of a column, the words of its name, and the k to come."""
+
+    profile: Profile
+    words: tuple[str, ...]
+    k: int = 5
+    ordered: bool = False
+    readable_dates: bool = False
+    odd: OddCells | None = None
+    """Of numbers stored as text: cells that are no numbers."""
+
+    def named(self, *known: Container[str]) -> bool:
+        """Whether a word of the name is among some."""
+        return any(word in those for those in known for word in self.words)
+
+    @property
+    def reads_as_numbers(self) -> bool:
+        """Whether all texts are numbers, but for words that stand for missing values."""
+        texts = self.profile.texts
+        if self.odd is None or texts is None or texts.odd is None:
+            return False
+        return self.odd.row is None or (bool(texts.odd_words) and self.odd.count <= texts.odd)
+
+    @property
+    def last(self) -> str:
+        """The last word, which says what a thing is; numbers behind it only tell things apart."""
+        return next((word for word in reversed(self.words) if not word.isdigit()), "")
+
+    @property
+    def first(self) -> str:
+        """The first word, which says whether something is counted."""
+        return self.words[0] if self.words else ""
+
+
+_RELEASES = {
+    "number": "Protected: a group releases its mean.",
+    "integer": "Protected: a group releases its mean.",
+    "date": "Protected as a date: a group releases its mean.",
+    "nominal": "Protected as nominal: a group releases its most frequent value.",
+    "boolean": "Protected as boolean: a group releases its most frequent value.",
+    "ordinal": "Protected as ordinal: a group releases the value nearest to its mean level.",
+}
+
+
+def protected(looks_like: Looks, kind: Kind, fact: str, hint: str = "") -> Guess:
+    """Guess a column that is protected by its kind."""
+    return Guess("protect", looks_like, kind, fact, f"{_RELEASES[kind]} {hint}".strip())
+
+
+def dropped(looks_like: Looks, kind: Kind | None, fact: str, why: str) -> Guess:
+    """Guess a column that is left out, with the reason."""
+    return Guess("drop", looks_like, kind, fact, f"Dropped: {why}")
+
+
+def too_many(column: NamedProfile, found: Guess) -> Guess:
+    """Drop categories of which there are so many that groups of k records could keep few of them."""
+    profile = column.profile
+    if profile.distinct <= FEW or max(column.k, 2) * profile.distinct <= profile.present:
+        return found
+    return dropped(
+        found.looks_like,
+        found.kind,
+        found.fact,
+        f"with fewer than {max(column.k, 2)} records for each value on average, groups could keep few of "
+        "them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
+    )
+
+
+def distinct_words(profile: Profile) -> str:
+    """Say how many different values there are."""
+    return f"{profile.distinct} distinct in {profile.present} records{missing_words(profile)}"
+
+
+def missing_words(profile: Profile) -> str:
+    """Say how many values are missing, if any."""
+    return f", {profile.missing} missing" if profile.missing else ""

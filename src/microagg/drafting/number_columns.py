@@ -1,0 +1,344 @@
+"""What a column of numbers is: a quantity, an identifier, a weight, a code, part of a date or of a place.
+
+Rules are asked in order and the first that answers decides; what none claims is a quantity. A rule takes the
+values and the name together, since either alone misleads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from microagg.drafting import name_words as say
+from microagg.drafting.guess import (
+    FEW,
+    IDENTIFIES,
+    MANY,
+    Guess,
+    Kind,
+    NamedProfile,
+    distinct_words,
+    dropped,
+    missing_words,
+    protected,
+    too_many,
+)
+from microagg.drafting.missing_codes import missing_codes
+from microagg.drafting.profile import Numbers
+
+__all__ = ["guess_numbers"]
+
+_NEARLY_ALL = 0.9  # an id may repeat in a few records
+_SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
+_VARIES = 10  # times the least weight: beyond that, with many decimals, likewise
+_CLASSIFIES = 60  # records for each value, beyond which numbers of things classify them
+_TIMES = frozenset(["t", "period", "wave", "round", "trial", "step", "epoch"])
+_YEARS_AT_SCHOOL = 25  # at most
+_LEAST_RATIO = 1.2  # of the largest weight to the least
+_MOST_WEIGHTS = 200  # different ones of strata
+_MANY_ZEROS = 0.25  # share of records from which on zeros are a spike
+
+_IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
+
+
+def guess_numbers(column: NamedProfile) -> Guess:
+    """Guess what a column of numbers is; codes for missing values are taken out first."""
+    profile = column.profile
+    if profile.numbers is None:
+        return dropped("empty", None, "No finite number at all", "it has no value.")
+    codes = missing_codes(profile)
+    found = _guess(replace(column, profile=profile.without(codes)))
+    if codes and found.role == "protect" and found.kind in ("integer", "number", "ordinal"):
+        several = f"{len(codes)} values that stand" if len(codes) > 1 else "A value that stands"
+        many = sum(int(profile.numbers.counts[profile.numbers.levels == c][0]) for c in codes)
+        verb = "are" if len(codes) > 1 else "is"
+        told = f"{several} apart in {many} records {verb} taken as missing (missing.codes)."
+        return replace(found, codes=codes, action=f"{found.action} {told}".strip())
+    return _guess(column) if codes else found
+
+
+def _guess(column: NamedProfile) -> Guess:
+    numbers = column.profile.numbers
+    assert numbers is not None
+    for rule in _RULES:
+        found = rule(column, numbers)
+        if found is not None:
+            break
+    else:
+        found = _quantity(column, numbers)
+    if numbers.infinite and found.role == "protect":
+        way_out = "they have no mean. Replace them, or leave those records out, to protect it."
+        fact = f"{found.fact}, {numbers.infinite} infinite"
+        return replace(dropped(found.looks_like, found.kind, fact, way_out), unreadable=True)
+    return too_many(column, found) if found.kind == "nominal" else found
+
+
+def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
+    profile = column.profile
+    kind: Kind = "integer" if numbers.whole else "number"
+    words = "whole numbers" if numbers.whole else "numbers with decimals"
+    fact = f"A quantity: {words}, {distinct_words(profile)}"
+    hint = ""
+    if column.last in say.WEIGHT:
+        hint = "If it is the weight of a sample, name it as weight instead."
+    elif _zeros(numbers) >= _MANY_ZEROS and profile.distinct > FEW:
+        hint = (
+            f'{_zeros(numbers):.0%} are 0: with kind = "spiked", those who have none are not averaged with '
+            "those who have a little."
+        )
+    elif numbers.whole and profile.distinct <= FEW:
+        hint = 'Taken as counts or amounts; if they are codes, say kind = "nominal".'
+    return Guess("protect", "quantity", kind, fact, hint)
+
+
+def _zeros(numbers: Numbers) -> float:
+    """Share of the records that are 0."""
+    return float(numbers.counts[numbers.levels == 0].sum() / numbers.counts.sum())
+
+
+def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    """Categories by their type, or by value labels of the file unless it says that they are on a scale."""
+    profile = column.profile
+    if profile.categorical and column.k * profile.distinct <= profile.present:
+        fact = f"Categories by their type, {distinct_words(profile)}"
+        return protected("category", "ordinal" if column.ordered else "nominal", fact)
+    labelled = profile.labelled
+    if labelled < 0.5 or (profile.facts.measure == "scale" and profile.distinct > 2):
+        return None
+    fact = f"Codes with value labels, {distinct_words(profile)}"
+    if profile.facts.measure == "ordinal":
+        return protected("code", "ordinal", fact)
+    return _code(fact, numbers)
+
+
+def _measure_level(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    """Categories by the measure level that the file states."""
+    measure = column.profile.facts.measure
+    fact = f"The file says {measure}, {distinct_words(column.profile)}"
+    if measure == "nominal":
+        return _code(fact, numbers)
+    return protected("code", "ordinal", fact) if measure == "ordinal" else None
+
+
+def _code(fact: str, numbers: Numbers, hint: str = "") -> Guess:
+    kind = "integer" if numbers.whole else "number"
+    return protected("code", "nominal", fact, hint or _IF_A_QUANTITY.format(kind))
+
+
+def _two_values(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    if column.profile.distinct > 2:
+        return None
+    return _code(f"Two different numbers{missing_words(column.profile)}", numbers)
+
+
+def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    """Years, months, days, hours, and dates written as one number."""
+    if not numbers.whole:
+        return None
+    low, high = numbers.low, numbers.high
+    words = distinct_words(column.profile)
+    many = column.profile.present >= 20
+    named_year = column.named(say.YEAR)
+    if (named_year and ((low >= 1000 and high <= 2200) or (low >= 40 and high <= 99))) or (
+        many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
+    ):
+        return protected("date", "integer", f"Years, {words}", "It is rounded to a year.")
+    outer = {column.first, column.last}  # cough in hour 4 is no hour
+    ends = [say.PARTS_OF_DATES[word] for word in outer if word in say.PARTS_OF_DATES]
+    if any(first <= low and high <= last for first, last in ends):
+        return protected("date", "ordinal", f"Parts of dates or times of day, {words}")
+    levels = numbers.levels
+    month, day = levels // 100 % 100, levels % 100
+    dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
+    months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
+    clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
+    if many and (dates or months or clock):
+        fact = f"Dates or times of day written as numbers, {words}"
+        return protected("date", "ordinal", fact)
+    return None
+
+
+def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    ends = [say.COORDINATE[word] for word in column.words if word in say.COORDINATE]
+    inside = any(-end <= numbers.low and numbers.high <= end for end in ends)
+    if not inside or numbers.whole:
+        return None
+    fact = f"Coordinates of a place, {distinct_words(column.profile)}"
+    return protected("place", "number", fact)
+
+
+def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    """Numbers that stand for records or for what records are about."""
+    if not numbers.whole:
+        return None
+    distinct, present = column.profile.distinct, column.profile.present
+    measured = column.named(say.MEASURE) or _is_schooling(column, numbers)
+    identifier = column.named(say.IDENTIFIER)
+    called = identifier or (column.last in say.NUMBER and column.last != "numbers")
+    entity = column.last in say.ENTITY and numbers.low >= 0 and not measured
+    if distinct == present:
+        from_the_start = numbers.low in (0, 1)
+        fact = "none twice"
+        if measured and not called:
+            return None
+        if numbers.consecutive and from_the_start and present >= 5:
+            fact = "one for each record without a gap"
+        elif numbers.rising and (present >= 100 or (present >= MANY and numbers.straight > 0.99)):
+            fact = "none twice and rising from row to row"
+        elif present >= MANY and from_the_start and numbers.high < 1.5 * present:
+            fact = "none twice, from the first on with few gaps"
+        elif not (called or entity):
+            return None
+        return dropped("identifier", "integer", f"Whole numbers, {fact}", IDENTIFIES)
+    neighbours = distinct >= 10 and numbers.rising and _numbers_neighbours(numbers)
+    if (called and (distinct > FEW or distinct >= _NEARLY_ALL * present)) or (
+        entity and distinct > FEW
+    ):
+        if column.named(say.THINGS) and distinct <= MANY and present > _CLASSIFIES * distinct:
+            return None  # a few plots, departments or teams: codes
+        fact = "identifiers by their name"
+    elif neighbours and not measured and column.last not in say.PLACE:
+        fact = "each in neighbouring rows only and rising"
+    elif _numbers_a_panel(numbers) and not measured and column.last not in _TIMES | say.PLACE:
+        fact = "from the first on without a gap, all equally often"
+    else:
+        return None
+    return Guess(
+        "unit",
+        "repeated identifier",
+        "integer",
+        f"Whole numbers, {distinct_words(column.profile)}, {fact}",
+        counts_units=identifier or entity or neighbours or _numbers_a_panel(numbers),
+    )
+
+
+def _numbers_a_panel(numbers: Numbers) -> bool:
+    """Whether numbers look like those of units that are seen equally often, in whatever order."""
+    often = numbers.counts
+    whole = numbers.consecutive and numbers.low in (0, 1) and len(often) > MANY
+    return bool(whole and often[0] > 1 and (often == often[0]).all())
+
+
+def _is_schooling(column: NamedProfile, numbers: Numbers) -> bool:
+    """Whether a column called school has years at school rather than numbers of schools."""
+    return column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
+
+
+def _numbers_neighbours(numbers: Numbers) -> bool:
+    """Whether rising numbers look like those of groups of rows: without a gap, or all equally often."""
+    often = numbers.counts
+    return (numbers.consecutive and numbers.low in (0, 1)) or bool((often == often[0]).all())
+
+
+def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    profile = column.profile
+    if numbers.low < 0 or profile.distinct < 3:
+        return None
+    probability = column.named({"prob", "probability"}) and numbers.high <= 1
+    called = column.named(say.WEIGHT) or probability or column.words == ("w",)
+    if column.named(say.WEIGHT_ONLY) or (called and column.named(say.SAMPLING)):
+        fact = "by its name"
+    elif called and not numbers.whole and 0.99 < numbers.mean < 1.01:
+        fact = "by its name and its mean of one"
+    elif called and not numbers.whole and numbers.high > _SPREAD * numbers.mean:
+        fact = "by its name and how much it varies"
+    elif called and numbers.long_fractions > 0.5 and numbers.high > _VARIES * numbers.low:
+        fact = "by its name, its many decimals and how much it varies"
+    elif _has_the_shape_of_weights(column, numbers):
+        fact = "few fractions of many digits, each shared by many records"
+    else:
+        return None
+    words = f"Survey weights: {fact}, {distinct_words(profile)}"
+    if probability:
+        why = "it looks like the chance to be drawn. One divided by it can be named as weight."
+        return dropped("weight", "number", words, why)
+    if numbers.low <= 0 or profile.missing or numbers.infinite:
+        why = "a weight must be above 0 in every record. Correct it to use it as weight."
+        return dropped("weight", "number", words, why)
+    return Guess("weight", "weight", "number", words)
+
+
+def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
+    """Whether numbers repeat as the weights of strata do; shares, which end at 1, do so too."""
+    profile = column.profile
+    return bool(
+        profile.present >= 500
+        and numbers.low > 0
+        and numbers.high > max(1, _LEAST_RATIO * numbers.low)
+        and profile.distinct <= _MOST_WEIGHTS
+        and 20 * profile.distinct <= profile.present
+        and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
+        and not column.named(say.MEASURE)
+        and numbers.long_fractions > 0.5
+        and not _on_a_grid(numbers)
+    )
+
+
+def _on_a_grid(numbers: Numbers) -> bool:
+    """Whether the distinct values lie at equal distances, as those of a designed table do."""
+    steps = np.diff(numbers.levels)
+    return bool(steps.max() - steps.min() <= 1e-3 * steps.max())
+
+
+def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
+    """Few distinct numbers that stand for something; small counts are told from them."""
+    profile = column.profile
+    words = f"Whole numbers, {distinct_words(profile)}"
+    measured = column.named(say.MEASURE, say.COUNT)
+    if numbers.whole and column.named(say.CODE):
+        return _code(f"{words}, codes by their name", numbers)
+    if numbers.whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
+        return _code(f"{words}, places by their name", numbers)
+    if profile.distinct == 3 < profile.present and not column.named(say.COUNTED, say.COUNT):
+        return _code(f"Three different numbers{missing_words(profile)}", numbers)
+    if not numbers.whole:
+        return None
+    sort = column.last in say.SORT or column.named(say.THINGS)
+    if sort and profile.distinct <= MANY and numbers.low >= 0:
+        return _code(f"{words}, sorts of something by their name", numbers)
+    if profile.distinct > FEW:
+        return None
+    if column.named(say.COUNTED, say.MEASURE) or column.first in say.COUNT:
+        return None
+    if numbers.low in (0, 1) and numbers.high <= FEW:
+        fact = "few, and larger ones are not rarer, as they would be for counts"
+        return None if _falls_off(numbers) else _code(f"{words}, {fact}", numbers)
+    if profile.distinct < 6 and profile.present >= MANY:
+        return _code(f"{words}, each in many records", numbers)
+    return None
+
+
+def _falls_off(numbers: Numbers) -> bool:
+    """Whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
+    often = numbers.counts
+    least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7
+    top = int(np.argmax(often))
+    # Neighbours of a thin end may differ by chance.
+    chance = 2 * np.sqrt(often[1:] + often[:-1])
+    steps = np.diff(often)
+    return bool(
+        len(often) >= least
+        and 2 * top < len(often)
+        and (steps[:top] >= -chance[:top]).all()
+        and (steps[top:] <= chance[top:]).all()
+        and 10 * often[-1] <= often[top]
+    )
+
+
+_RULES: tuple[Callable[[NamedProfile, Numbers], Guess | None], ...] = (
+    _labelled,
+    _two_values,
+    _calendar,
+    _coordinates,
+    _weights,
+    _identifiers,
+    _measure_level,
+    _codes,
+)
+
+
+def _within(values: Any, low: float, high: float) -> bool:
+    return bool((values >= low).all() and (values <= high).all())

@@ -1,0 +1,324 @@
+"""Facts about single columns of a table, from which its roles are guessed.
+
+A profile holds counts and shapes. Values of records occur in it only as the ends of a range and the
+levels of a column, which stay inside the package: no note, message or report shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.tables.file_metadata import ColumnFacts
+from microagg.tables.frame import Frame
+from microagg.tables.frame_libraries import plain_arrow
+
+__all__ = ["Numbers", "Profile", "Texts", "of_values", "profiles"]
+
+Type = Literal["number", "truth", "date", "text", "nested"]
+
+_SAMPLE = 1000  # texts that are looked at to see how they are written
+_SINGLE_PRECISION = 1e-7
+_DOUBLE_PRECISION = 1e-12
+_FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
+_DATES = (
+    r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
+    r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?",
+    r"\d{4}[./]\d{1,2}[./]\d{1,2}",
+    r"(\d{1,2}[ -])?[A-Za-z]{3,9}\.?[ -]\d{4}",
+    r"\d{4} ?Q[1-4]",
+    r"\d{1,2}:\d{2}(:\d{2})?",
+)
+_DATE = re.compile("|".join(_DATES))
+_FEW_WORDS = 5  # that may stand for missing values among numbers
+_REPEATED = 3  # records from which on a word is a code and no slip
+_UNKNOWN = ColumnFacts()
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Facts about the numbers of a column, missing and infinite ones left out."""
+
+    whole: bool
+    low: float
+    high: float
+    levels: Floats
+    """The distinct values in ascending order."""
+    counts: Labels
+    """How many records have each."""
+    rising: bool
+    """Whether no value is lower than the one in the row before."""
+    straight: float
+    """Correlation of rising values with the number of the row; 0 where they are not rising."""
+    infinite: int
+
+    @property
+    def mean(self) -> float:
+        """Mean of the records."""
+        return float(self.levels @ (self.counts / self.counts.sum()))
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether the values are whole numbers without a gap."""
+        return self.whole and self.high - self.low + 1 == len(self.levels)
+
+    @property
+    def long_fractions(self) -> float:
+        """Share of the distinct values that need more than four decimals."""
+        with np.errstate(over="ignore"):
+            single = np.allclose(
+                self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
+            )
+        precision = _SINGLE_PRECISION if single else _DOUBLE_PRECISION
+        away = np.abs(self.levels - np.round(self.levels, 4))
+        return float(np.mean(away > precision * np.abs(self.levels)))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Facts about how the texts of a column are written."""
+
+    dates: bool
+    """Whether all of those looked at are dates or times."""
+    digit_codes: bool
+    """Whether they are digits of one length or with leading zeros, so that they are no quantity."""
+    odd: int | None
+    """How many are no numbers, where most are; None where most are not."""
+    odd_words: tuple[str, ...] = ()
+    """Those that are no numbers, where they are few and each stands in several records."""
+    longest: int = 0
+    """Words in the longest of those looked at."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Facts about one column."""
+
+    type: Type
+    rows: int
+    missing: int
+    distinct: int
+    """Distinct values, missing not counted."""
+    numbers: Numbers | None = None
+    texts: Texts | None = None
+    categorical: bool = False
+    """Whether the type says that the values are categories."""
+    ordered: bool = False
+    """Whether it says that they have an order."""
+    facts: ColumnFacts = _UNKNOWN
+    """What the file of a statistical package tells about the column."""
+
+    @property
+    def labelled(self) -> float:
+        """Share of the distinct numbers that have a value label."""
+        if self.numbers is None or not self.facts.value_labels:
+            return 0.0
+        values = [v for v, _ in self.facts.value_labels if isinstance(v, int | float)]
+        return float(np.isin(self.numbers.levels, values).mean())
+
+    def without(self, codes: Sequence[float]) -> Profile:
+        """Return the profile of the same numbers with some of them counted as missing."""
+        numbers = self.numbers
+        if numbers is None or not len(codes):
+            return self
+        kept = ~np.isin(numbers.levels, codes)
+        levels, counts = numbers.levels[kept], numbers.counts[kept]
+        if not len(levels):
+            return self
+        gone = int(numbers.counts[~kept].sum())
+        fewer = replace(
+            numbers, low=float(levels[0]), high=float(levels[-1]), levels=levels, counts=counts
+        )
+        return replace(self, missing=self.missing + gone, distinct=len(levels), numbers=fewer)
+
+    @property
+    def present(self) -> int:
+        """Records whose value is not missing."""
+        return self.rows - self.missing
+
+
+def profiles(
+    frame: Frame, wanted: Collection[Any] | None = None, missing_words: Sequence[str] = ()
+) -> Iterator[tuple[Any, Profile]]:
+    """Give the name and the profile of each column, or of some. O(n log n) for each.
+
+    ``missing_words`` are texts that mean missing, such as NA in a CSV file.
+    """
+    import narwhals as nw
+
+    columns = nw.from_native(_without_views(frame.native), eager_only=True).iter_columns()
+    for place, (name, column) in enumerate(zip(frame.names, columns, strict=True)):
+        if wanted is not None and name not in wanted:
+            continue
+        if not column.dtype.is_numeric() and frame.is_numeric(name):
+            found = of_values(_encoded_numbers(frame, name))
+            declared = _is_declared(frame, column.dtype)
+            order = getattr(getattr(column.to_native(), "dtype", None), "ordered", False)
+            found = replace(found, categorical=declared, ordered=declared and bool(order))
+        else:
+            found = _profile(column, missing_words)
+        yield name, replace(found, facts=_facts(frame, place))
+
+
+def _without_views(native: Any) -> Any:
+    """Return a table whose texts Arrow can filter, which it cannot where they are views."""
+    import pyarrow as pa
+
+    if not isinstance(native, pa.Table):
+        return native
+    for place, column in enumerate(native.schema):
+        if pa.types.is_string_view(column.type):
+            texts = native.column(place).cast(pa.string())
+            native = native.set_column(place, column.with_type(pa.string()), texts)
+    return native
+
+
+def _encoded_numbers(frame: Frame, name: Any) -> Any:
+    """Numbers that narwhals does not know as such: in a dictionary, in runs, or very long decimals."""
+    column = plain_arrow(frame.arrow_column(name))
+    if frame.is_integer(name) and not column.null_count:
+        return np.asarray(column)
+    return frame.doubles(name)
+
+
+def _is_declared(frame: Frame, dtype: Any) -> bool:
+    """Whether somebody made categories of numbers; to Arrow a dictionary is but a way to store them."""
+    import pyarrow as pa
+
+    return _is_categorical(dtype) and not isinstance(frame.native, pa.Table)
+
+
+def _facts(frame: Frame, place: int) -> ColumnFacts:
+    """What the metadata of an Arrow column tells; of frames of other libraries nothing."""
+    import pyarrow as pa
+
+    native = frame.native
+    return ColumnFacts.of(native.schema.field(place)) if isinstance(native, pa.Table) else _UNKNOWN
+
+
+def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
+    import narwhals as nw
+
+    dtype = column.dtype
+    if dtype.is_numeric():
+        return of_values(_as_numbers(column, dtype))
+    rows, missing = len(column), int(column.null_count())
+    if dtype.is_nested():
+        distinct = len({repr(value) for value in column.drop_nulls().to_list()})
+        return Profile("nested", rows, missing, distinct)
+    present = column.drop_nulls()
+    if dtype == nw.String and missing_words:
+        present = present.filter(~present.str.strip_chars().is_in(list(missing_words)))
+        missing = rows - len(present)
+    distinct = _distinct(present)
+    if dtype == nw.Boolean:
+        return Profile("truth", rows, missing, distinct)
+    if dtype.is_temporal():
+        return Profile("date", rows, missing, distinct)
+    texts = _of_texts(present)
+    return Profile("text", rows, missing, distinct, texts=texts, categorical=_is_categorical(dtype))
+
+
+def _is_categorical(dtype: Any) -> bool:
+    import narwhals as nw
+
+    return dtype in (nw.Categorical, nw.Enum)
+
+
+def _as_numbers(column: Any, dtype: Any) -> Any:
+    """Values as an array of a numeric type, missing ones as NaN."""
+    import narwhals as nw
+
+    if dtype in (nw.Int128, nw.UInt128):
+        column = column.cast(nw.Float64())  # numpy has no such integers
+    values = np.asarray(column.to_numpy())
+    # Whole numbers stay what they are: as doubles, long ids would be fewer than they are.
+    return values if values.dtype.kind in "iu" else values.astype(np.float64)
+
+
+def of_values(values: Any) -> Profile:
+    """Profile an array of numbers, missing ones as NaN."""
+    rows = len(values)
+    finite, infinite = values, 0
+    if values.dtype.kind == "f":
+        usable = np.isfinite(values)
+        if not usable.all():
+            finite = values[usable]
+            infinite = int(np.isinf(values).sum())
+    missing = rows - len(finite) - infinite
+    if not len(finite):
+        return Profile("number", rows, missing, min(infinite, 1))
+    ordered = np.sort(finite)
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    levels = ordered[first]
+    counts = np.diff(np.append(first, len(ordered)))
+    doubles = levels.astype(np.float64)
+    rising = bool((finite[1:] >= finite[:-1]).all())
+    numbers = Numbers(
+        whole=bool((doubles == np.floor(doubles)).all()),
+        low=float(levels[0]),
+        high=float(levels[-1]),
+        levels=doubles,
+        counts=counts,
+        rising=rising,
+        straight=_straight(finite) if rising else 0.0,
+        infinite=infinite,
+    )
+    return Profile("number", rows, missing, len(levels), numbers=numbers)
+
+
+def _straight(values: Any) -> float:
+    """Correlation with the row number, from a few thousand rows at most."""
+    step = max(len(values) // 5000, 1)
+    y = values[::step].astype(np.float64)
+    if len(y) < 3 or y.min() == y.max():
+        return 0.0
+    y = y / np.abs(y).max()  # so that squares do not overflow
+    y -= y.mean()
+    x = np.arange(len(y)) - (len(y) - 1) / 2
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+
+
+def _distinct(present: Any) -> int:
+    try:
+        return int(present.n_unique())
+    except Exception:  # objects of Python that cannot be compared: by their text
+        return len({repr(value) for value in present.to_list()})
+
+
+def _of_texts(present: Any) -> Texts:
+    sample = [str(value).strip() for value in present.head(_SAMPLE).to_list()]
+    if not sample:
+        return Texts(dates=False, digit_codes=False, odd=None)
+    digits = [text for text in sample if text.isdigit()]
+    padded = any(len(text) > 1 and text[0] == "0" for text in digits)
+    one_length = len({len(text) for text in digits}) == 1 and len(digits[0]) > 1
+    mostly = 2 * sum(map(_is_number, sample)) > len(sample)
+    odd = Counter(
+        text
+        for text in (str(v).strip() for v in present.to_list() if mostly)
+        if not _is_number(text)
+    )
+    are_codes = len(odd) <= _FEW_WORDS and min(odd.values(), default=0) >= _REPEATED
+    return Texts(
+        dates=all(map(_DATE.fullmatch, sample)),
+        digit_codes=len(digits) == len(sample) and (padded or one_length),
+        odd=odd.total() if mostly else None,
+        odd_words=tuple(sorted(odd)) if are_codes else (),
+        longest=max(len(text.split()) for text in sample),
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma for the decimals."""
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""What a column of texts is: categories, codes, dates, places, numbers, or names and free text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from microagg.drafting import name_words as say
+from microagg.drafting.guess import (
+    FEW,
+    IDENTIFIES,
+    Guess,
+    Looks,
+    NamedProfile,
+    distinct_words,
+    dropped,
+    protected,
+    too_many,
+)
+from microagg.tables.non_numeric_cells import MISSING_WORDS
+
+__all__ = ["guess_texts"]
+
+_NEARLY_ALL = 0.9  # a name may repeat in a few records
+_CLASSIFIES = 60  # records for each id, beyond which ids of things are categories
+_WORDY = 8  # words from which on a text is written freely
+
+_TEXT = "names and texts identify single records. renumber puts random numbers in its place."
+
+
+def guess_texts(column: NamedProfile) -> Guess:
+    """Guess what a column of texts is, or of categories by its type."""
+    profile, texts = column.profile, column.profile.texts
+    assert texts is not None
+    words = distinct_words(profile)
+    distinct, present = profile.distinct, profile.present
+    if texts.dates:
+        return _dates(column)
+    if column.ordered:
+        return protected("category", "ordinal", f"Categories in an order, {words}")
+    called = column.named(say.IDENTIFIER) or _is_of_people(column)
+    if not profile.categorical:
+        if texts.digit_codes and not (called or distinct == present):
+            return _code(column, f"Digits of one length or after a zero, {words}")
+        if texts.odd is not None and not texts.digit_codes and not column.named(say.CODE):
+            return _numbers(column)
+    if present > 1 and distinct >= _NEARLY_ALL * present:
+        if present <= FEW:  # too few to tell
+            return too_many(column, protected("category", "nominal", f"Categories, {words}"))
+        fact = f"All or nearly all texts differ, {words}"
+        if column.named(say.IDENTIFIER) or texts.digit_codes:
+            return dropped("identifier", "nominal", fact, IDENTIFIES)
+        return dropped("name or text", "nominal", fact, _TEXT)
+    if column.named(say.CODE):
+        return _code(column, f"Codes by their name, {words}")
+    if column.last in say.PLACE:
+        return too_many(column, protected("place", "nominal", f"Places by their name, {words}"))
+    people = column.last in {*say.HOUSEHOLDS, *say.UNITS}
+    if distinct > FEW and (column.named(say.IDENTIFIER) or people) and not _classifies(column):
+        return Guess("unit", "repeated identifier", "nominal", f"Ids that repeat, {words}")
+    if distinct > FEW and (called or 2 * distinct > present or texts.longest >= _WORDY):
+        return dropped("name or text", "nominal", f"Names or texts that repeat, {words}", _TEXT)
+    return too_many(column, protected("category", "nominal", f"Categories, {words}"))
+
+
+def _is_of_people(column: NamedProfile) -> bool:
+    """Whether texts are names of people by the name of the column; a name of a clinic is a category."""
+    others = [word for word in column.words if word not in say.NAME and not word.isdigit()]
+    known = {*say.PERSONAL, *say.HOUSEHOLDS, *say.UNITS}
+    return column.named(say.NAME) and all(word in known for word in others)
+
+
+def _classifies(column: NamedProfile) -> bool:
+    """Whether ids of things stand in so many records each that they are categories."""
+    profile = column.profile
+    people = column.named(say.HOUSEHOLDS, say.UNITS)
+    return not people and profile.present > _CLASSIFIES * profile.distinct
+
+
+def _code(column: NamedProfile, fact: str) -> Guess:
+    hint = 'With kind = "hierarchy" the first digits or letters can stand for larger groups.'
+    return too_many(column, protected("code", "nominal", fact, hint))
+
+
+def _dates(column: NamedProfile) -> Guess:
+    fact = f"Dates or times written as text, {distinct_words(column.profile)}"
+    if column.readable_dates:
+        return protected("date", "date", fact)
+    as_categories = too_many(column, protected("date", "nominal", fact))
+    if as_categories.role == "protect":
+        return as_categories
+    way_out = "they cannot be read as dates in one way. Write them as 2024-03-31 to protect them."
+    return replace(dropped("date", "date", fact, way_out), unreadable=True)
+
+
+def _numbers(column: NamedProfile) -> Guess:
+    """Numbers that stand as text, perhaps beside words for missing values."""
+    profile, texts = column.profile, column.profile.texts
+    assert texts is not None
+    looks: Looks = "number stored as text"
+    odd = f", {texts.odd} are no numbers" if texts.odd else ""
+    fact = f"Numbers stored as text, {distinct_words(profile)}{odd}"
+    if profile.distinct <= FEW:
+        hint = 'If it is a quantity, say kind = "number".'
+        return protected(looks, "nominal", fact, hint)
+    if column.reads_as_numbers:
+        codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
+        told = "The words among them are taken as missing (missing.codes)." if codes else ""
+        return replace(protected(looks, "number", fact, told), codes=codes)
+    way_out = (
+        "cells that are no numbers cannot be averaged. Correct them, or name them in missing.codes with "
+        'kind = "number"; for categories say kind = "nominal".'
+    )
+    return replace(dropped(looks, None, fact, way_out), unreadable=True)

@@ -1,0 +1,228 @@
+"""Statistics of a table that is never in memory as a whole: of each batch, merged in any order.
+
+Sums are exact (kernels/exact_sums.py), so that a table has the same summary, to the last digit, however it is
+cut into batches and in whatever order these come. Quantiles come from a sketch that counts values by their
+leading bits; it is off by at most one part in 256 of a value.
+
+Everything merges by addition, so that batches may be summarised in other processes or machines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats
+from microagg.errors import InputError, shown
+from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
+
+__all__ = ["Moments", "Sketch", "Summary", "levels_at_most"]
+
+_LARGEST = 1e150  # whose square is a double
+_MANTISSA = 53
+_DROPPED = 45  # bits of a double that the sketch does not look at: 7 of its 52 digits are left
+levels_at_most = 1 << 20  # of a category
+
+
+@dataclass(eq=False)
+class Moments:
+    """Count, mean and sum of squares about the mean; exact, with weights too."""
+
+    sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros((3, 2, BINS), dtype=np.int64))
+    count: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    whole: bool = True
+    """Whether all are whole numbers."""
+
+    def add(self, values: Floats, weights: Floats | None = None) -> Moments:
+        """Count values, none of them missing; the same object comes back.
+
+        >>> found = Moments().add(np.array([1e9, 1e9 + 1])).merge(Moments().add(np.array([1e9 + 2])))
+        >>> found.mean, found.squares
+        (1000000001.0, 2.0)
+        """
+        if not len(values):
+            return self
+        w = np.ones(len(values)) if weights is None else weights
+        low, high = float(values.min()), float(values.max())
+        if max(-low, high) > _LARGEST:
+            raise InputError(
+                f"Tables that are read in parts hold numbers up to {_LARGEST:g} in columns to protect; "
+                "larger ones are there. Divide the column, or have the table in memory."
+            )
+        add_moments(np.ascontiguousarray(values), np.ascontiguousarray(w), self.sums)
+        self.count += len(values)
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self.whole = self.whole and bool((values == np.rint(values)).all())
+        return self
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of both together."""
+        return Moments(
+            self.sums + other.sums,
+            self.count + other.count,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.whole and other.whole,
+        )
+
+    def _sum(self, which: int) -> Fraction:
+        """Σw, Σwx or Σwx² exactly."""
+        total = 0
+        for place in np.flatnonzero(self.sums[which].any(axis=0)).tolist():
+            high, low = (int(half) for half in self.sums[which, :, place])
+            total += ((high << LOW_BITS) + low) << place
+        return Fraction(total, 1 << (OFFSET + _MANTISSA))
+
+    @property
+    def exact_total(self) -> Fraction:
+        """Weighted sum, exactly."""
+        return self._sum(1)
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights, rounded once."""
+        return float(self._sum(0))
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean, rounded once; NaN where there is no value."""
+        return float(self._sum(1) / self._sum(0)) if self.count else np.nan
+
+    @property
+    def total(self) -> float:
+        """Weighted sum, rounded once."""
+        return float(self._sum(1))
+
+    @property
+    def squares(self) -> float:
+        """Weighted sum of squares about the mean, rounded once."""
+        if not self.count:
+            return 0.0
+        return max(float(self._sum(2) - self._sum(1) ** 2 / self._sum(0)), 0.0)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation; with weights such that weighted squares of z-scores add up to count − 1."""
+        return self.deviation_by(float(self._sum(0) / self.count) if self.count else 1.0)
+
+    def deviation_by(self, mean_weight: float) -> float:
+        """The same in units of a mean weight that is known, as of a table in which values are missing."""
+        if self.count < 2:
+            return 0.0
+        return float(np.sqrt(self.squares / mean_weight / (self.count - 1)))
+
+
+@dataclass(eq=False)
+class Sketch:
+    """Counts of values by their sign, their power of two and their first seven bits."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def add(self, values: Floats) -> Sketch:
+        """Count values, none of them missing; the same object comes back."""
+        bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
+        # Negative doubles descend as their bits ascend.
+        ordered = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits) >> _DROPPED
+        found, often = np.unique(ordered, return_counts=True)
+        self.counts.update(dict(zip(found.tolist(), often.tolist(), strict=True)))
+        return self
+
+    def merge(self, other: Sketch) -> Sketch:
+        """Return the sketch of both together."""
+        return Sketch(self.counts + other.counts)
+
+    def quantile(self, share: float) -> float:
+        """Value below which a share of all values is, to one part in 256.
+
+        >>> abs(Sketch().add(np.arange(1.0, 1001.0)).quantile(0.25) / 250 - 1) < 1 / 256
+        True
+        """
+        places = np.array(sorted(self.counts), dtype=np.int64)
+        upto = np.cumsum([self.counts[place] for place in places.tolist()])
+        at = int(np.searchsorted(upto, share * upto[-1]))
+        middle = (places[at] << _DROPPED) + (1 << (_DROPPED - 1))
+        if places[at] == 0:
+            return 0.0
+        bits = np.iinfo(np.int64).min - middle if middle < 0 else middle
+        return float(np.array([bits], dtype=np.int64).view(np.float64)[0])
+
+
+@dataclass(eq=False)
+class Summary:
+    """What is known of one column of a table."""
+
+    kind: str | None = None
+    """What the batches say about the kind of the column."""
+    moments: Moments = field(default_factory=Moments)
+    """Of quantities and dates: all values that are there."""
+    outside: Moments = field(default_factory=Moments)
+    """Of spiked numbers: those off the spike."""
+    logarithms: Moments = field(default_factory=Moments)
+    """Of numbers that count by their logarithm."""
+    sketch: Sketch = field(default_factory=Sketch)
+    levels: Counter[Any] = field(default_factory=Counter)
+    """Of categories and texts: how many records have each value."""
+    mass: dict[Any, Fraction] = field(default_factory=dict)
+    """The same in weights, exactly."""
+    holders: dict[Any, frozenset[int]] = field(default_factory=dict)
+    """Where k counts units: the least keys of units that hold each value, at most ``most_holders``."""
+    most_holders: int = 0
+    formats: frozenset[str | None] = frozenset()
+    """Of texts: how the dates of each batch are written; None: these are none."""
+    missing: int = 0
+    alike: Summary | None = None
+    """Of numbers with weights: the same as if every record counted alike."""
+
+    def merge(self, other: Summary) -> Summary:
+        """Return the summary of both together."""
+        levels = self.levels + other.levels
+        alike = None
+        if self.alike is not None and other.alike is not None:
+            alike = self.alike.merge(other.alike)
+        return replace(
+            self,
+            kind=self.kind if self.kind == other.kind else "number",
+            moments=self.moments.merge(other.moments),
+            outside=self.outside.merge(other.outside),
+            logarithms=self.logarithms.merge(other.logarithms),
+            sketch=self.sketch.merge(other.sketch),
+            levels=levels,
+            mass=_added(self.mass, other.mass),
+            holders=self._holders_with(other),
+            most_holders=max(self.most_holders, other.most_holders),
+            formats=self.formats | other.formats,
+            missing=self.missing + other.missing,
+            alike=alike,
+        )
+
+    def _holders_with(self, other: Summary) -> dict[Any, frozenset[int]]:
+        """Holders of both together."""
+        none: frozenset[int] = frozenset()
+        both = {
+            value: self.holders.get(value, none) | other.holders.get(value, none)
+            for value in {**self.holders, **other.holders}
+        }
+        most = max(self.most_holders, other.most_holders)
+        return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
+
+    def check_levels(self, name: Any) -> None:
+        """Refuse more levels than a category can have."""
+        if len(self.levels) > levels_at_most:
+            raise InputError(
+                f"A category has at most {levels_at_most:,} levels; column {shown(name)} has more. Drop it "
+                "or leave it as it is, or group its values first."
+            )
+
+
+def _added(one: dict[Any, Fraction], other: dict[Any, Fraction]) -> dict[Any, Fraction]:
+    found = dict(one)
+    for value, mass in other.items():
+        found[value] = found.get(value, Fraction(0)) + mass
+    return found

@@ -1,0 +1,78 @@
+"""What is counted in a column before it is recoded; counts of batches merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Share", "Tally"]
+
+
+@dataclass(eq=False)
+class Share:
+    """Records of a band or level: how many, their weight, and the mean and squares of their values."""
+
+    count: int = 0
+    weight: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+    holders: frozenset[int] = frozenset()
+    """Units that have it, as many as decide whether it is rare."""
+
+    @property
+    def total(self) -> float:
+        """Weighted sum."""
+        return self.mean * self.weight
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, as :class:`microagg.encode.batch_statistics.Moments` has it."""
+        if self.count < 2:
+            return 0.0
+        return float(np.sqrt(self.squares * self.count / self.weight / (self.count - 1)))
+
+    def merge(self, other: Share, most: int = 0) -> Share:
+        """Return both together."""
+        weight = self.weight + other.weight
+        step = other.mean - self.mean
+        part = other.weight / weight if weight else 0.0
+        held = sorted(self.holders | other.holders)
+        return Share(
+            self.count + other.count,
+            weight,
+            self.mean + step * part,
+            self.squares + other.squares + step * step * self.weight * part,
+            frozenset(held[:most] if most else held),
+        )
+
+
+@dataclass(eq=False)
+class Tally:
+    """What is counted in a column, or in a batch of it, before it can be recoded."""
+
+    parts: dict[Any, Share] = field(default_factory=dict)
+    """By band (its ends) or by level."""
+    whole: bool = True
+    """Of numbers: whether all are whole."""
+    by_units: bool = False
+    most: int = 0
+    every: Share = field(default_factory=Share)
+    """All values of numbers and dates."""
+    lost: float = 0.0
+    """Squared distances of numbers and dates to what they become, bands aside."""
+
+    def merge(self, other: Tally) -> Tally:
+        """Return what both have counted."""
+        parts = dict(self.parts)
+        for key, share in other.parts.items():
+            parts[key] = parts.get(key, Share()).merge(share, self.most)
+        return Tally(
+            parts,
+            self.whole and other.whole,
+            self.by_units,
+            self.most,
+            self.every.merge(other.every),
+            self.lost + other.lost,
+        )

@@ -1,0 +1,183 @@
+"""What groups release in each column, for the last search, which minimises what that loses.
+
+Left to their SSE are numbers and dates, whose mean is released; and, since what they release does not follow
+from a few sums of a group, transformed columns, hierarchies, medians and other aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.inertia import Corners, Encoder
+from microagg.encode.number import Line
+from microagg.encode.space import Space
+from microagg.encode.spiked import Split
+from microagg.kernels.release_kinds import (
+    MEAN,
+    MODE,
+    NEARER_SORT,
+    NEAREST,
+    ROUNDED,
+    SPIKED,
+    Releases,
+)
+from microagg.tables.variable import Variable
+
+__all__ = ["taken", "with_releases"]
+
+# By what a changed category costs more than its share of the Gini index, in groups that are nearly pure.
+_SLOPE = 1.5
+_BY_SSE = ("number", "integer", "date", "hierarchy")
+_FINEST = 1e-9  # whole numbers that are nearer in coordinates are as good as numbers
+
+
+class _Column(NamedTuple):
+    """A column of the matrix that is searched."""
+
+    variable: Variable
+    encoder: Encoder
+    coordinates: Floats  # (n, c) times the root of its importance
+    missing: NDArray[np.bool_]  # (n,) where a group releases no value because a record has none
+    rounded: bool
+
+
+class _Rule(NamedTuple):
+    """What is released in a column whose loss is not the SSE; see :class:`Releases`."""
+
+    kind: int
+    level: Labels
+    value: Floats
+    blank: Floats
+    unit: float = 0.0
+    origin: float = 0.0
+    points: Floats = np.zeros(0)
+
+
+def with_releases(
+    space: Space,
+    variables: Sequence[Variable],
+    states: Labels,
+    weights: Floats | None,
+    policy: str,
+    aggregate: str,
+    rounded: Sequence[bool],
+) -> Space:
+    """Add to a space what groups release; the same space if every column releases what its SSE is about.
+
+    Parameters
+    ----------
+    space : of the columns
+    variables : the columns, with the levels that may be released
+    states : (n, columns) of the values; by the policy ``pattern``, whether groups release them
+    weights : (n,) with a mean of 1 over the table; None: all equal
+    policy : for missing values
+    aggregate : of numbers and dates
+    rounded : of each column, whether it is released as whole numbers
+    """
+    if all(one.kind in _BY_SSE for one in variables):
+        return space
+    shared = policy in ("majority", "fill")  # a group may have values and missing ones
+    rules: list[_Rule] = []
+    coordinates, factors, at = [], [], 0
+    for j, (variable, (width, more)) in enumerate(zip(variables, space.widths, strict=True)):
+        own = space.matrix[:, at : at + width]
+        missing = variable.missing if shared else states[:, j] != 0
+        column = _Column(variable, space.encoders[j], own, missing, rounded[j])
+        rule = _rule(column, weights, aggregate, shared)
+        slope = _SLOPE if rule is not None and rule.kind == MODE else 1.0
+        factors.append(np.repeat([np.sqrt(slope), 1.0], [width, more]))
+        coordinates.append(space.matrix[:, at + width : at + width + more])
+        at += width + more
+        if rule is None:
+            coordinates.append(own)
+        else:
+            rules.append(rule)
+    if all(rule.kind in (MEAN, ROUNDED) for rule in rules):
+        return space
+    sizes = [0, *(len(rule.points) for rule in rules)]
+    found = Releases(
+        X=np.ascontiguousarray(np.hstack(coordinates)),
+        kind=np.array([rule.kind for rule in rules], np.intp),
+        unit=np.array([rule.unit for rule in rules]),
+        origin=np.array([rule.origin for rule in rules]),
+        points=np.concatenate([rule.points for rule in rules]),
+        start=np.cumsum(sizes).astype(np.intp),
+        level=np.column_stack([rule.level for rule in rules]).astype(np.intp, order="C"),
+        value=np.ascontiguousarray(np.column_stack([rule.value for rule in rules])),
+        blank=np.ascontiguousarray(np.column_stack([rule.blank for rule in rules])),
+        majority=policy == "majority",
+    )
+    return replace(space, releases=found, factors=np.concatenate(factors))
+
+
+def taken(releases: Releases, rows: Labels) -> Releases:
+    """Return what groups of some records release."""
+    own = {name: getattr(releases, name)[rows] for name in ("X", "level", "value", "blank")}
+    return releases._replace(**own)
+
+
+def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) -> _Rule | None:
+    """What is released in a column; None: its loss is the SSE."""
+    variable, encoder = one.variable, one.encoder
+    there = np.where(one.missing, -1, 1)
+    blank = np.square(one.coordinates).sum(axis=1)
+    transformed = variable.setting.transform is not None
+    if variable.kind in ("boolean", "nominal"):
+        return _mode(one, weights)
+    if variable.kind == "ordinal" and isinstance(encoder, Corners):
+        if variable.setting.release == "median":
+            return None
+        occurs = variable.rows >= 0
+        occurs = occurs if variable.admissible is None else occurs & variable.admissible
+        importance = np.sqrt(variable.setting.importance)
+        points = encoder.points[: len(occurs)][occurs, 0] * importance
+        return _Rule(NEAREST, there, one.coordinates[:, 0], blank, points=points)
+    if isinstance(encoder, Split) and not transformed:
+        scale = encoder.scale * np.sqrt(variable.setting.importance)
+        off = variable.values != encoder.spike
+        kind = NEARER_SORT if variable.setting.release == "spike" else SPIKED
+        value = encoder.raw(variable.values)[:, 1] * scale
+        level = np.where(off, there, np.minimum(there, 0))
+        return _Rule(kind, level, value, blank, encoder.step * scale)
+    if not isinstance(encoder, Line) or transformed or aggregate != "mean":
+        return None
+    if one.rounded:
+        some = variable.values[~variable.missing][:1]
+        at, after = encoder.apply(np.concatenate([np.rint(some), np.rint(some) + 1]))[:, 0]
+        importance = np.sqrt(variable.setting.importance)
+        step = float(after - at) * importance
+        if step > _FINEST:
+            value = one.coordinates[:, 0]
+            return _Rule(ROUNDED, there, value, blank, step, float(at) * importance)
+    if shared and one.missing.any():
+        return _Rule(MEAN, there, one.coordinates[:, 0], blank)
+    return None
+
+
+def _mode(one: _Column, weights: Floats | None) -> _Rule:
+    """Losses of a mode, from the categories, whatever their coordinates are."""
+    variable, encoder = one.variable, one.encoder
+    levels, m = variable.level_numbers, len(variable.levels)
+    often = variable.often
+    if often is None:
+        there = levels >= 0
+        own = None if weights is None else weights[there]
+        often = np.bincount(levels[there], weights=own, minlength=m).astype(np.float64)
+    mass = float(often.sum())
+    gini = 1 - float(np.square(often / mass).sum()) if mass > 0 else 0.0
+    scale = 0.0
+    if gini > 0 and isinstance(encoder, Corners):
+        inertia = float(often @ np.square(encoder.points[:m]).sum(axis=1))
+        scale = variable.setting.importance * inertia / (mass * gini)
+    shares = often / mass if mass > 0 else often
+    to_mean = np.append((1 - 2 * shares + np.square(shares).sum()) * scale, 0.0)
+    fit = np.ones(m, bool) if variable.admissible is None else variable.admissible
+    numbers = np.append(np.where(fit[:m], np.arange(m), -2), -1)
+    level = np.where(one.missing, -1, numbers[levels])
+    return _Rule(MODE, level, np.zeros(len(levels)), to_mean[levels], 2 * scale)

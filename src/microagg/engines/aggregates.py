@@ -1,0 +1,245 @@
+"""What the groups of a block release, and how it is put into the batches of a table.
+
+The rules are those of :mod:`microagg.releasing.release_values`; here they work on records of one
+block, with what is known of the whole table, and give plain numbers. :func:`put_back` turns these into
+columns of their own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.batch_statistics import Moments
+from microagg.engines.block_losses import column_squares
+from microagg.engines.encoding import Coder, Recipe, Records, Words
+from microagg.grouping.require.requirement import Requirement
+from microagg.grouping.require.worst_figures import holds, worse, worst_figure
+from microagg.releasing.release_values import (
+    count_cells,
+    mean_weights,
+    native_column,
+    release_column,
+    stays_whole,
+    with_codes,
+)
+from microagg.tables.frame import Frame
+from microagg.tables.variable import CATEGORIES, Variable
+
+__all__ = [
+    "Shared",
+    "Sums",
+    "put_back",
+    "shared_values",
+    "sums_of",
+    "whole_groups",
+]
+
+_IN_A_WORD = 16  # states of values
+_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
+
+
+class Shared(NamedTuple):
+    """What each record of a block releases, the same for all records of a group."""
+
+    values: Floats  # (n, columns), NaN where missing
+    states: Labels  # (n, columns)
+    weights: Floats | None  # the mean of the group, where that is released
+
+    def words(self) -> Words:
+        """As words, one row a record: values, states in four bits each, and the weight."""
+        n, m = self.values.shape
+        states = np.zeros((n, -(-m // _IN_A_WORD)), dtype=np.uint64)
+        for j in range(m):
+            at = np.uint64(4 * (j % _IN_A_WORD))
+            states[:, j // _IN_A_WORD] |= self.states[:, j].astype(np.uint64) << at
+        parts = [self.values.view(np.uint64), states]
+        if self.weights is not None:
+            parts.append(self.weights.view(np.uint64)[:, None])
+        return np.hstack(parts)
+
+    @classmethod
+    def of(cls, words: Words, columns: int) -> Shared:
+        """Read what :meth:`words` wrote."""
+        values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
+        states = np.empty(values.shape, dtype=np.int64)
+        for j in range(columns):
+            own = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
+            states[:, j] = own & np.uint64(15)
+        after = columns + -(-columns // _IN_A_WORD)
+        weights = None
+        if words.shape[1] > after:
+            weights = np.ascontiguousarray(words[:, after]).view(np.float64)
+        return cls(values, states, weights)
+
+    @classmethod
+    def of_no_record(cls, recipe: Recipe) -> Shared:
+        """What no record at all releases, which has the shape of what others do."""
+        d, weight = len(recipe.coders), recipe.plan.weight
+        means = weight is not None and weight.release == "mean"
+        return cls(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
+
+
+def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
+    """Aggregate the records of a block by their groups 0, 1, …."""
+    plan = recipe.plan
+    given = recipe.states(records)
+    weights = recipe.relative_weights(records)
+    values = np.empty(records.values.shape)
+    states = np.empty(records.values.shape, dtype=np.int64)
+    for j, coder in enumerate(recipe.coders):
+        variable = variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
+        values[:, j], states[:, j] = release_column(
+            variable,
+            given[:, j],
+            labels,
+            plan,
+            recipe.block,
+            weights,
+            keeps_whole(recipe, coder),
+            coder.spread,
+        )
+    mean = None
+    if plan.weight is not None and plan.weight.release == "mean" and records.weights is not None:
+        mean = mean_weights(records.weights, labels)
+    return Shared(values, states, mean)
+
+
+def variable_of_block(coder: Coder, values: Floats) -> Variable:
+    """Some values of a column, with what is known of the whole table."""
+    occurs = np.where(coder.often > 0, 0, -1)
+    return Variable(
+        coder.name,
+        coder.kind,
+        values,
+        coder.setting,
+        levels=coder.levels,
+        rows=occurs,
+        often=coder.often if len(coder.levels) else None,
+        admissible=coder.admissible,
+        places=coder.places,
+    )
+
+
+def keeps_whole(recipe: Recipe, coder: Coder) -> bool:
+    """Whether a column is released as whole numbers."""
+    return stays_whole(recipe.plan, coder.name, coder.kind, coder.whole)
+
+
+def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
+    """Put released values into a batch of the table, whose rows they belong to, in the columns' own types.
+
+    The other columns of the batch come out as they are, or recoded.
+    """
+    frame = Frame(recipe.recoded(table)[0])
+    new: dict[Any, Any] = {}
+    for j, (coder, variable) in enumerate(zip(recipe.coders, recipe.read(frame), strict=True)):
+        given = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
+        if coder.kind in CATEGORIES:
+            new[coder.name] = _native_category(*given)
+        else:
+            new[coder.name] = native_column(*given, keeps_whole(recipe, coder))
+    if shared.weights is not None and recipe.plan.weight is not None:
+        name = recipe.plan.weight.column
+        new[name] = frame.doubles_like(name, shared.weights)
+    found = frame.with_columns(new)
+    gone = set(recipe.plan.drop)
+    if recipe.plan.weight is not None and recipe.plan.weight.release == "drop":
+        gone.add(recipe.plan.weight.column)
+    return found.select([name for name in found.column_names if name not in gone])
+
+
+def _native_category(frame: Frame, variable: Variable, values: Floats, states: Labels) -> Any:
+    """Make the released column of levels, which the batch need not have."""
+    at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
+    array = pa.array(list(variable.levels)).take(at)
+    if (states >= 2).any():
+        array = with_codes(array, states, variable.codes)
+    return array.cast(frame.arrow_column(variable.name).type)
+
+
+@dataclass(eq=False)
+class Sums:
+    """What is told of a release, added up over the records of a block; sums of blocks add up further."""
+
+    within: Floats
+    """(columns,) squares about the means of groups, in coordinates, see :mod:`.losses`."""
+    released: Floats
+    """(columns,) squared distances of records to what they release."""
+    groups: int
+    smallest: int
+    largest: int
+    cells: Labels
+    """(columns, 4): missing, blanked, filled, codes lost, as in ``release_values.Cells``."""
+    after: list[Moments]
+    """Of the released numbers of each column."""
+    worst: list[float]
+    """The worst figure of each requirement."""
+    holds: list[bool]
+
+    def merge(self, other: Sums, rules: Sequence[Requirement]) -> Sums:
+        """Add those of another block; ``rules`` are the requirements, of any records."""
+        return Sums(
+            self.within + other.within,
+            self.released + other.released,
+            self.groups + other.groups,
+            min(self.smallest, other.smallest),
+            max(self.largest, other.largest),
+            self.cells + other.cells,
+            [one.merge(two) for one, two in zip(self.after, other.after, strict=True)],
+            [worse(*three) for three in zip(rules, self.worst, other.worst, strict=True)],
+            [a and b for a, b in zip(self.holds, other.holds, strict=True)],
+        )
+
+
+def sums_of(
+    recipe: Recipe,
+    records: Records,
+    labels: Labels,
+    shared: Shared,
+    rules: Sequence[Requirement] = (),
+) -> Sums:
+    """Add up what is told of the records of a block."""
+    weights = recipe.relative_weights(records)
+    w = np.ones(len(records)) if weights is None else weights
+    sizes = np.bincount(labels)
+    within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
+    cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
+    given = recipe.original_states(records)
+    recoded = 0
+    for j, coder in enumerate(recipe.coders):
+        x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
+        if coder.recoder is not None:
+            x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
+        within[j], released[j] = column_squares(coder, x, y, labels, w)
+        cells[j] = count_cells(given[:, j], shared.states[:, j])
+        kept = ~np.isnan(y)
+        numbers = y[kept] if coder.kind not in CATEGORIES else y[:0]
+        own = w[kept] if coder.kind not in CATEGORIES else w[:0]
+        after.append(Moments().add(numbers, None if weights is None else own))
+    return Sums(
+        within,
+        released,
+        len(sizes),
+        int(sizes.min()),
+        int(sizes.max()),
+        cells,
+        after,
+        [worst_figure(rule, labels) for rule in rules],
+        [holds(rule, labels) for rule in rules],
+    )
+
+
+def whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
+    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
+    first = np.unique(labels, return_index=True)[1]
+    # By the second word: the first record of a group is the one whose first word is least.
+    chosen = records.keys[first, 1] < np.uint64(
+        min(_SAMPLED / recipe.records, 1.0) * (2.0**64 - 2048)
+    )
+    return np.flatnonzero(chosen[labels])

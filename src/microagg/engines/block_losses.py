@@ -1,0 +1,151 @@
+"""Losses of a table that is read in parts: squares are added up block by block, and shared out at the end.
+
+The squares are those of :mod:`microagg.measure.column_losses`; only what is known of the whole column, its
+centre and its total, comes from the summary of the table. So every engine means the same by a loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.inertia import Corners
+from microagg.encode.number import Line
+from microagg.encode.recode import Recoder
+from microagg.engines.encoding import Coder, Recipe
+from microagg.engines.recode_batches import level_places, loss_by_recoding
+from microagg.engines.table_summary import TableSummary
+from microagg.measure.column_losses import category_squares, number_squares
+
+__all__ = ["Loss", "column_squares", "inertia", "loss_of", "total_squares"]
+
+_UNORDERED = ("boolean", "nominal")
+
+
+class Loss(NamedTuple):
+    """A loss in percent, of all columns together and of each."""
+
+    overall: float
+    by_column: dict[Any, float]
+
+
+def column_squares(
+    coder: Coder, x: Floats, y: Floats, labels: Labels, weights: Floats
+) -> tuple[float, float]:
+    """Squares of one column over the records of a block, in coordinates: within groups, to what is released.
+
+    Only records with an original value ``x`` count; a released value ``y`` that is missing is at the mean.
+    """
+    there = ~np.isnan(x)
+    if not there.any():
+        return 0.0, 0.0
+    x, y, labels, weights = x[there], y[there], labels[there], weights[there]
+    if coder.recoder is not None:
+        return _recoded_squares(coder, coder.recoder, x, y, labels, weights)
+    if coder.kind in _UNORDERED:
+        # From the categories: the coordinates of many levels are projected and distort distances.
+        mass = float(coder.often.sum())
+        p = coder.often / mass if mass > 0 else coder.often
+        total = mass * (1 - float(np.square(p).sum()))
+        if not total > 0:
+            return 0.0, 0.0
+        level = x.astype(np.int64)
+        within, released = category_squares(level, y, labels, weights, p, np.arange(len(p)))
+        unit = _total_of_corners(coder) / total
+        return within * unit, released * unit
+    before = coder.encoder.apply(x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        after = coder.encoder.apply(y)
+    nothing = np.isnan(y) | ~np.isfinite(after).all(axis=1)
+    after[nothing] = np.nan
+    return number_squares(before, after, labels, weights, np.zeros(before.shape[1]))
+
+
+def _recoded_squares(
+    coder: Coder, recoder: Recoder, x: Floats, y: Floats, labels: Labels, weights: Floats
+) -> tuple[float, float]:
+    """The same of a recoded column against the original, whose squares are its values less one."""
+    if coder.levels:
+        y = np.append(level_places(recoder, coder.levels), np.nan)[
+            np.where(np.isnan(y), -1, y).astype(np.int64)
+        ]
+    if recoder.how.kinds[0] == "nominal":
+        mass = np.array([recoder.parts[level].weight for level in recoder.levels])
+        p = mass / mass.sum()
+        total = mass.sum() / coder.mean_weight * (1 - float(np.square(p).sum()))
+        merged, shares = recoder.merged()
+        within, released = category_squares(
+            x.astype(np.int64), y, labels, weights, p, np.arange(len(p)), shares if merged else None
+        )
+    else:
+        total = recoder.every.squares / coder.mean_weight
+        centre = np.array([recoder.every.mean])
+        within, released = number_squares(x[:, None], y[:, None], labels, weights, centre)
+    unit = _present(recoder) / total if total > 0 else 0.0
+    return within * unit, released * unit
+
+
+def _present(recoder: Recoder) -> int:
+    """Number of values of the original less one; 0 where nothing varies."""
+    if recoder.how.kinds[0] == "nominal":
+        return sum(one.count for one in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
+    return recoder.every.count - 1 if recoder.every.squares > 0 else 0
+
+
+def total_squares(recipe: Recipe, summary: TableSummary) -> Floats:
+    """Squares of each column about its mean, in coordinates and without its importance."""
+    found = np.zeros(len(recipe.coders))
+    for j, (coder, present) in enumerate(zip(recipe.coders, inertia(recipe, summary), strict=True)):
+        if not present:
+            continue
+        if coder.recoder is not None:
+            found[j] = present
+        elif coder.levels:
+            found[j] = _total_of_corners(coder)
+        elif isinstance(coder.encoder, Line):
+            own = summary.columns[coder.name]
+            moments = own.logarithms if coder.setting.transform == "log" else own.moments
+            scaling = coder.encoder.scaling
+            factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
+            found[j] = moments.squares / recipe.mean_weight * factor**2
+        else:
+            found[j] = present
+    return found
+
+
+def _total_of_corners(coder: Coder) -> float:
+    """Squares of all records about their mean, where each level of a category is a point."""
+    assert isinstance(coder.encoder, Corners)
+    return float(coder.often @ np.square(coder.encoder.points).sum(axis=1))
+
+
+def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
+    """Number of values of each column less one, by which columns are put together; 0 where nothing varies."""
+    found = np.zeros(len(recipe.coders))
+    for j, coder in enumerate(recipe.coders):
+        if coder.recoder is not None:
+            found[j] = _present(coder.recoder)
+            continue
+        own = summary.columns[coder.name]
+        present = sum(own.levels.values()) if coder.levels else own.moments.count
+        varies = len(own.levels) > 1 if coder.levels else own.moments.low < own.moments.high
+        found[j] = present - 1 if varies else 0
+    return found
+
+
+def loss_of(recipe: Recipe, summary: TableSummary, squares: Floats) -> Loss:
+    """Share out squares that :func:`column_squares` gave for each column, added up over all blocks."""
+    totals = total_squares(recipe, summary)
+    each = 100 * np.divide(squares, totals, out=np.zeros(len(totals)), where=totals > 0)
+    counts = np.array([coder.setting.importance for coder in recipe.coders])
+    counts = counts * inertia(recipe, summary)
+    names = [coder.name for coder in recipe.coders]
+    for name, recoder in recipe.recoders.items():
+        if name not in names:  # a stratum, or a column left as it is
+            lost, weight = loss_by_recoding(recoder)
+            names.append(name)
+            each, counts = np.append(each, 100 * lost), np.append(counts, weight)
+    overall = float(each @ counts / counts.sum()) if counts.sum() > 0 else 0.0
+    return Loss(overall, dict(zip(names, each.tolist(), strict=True)))

@@ -1,0 +1,181 @@
+"""The engines, and what each cannot do: plans, settings and files are checked here before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from microagg.errors import InputError, TableError, listed, shown
+from microagg.formats import FORMATS
+from microagg.formats.parquet_folders import parquet_files
+from microagg.grouping.require.from_plan import RULES
+from microagg.plan.plan import Block, Plan
+
+__all__ = ["ENGINES", "check_engine", "check_plan_in_parts", "check_source", "check_target_kind"]
+
+ENGINES = ("memory", "disk", "spark")
+
+
+class _Use(NamedTuple):
+    """Engines that use a setting, and what it is for."""
+
+    engines: tuple[str, ...]
+    purpose: str
+
+
+_USES = {
+    "--memory": _Use(("disk",), "limits what a table that is read in parts takes in memory"),
+    "--master": _Use(("spark",), "says where Spark runs"),
+    "--sheet": _Use(("memory",), "names a sheet of an Excel file"),
+    "--delimiter": _Use(("memory", "disk"), "is about CSV files"),
+    "--encoding": _Use(("memory", "disk"), "is about text in files"),
+    "--decimal": _Use(("memory", "disk"), "is about CSV files"),
+    "--escape-formulas": _Use(("memory", "disk"), "is about CSV files"),
+    "--public": _Use(("memory",), "writes a report from the whole released table"),
+    "--compare": _Use(("memory",), "groups the whole table anew with other k"),
+    "--prices": _Use(("memory",), "groups a sample of the table anew for each decision"),
+    "--bound": _Use(("memory",), "proves a bound over all records side by side"),
+    "--time-limit": _Use(("memory",), "ends one search over the whole table"),
+}
+
+
+def check_engine(engine: str | None, given: Mapping[str, bool]) -> None:
+    """Refuse an engine that does not exist, and settings that it does not use.
+
+    Parameters
+    ----------
+    engine : None: memory or disk, by the size of the table
+    given : by flag, whether a setting was given
+
+    >>> check_engine("spark", {"--memory": True})
+    Traceback (most recent call last):
+    ...
+    microagg.errors.InputError: --memory limits what a table that is read in parts takes in memory, and only \
+the engine disk uses it; this job runs on spark. Leave --memory out, or say --engine disk.
+    """
+    if engine not in (None, *ENGINES):
+        raise InputError(f"The engine is one of {listed(ENGINES)}; got {shown(engine)}.")
+    for flag, use in _USES.items():
+        if not given.get(flag) or engine in use.engines:
+            continue
+        if engine is None and {"memory", "disk"} & {*use.engines}:
+            continue
+        which = "the engine" if len(use.engines) == 1 else "the engines"
+        where = "this job names no engine" if engine is None else f"this job runs on {engine}"
+        raise InputError(
+            f"{flag} {use.purpose}, and only {which} {' and '.join(use.engines)} "
+            f"{'uses' if len(use.engines) == 1 else 'use'} it; {where}. Leave {flag} out, or say --engine "
+            f"{use.engines[0]}."
+        )
+
+
+MOST_CODES = 14  # so that the state of a value takes four bits
+
+
+class _Lack(NamedTuple):
+    """What a table that is read in parts, on disk or Spark, has to be like, and when a plan asks for more."""
+
+    rule: str
+    fact: str
+    asked: Callable[[Plan, Block], object]
+    """What is asked for: put into the fact, if it is a text; nothing: the plan can be carried out."""
+
+
+def _columns(plan: Plan, block: Block, **settings: str) -> bool:
+    """Whether a protected column has a setting."""
+    (name, value) = next(iter(settings.items()))
+    return any(getattr(plan.column(column), name) == value for column in block.columns or ())
+
+
+_IN_PARTS = (
+    _Lack("one block of columns", "the plan has several", lambda p, b: len(p.blocks) > 1),
+    _Lack(
+        "one partition",
+        "per_column asks for one a column",
+        lambda p, b: b.per_column and len(b.columns or ()) > 1,
+    ),
+    _Lack(
+        "units that are counted",
+        "mode is together",
+        lambda p, b: p.unit_of(b).mode == "together",
+    ),
+    _Lack("strata of k units", "small is merge", lambda p, b: p.strata_of(b).small == "merge"),
+    _Lack("identifiers that are dropped", "renumber names some", lambda p, b: p.renumber),
+    _Lack("rows in the order they came", "shuffle is true", lambda p, b: p.shuffle),
+    _Lack("all records", "suppress leaves some out", lambda p, b: p.suppress.most > 0),
+    _Lack(
+        "recodings without a hierarchy",
+        "coarsen names a column of kind hierarchy",
+        lambda p, b: any(p.column(name).kind == "hierarchy" for name in p.coarsened),
+    ),
+    _Lack(
+        "recodings of all records",
+        "missing is drop",
+        lambda p, b: p.coarsened and p.missing.policy == "drop",
+    ),
+    _Lack(
+        "requirements of a group by itself",
+        "{} is asked",
+        lambda p, b: ", ".join(
+            key for key, rule in RULES.items() if not rule.in_parts and getattr(b.require, key)
+        ),
+    ),
+    _Lack(
+        "kinds without a hierarchy",
+        "a column is of kind hierarchy",
+        lambda p, b: _columns(p, b, kind="hierarchy"),
+    ),
+    _Lack(
+        "values or their logarithms",
+        "a transform is rank",
+        lambda p, b: _columns(p, b, transform="rank"),
+    ),
+    _Lack(
+        "values rounded one by one",
+        "round is totals",
+        lambda p, b: _columns(p, b, round="totals"),
+    ),
+    _Lack(
+        f"up to {MOST_CODES} codes for missing values in a column",
+        "one has more",
+        lambda p, b: any(len(codes) > MOST_CODES for codes in p.missing.codes.values()),
+    ),
+    _Lack(
+        "groups that release means",
+        "the aggregate is {}",
+        lambda p, b: "" if b.released == "mean" else b.released,
+    ),
+)
+
+
+def check_plan_in_parts(plan: Plan) -> None:
+    """Refuse what a table that is read in parts, on disk or Spark, cannot have, with the way out."""
+    for lack in _IN_PARTS:
+        if found := lack.asked(plan, plan.blocks[0]):
+            raise InputError(
+                f"A table that is read in parts has {lack.rule}; {lack.fact.format(found)}. Leave that out, "
+                "or say engine = memory where the table fits."
+            )
+
+
+def check_source(engine: str, path: Path) -> None:
+    """Refuse a file that Spark cannot read; what the others cannot, they say when they open it."""
+    if engine != "spark":
+        return
+    if path.is_dir():
+        parquet_files(path)  # which says so if there are none
+    elif not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):
+        raise TableError(
+            f"On Spark tables are Parquet files, or folders of these; {shown(str(path), 300)} is none. "
+            "Convert it, or protect it in memory or from disk."
+        )
+
+
+def check_target_kind(engine: str, kind: str, target: object) -> None:
+    """Refuse a kind of file that disk cannot write."""
+    if engine == "disk" and not FORMATS[kind].in_batches:
+        raise InputError(
+            f"A table that is read in parts is written as Parquet or CSV; {shown(str(target), 300)} is "
+            "neither. Choose another ending, or say engine = memory."
+        )

@@ -1,0 +1,73 @@
+"""Complete a plan for a table that is read in parts: by its first records, as a table in memory is by all.
+
+What the draft says about all records, that a column has one value throughout, is looked up in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.base.formatting import names
+from microagg.drafting.draft import Completed, complete
+from microagg.engines.verbs import Parts
+from microagg.errors import InputError
+from microagg.measure.count_classes import row_keys
+from microagg.plan.plan import Plan
+from microagg.tables.frame import MISSING_WORDS, Frame
+
+__all__ = ["completed", "no_records"]
+
+DRAFTED = 1 << 16  # records by which columns are judged
+
+
+def no_records() -> InputError:
+    """Say that there is nothing to protect."""
+    return InputError(
+        "A table to protect has at least one record; this one has none. Check that it was read whole."
+    )
+
+
+def completed(parts: Parts, plan: Plan) -> Completed:
+    """Fill in what a plan leaves open by what the first records look like."""
+    looked = parts.first(DRAFTED, partial(_from_head, plan=plan, is_csv=parts.is_text))
+    if looked is None:
+        raise no_records()
+    found, constant, records = looked
+    if constant and parts.may_have_more_than(records):
+        keys = parts.reduce(partial(_some_keys, columns=constant), _all_keys, constant)
+        _check_constant(constant, keys or ())
+    return found
+
+
+def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
+    """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
+    found = complete(Frame(head), plan, MISSING_WORDS if is_csv else ("",))
+    drafted = set(found.plan.known) - set(plan.known) if found.guesses else set()
+    return found, [name for name in head.column_names if name in drafted], head.num_rows
+
+
+def _some_keys(table: pa.Table, written: pa.Table | None, columns: Sequence[Any]) -> list[set[int]]:
+    """Keys of the values of each column: of all, or of some if there are several."""
+    whole = table if written is None else written
+    return [set(np.unique(row_keys([whole[name]])[:, 0])[:2].tolist()) for name in columns]
+
+
+def _all_keys(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
+    return [a | b for a, b in zip(one, other, strict=True)]
+
+
+def _check_constant(columns: Sequence[Any], found: Sequence[set[int]]) -> None:
+    """Refuse a draft that keeps columns as constant if they are not."""
+    varying = [name for name, keys in zip(columns, found, strict=True) if len(keys) > 1]
+    if varying:
+        has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
+        raise InputError(
+            f"Without named columns, columns are judged by the first {DRAFTED:,} records; {names(varying)} "
+            f"{has} one value there and others later. Say what to do: name a kind to protect {it} "
+            f"(--kind), leave {it} out (--drop), or keep {it} although an attacker may know {it} (--known)."
+        )

@@ -1,0 +1,487 @@
+"""From disk: a table in blocks, of which one is in memory at a time.
+
+Passes over the input: one summarises it and keeps a sample by the keys of rows, one turns it into records,
+by block, on a shelf of the scratch folder. Then the blocks are worked on one after the other, turn after
+turn; what each record releases goes to a last shelf, by the part of the output it belongs to. A
+third pass over the input writes the output, rows and untouched columns as they came. All moves are
+sequential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.algorithms.univariate.stretches import cut_stretches
+from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import at_work, thread_count
+from microagg.engines.aggregates import Shared, Sums, put_back
+from microagg.engines.blocks import (
+    LEAF,
+    BlockPlan,
+    in_sample,
+    is_feasible,
+    sample_share,
+    sound_blocks,
+    work_on_block,
+)
+from microagg.engines.encoding import Recipe, Words
+from microagg.engines.finishing import added_up, finish_block
+from microagg.engines.fit import fit
+from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places, sorted_words
+from microagg.engines.passes import Passes
+from microagg.engines.scratch import Scratch, Shelf
+from microagg.engines.table_summary import TableSummary
+from microagg.engines.verbs import Found
+from microagg.errors import InputError
+from microagg.formats.batches import Batch, BatchSource
+from microagg.plan.plan import Plan
+
+__all__ = ["DiskParts", "DiskRun", "Told", "group_from_disk"]
+
+AT_ONCE = 1 << 17  # records of a batch
+_BATCHES = 4  # that are put on the shelf together
+_COPIES = 8  # of the words of a block that work on it takes, about
+
+Told = Callable[[str, int, int], None]
+"""Hears of a stage, records done and all of them."""
+
+
+class _Sample:
+    """Rows with the lowest keys, as many as are needed and at most twice that."""
+
+    def __init__(self) -> None:
+        self.share = 1.0
+        self._tables: list[tuple[pa.Table, pa.Table, Any]] = []
+        self._held = self._seen = 0
+
+    def add(self, batch: Batch, keys: Any) -> None:
+        """Keep the rows of a batch, with their keys, that are in the sample so far."""
+        self._seen += len(keys)
+        self._keep(batch.table, batch.as_written, keys)
+        wanted = sample_share(self._seen) * self._seen
+        while self._held > 2 * wanted:
+            self.share /= 2
+            old, self._tables, self._held = self._tables, [], 0
+            for kept in old:
+                self._keep(*kept)
+
+    def _keep(self, table: pa.Table, written: pa.Table, keys: Any) -> None:
+        inside = in_sample(keys, self.share)
+        chosen = np.flatnonzero(inside)
+        if len(chosen):
+            rows = pa.array(chosen)
+            same = written is table
+            taken = table.take(rows)
+            self._tables.append((taken, taken if same else written.take(rows), keys[inside]))
+            self._held += len(chosen)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row was looked at."""
+        return not self._seen
+
+    def words(self, recipe: Recipe) -> Any:
+        """Words of the records in the sample."""
+        share = min(self.share, sample_share(self._seen))
+        found = []
+        for table, written, _ in self._tables:
+            words = recipe.words(table, written if recipe.is_csv else None)
+            found.append(words[in_sample(recipe.records_of(words).keys, share)])
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class DiskRun:
+    """A table whose records have been grouped; what they release is on a shelf."""
+
+    recipe: Recipe
+    summary: TableSummary
+    numbers: Sequence[int]
+    """Of the blocks, or stretches, that were worked on."""
+    sums: Sums
+    sampled: Labels
+    """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
+    _released: Shelf
+    _groups: Shelf
+    _passes: Passes
+
+    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
+        """Rows of the input from one to before another that are released, and what each releases."""
+        words = self._released.take(list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1)))
+        rows = words[:, 0].astype(np.int64)
+        inside = np.flatnonzero((rows >= first) & (rows < last))
+        order = inside[np.argsort(rows[inside])]
+        return rows[order], Shared.of(
+            np.ascontiguousarray(words[order, 1:]), len(self.recipe.coders)
+        )
+
+    def released_groups(self) -> Iterator[tuple[Shared, Labels, None]]:
+        """What groups release, and the records of each, block after block."""
+        columns = len(self.recipe.coders)
+        for number in self.numbers:
+            words = self._groups.take([number])
+            if len(words):
+                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), columns)
+                yield shared, words[:, -1].astype(np.int64), None
+
+    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
+        """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
+        for batch in self._passes:
+            n = batch.table.num_rows
+            kept = self.recipe.kept(self.recipe.variables(batch.table))
+            rows, shared = self.shared(batch.first, batch.first + n)
+            wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
+            if not np.array_equal(rows - batch.first, wanted):
+                raise AssertionError("records were lost or doubled on the way")
+            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
+            yield put_back(self.recipe, table, shared), batch, kept
+
+
+def group_from_disk(
+    source: BatchSource,
+    plan: Plan,
+    scratch: Scratch,
+    told: Told = lambda stage, done, total: None,
+    leaf: int | None = None,
+    memory: int = 1 << 30,
+) -> DiskRun:
+    """Group the records of a table that is read in parts.
+
+    Parameters
+    ----------
+    source : the table
+    plan : with the columns to protect named
+    scratch : where records are kept, and where a killed run left off
+    told : hears how far it is; may raise to end the run
+    leaf : records in a block, about
+    memory : bytes that blocks may take, which tells how many are worked on at a time
+    """
+    leaf = LEAF if leaf is None else leaf
+    fitted = scratch.kept("fitted")
+    if fitted is None:
+        passes = Passes(source, AT_ONCE)
+        parts = DiskParts(source, passes, told)
+        recipe, summary = fit(parts, plan)
+        places = plan_places(recipe, parts.sample.words(recipe), leaf, STRETCH)
+        fitted = recipe, summary, places, passes.digests
+        scratch.keep("fitted", fitted)
+    recipe, summary, block_plan, digests = fitted
+    passes = Passes(source, AT_ONCE, digests)
+    records = STRETCH if isinstance(block_plan, Splits) else leaf
+    each = _COPIES * 8 * records * (recipe.width + 4)
+    workers = int(np.clip(memory // each, 1, thread_count()))
+    if isinstance(block_plan, Splits):
+        numbers = _cut_column(passes, recipe, block_plan, scratch, told, workers)
+    else:
+        numbers = _work_in_turns(passes, recipe, block_plan, scratch, told, workers)
+    sums, sampled = _told(recipe, numbers, scratch)
+    return DiskRun(
+        recipe,
+        summary,
+        numbers,
+        sums,
+        sampled,
+        scratch.shelf("released"),
+        scratch.shelf("groups"),
+        passes,
+    )
+
+
+def _work_in_turns(
+    passes: Passes,
+    recipe: Recipe,
+    block_plan: BlockPlan,
+    scratch: Scratch,
+    told: Told,
+    workers: int,
+) -> list[int]:
+    """Work on blocks, turn after turn; return the numbers of those of the last."""
+    shelf = scratch.shelf("turn-0")
+    if scratch.kept("sound") is None:
+        _shelve(passes, recipe, block_plan, shelf, told)
+        block_plan = sound_blocks(
+            recipe,
+            block_plan,
+            shelf.counts(block_plan.n_places()),
+            lambda places: is_feasible(recipe, shelf.take(places)),
+        )
+        scratch.keep("sound", block_plan)
+    block_plan = scratch.kept("sound")
+    for turn in range(block_plan.rounds + 1):
+        if scratch.kept(f"done-{turn}"):
+            continue
+        current = scratch.shelf(f"turn-{turn}")
+        following = scratch.shelf("released" if turn == block_plan.rounds else f"turn-{turn + 1}")
+        _work(recipe, block_plan, turn, current, following, scratch, told, workers)
+        scratch.keep(f"done-{turn}", True)
+        current.remove()
+    return [number for number, _ in block_plan.sources(block_plan.rounds)]
+
+
+def _cut_column(
+    passes: Passes, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told, workers: int
+) -> list[int]:
+    """Cut one column optimally; return the numbers of its stretches."""
+    shelf = scratch.shelf("turn-0")
+    in_order = scratch.shelf("in order")
+    stretches = [(1, (place,)) for place in range(splits.first[-1])]
+    if not scratch.kept("ends"):
+        _shelve(passes, recipe, splits, shelf, told)
+
+        def sort(place: int) -> None:
+            words = shelf.take([place])
+            if len(words) and not in_order.has(place):
+                words = sorted_words(recipe.records_of(words), words)
+                in_order.put(place, words, np.full(len(words), place))
+
+        _in_threads(sort, stretches, _telling(told, 0, 2 * len(stretches)), workers)
+        counts = in_order.counts(splits.first[-1])
+        ends = {}
+        for part, (low, high) in enumerate(pairwise(splits.first)):
+
+            def values_of(at: int, low: int = low) -> Floats:
+                words = in_order.take([low + at])
+                return recipe.records_of(words).values[:, 0] if len(words) else np.zeros(0)
+
+            sizes = counts[low:high].tolist()
+            if recipe.releases_no_value(part) or not sum(sizes):  # any records may go together
+                whole = np.append(
+                    np.arange(recipe.k, sum(sizes) - recipe.k + 1, recipe.k), sum(sizes)
+                )
+                starts = np.append(0, np.cumsum(sizes))
+                cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
+            else:
+                cut = cut_stretches(sizes, values_of, recipe.k, most=workers, folder=scratch.folder)
+            for at, own in enumerate(cut):
+                ends[low + at] = own - int(counts[low : low + at].sum())
+        scratch.keep("ends", ends)
+        shelf.remove()
+    ends = scratch.kept("ends")
+    released = scratch.shelf("released")
+    sizes = in_order.counts(splits.first[-1])
+
+    def release(place: int) -> None:
+        if not len(ends[place]) or released.has(place):
+            return
+        last = int(ends[place][-1])
+        parts = [in_order.take([place])[:last]]
+        # A group that begins in a stretch before ends here.
+        before = place
+        while before not in splits.first and not len(ends[before - 1]):
+            before -= 1
+            parts.insert(0, in_order.take([before]))
+        if before not in splits.first and int(ends[before - 1][-1]) < sizes[before - 1]:
+            parts.insert(0, in_order.take([before - 1])[int(ends[before - 1][-1]) :])
+        words = np.concatenate([part for part in parts if len(part)])
+        cuts = ends[place] + len(words) - last
+        labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
+        _release(recipe, place, words, labels + (place << 32), released, scratch)
+
+    tell = _telling(told, len(stretches), 2 * len(stretches))
+    _in_threads(release, stretches, tell, workers)
+    return list(range(splits.first[-1]))
+
+
+def _in_threads(
+    work: Callable[..., None],
+    tasks: Iterable[tuple[int, tuple[Any, ...]]],
+    done: Callable[[int], None],
+    workers: int,
+) -> None:
+    """Do tasks, each with its size and what it is given, several at a time; tell the sizes of those done."""
+
+    def counted(*given: Any) -> None:
+        with at_work():
+            work(*given)
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
+        waiting = {pool.submit(counted, *given): size for size, given in tasks}
+        try:
+            for future in as_completed(waiting):
+                future.result()
+                done(waiting[future])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+class DiskParts:
+    """The records of a file, for the steps of all engines.
+
+    Parameters
+    ----------
+    source : the file
+    passes : by which records are read, hashed as they are; None: some columns are read, as they are now
+    told : hears how far a pass is
+    """
+
+    def __init__(
+        self,
+        source: BatchSource,
+        passes: Passes | None = None,
+        told: Told = lambda stage, done, total: None,
+    ) -> None:
+        self.names, self.is_text = source.names, source.is_text
+        self.sample = _Sample()
+        self._source, self._passes, self._told = source, passes, told
+
+    def empty(self) -> pa.Table:
+        """The types of the columns."""
+        return self._source.schema.empty_table()
+
+    def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
+        """Look at the first records."""
+        head = next(iter(self._source.batches(at_once=records)), None)
+        return None if head is None else work(head.table)
+
+    def may_have_more_than(self, records: int) -> bool:
+        """Whether there are further records."""
+        return self._source.rows > records
+
+    def reduce(
+        self,
+        work: Callable[..., Found],
+        merge: Callable[[Found, Found], Found],
+        columns: Iterable[Any],
+    ) -> Found | None:
+        """Summarise each batch, and merge the summaries; the first whole pass takes a sample along."""
+        total: Found | None = None
+        done, sampled = 0, not self.sample.empty
+        for batch, keys in self._batches(columns):
+            own = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
+            total = own if total is None else merge(total, own)
+            done += batch.table.num_rows
+            if keys is not None and not sampled:
+                self.sample.add(batch, keys)
+            self._told("reading", done, self._source.rows)
+        return total
+
+    def gather(
+        self,
+        recipe: Recipe,
+        choose: Callable[[Words], Words],
+        work: Callable[[Iterable[Words]], Found],
+    ) -> Found:
+        """Bring some records together, and work on them."""
+        batches = self._batches(self.names)
+        return work(choose(_of_batch(batch, recipe.words, self.is_text)) for batch, _ in batches)
+
+    def _batches(self, columns: Iterable[Any]) -> Iterator[tuple[Batch, Any]]:
+        if self._passes is not None:
+            return self._passes.with_keys()
+        return ((batch, None) for batch in self._source.batches(list(columns)))
+
+
+def _of_batch(batch: Batch, work: Callable[..., Found], is_text: bool) -> Found:
+    """Work on a batch; errors about it count its rows from 1, so that they are told where these begin."""
+    try:
+        return work(batch.table, batch.as_written if is_text else None)
+    except InputError as error:
+        first = "the first record is row 1"
+        if not batch.first or first not in str(error):
+            raise
+        told = f"row 1 is here row {batch.first + 1:,} of the table, which is read in parts"
+        raise InputError(str(error).replace(first, told)) from None
+
+
+def _shelve(
+    passes: Passes, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
+) -> None:
+    """Put all records on a shelf, by block."""
+    held: list[Any] = []
+
+    def put(number: int) -> None:
+        words = np.concatenate(held)
+        held.clear()
+        shelf.put(number, words, places_of(recipe, plan, words))
+
+    number, total = 0, passes.source.rows
+    for at, batch in enumerate(passes):
+        number = at // _BATCHES
+        if not shelf.has(number):
+            words = _of_batch(batch, recipe.words, recipe.is_csv)
+            rows = batch.first + np.arange(batch.table.num_rows)
+            kept = recipe.kept(recipe.variables(batch.table))
+            rows = rows if kept is None else rows[kept]
+            held.append(np.column_stack([words, rows.astype(np.uint64)]))
+            if at % _BATCHES == _BATCHES - 1:
+                put(number)
+        told("encoding", batch.first + batch.table.num_rows, total)
+    if held:
+        put(number)
+
+
+def _work(
+    recipe: Recipe,
+    plan: BlockPlan,
+    turn: int,
+    current: Shelf,
+    following: Shelf,
+    scratch: Scratch,
+    told: Told,
+    workers: int,
+) -> None:
+    """Work on every block in one turn, some at a time."""
+    counts = current.counts(plan.n_places(turn))
+    total = recipe.records * (plan.rounds + 1)
+
+    def work(number: int, places: list[int]) -> None:
+        words = current.take(places)
+        groups = None
+        if turn:
+            groups, words = words[:, -1].astype(np.int64), words[:, :-1]
+        moved = work_on_block(recipe, plan, number, words, groups, turn)
+        if moved.blocks is not None:
+            rows = np.column_stack([moved.words, moved.groups.astype(np.uint64)])
+            following.put(number, rows, moved.blocks)
+        else:
+            _release(recipe, number, moved.words, moved.groups, following, scratch)
+
+    tasks = []
+    for number, places in plan.sources(turn):
+        size = int(counts[places].sum())
+        if size and not following.has(number):
+            tasks.append((size, (number, places)))
+    done = (turn + 1) * recipe.records - sum(size for size, _ in tasks)
+    _in_threads(work, tasks, _telling(told, done, total), workers)
+
+
+def _telling(told: Told, done: int, total: int) -> Callable[[int], None]:
+    """Add up what is done, and tell it."""
+
+    def tell(size: int) -> None:
+        nonlocal done
+        done += size
+        told("grouping", done, total)
+
+    return tell
+
+
+def _release(
+    recipe: Recipe, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
+) -> None:
+    """Keep what the groups of a block release, for the output, and what is told of them."""
+    found = finish_block(recipe, words, groups)
+    row, labels, chosen = found.records.beside[:, :1], found.labels, found.sampled
+    sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
+    first = np.unique(labels, return_index=True)[1]
+    sizes = np.bincount(labels).astype(np.uint64)
+    of_groups = np.column_stack([found.shared._replace(weights=None).words()[first], sizes])
+    scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
+    scratch.keep(f"told-{number}", (found.sums, sample))
+    places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
+    released.put(number, np.hstack([row, found.shared.words()]), places)
+
+
+def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
+    """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
+    told = [own for own in (scratch.kept(f"told-{number}") for number in numbers) if own]
+    sample = np.concatenate([own[1] for own in told])
+    return added_up(recipe, [own[0] for own in told]), sample[np.argsort(sample[:, 0])]

@@ -1,0 +1,380 @@
+"""A job from file to file for a table larger than memory: the stages, files and evidence of any other job."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.delivering.write_and_count import refuse_broken
+from microagg.engines.aggregates import Shared
+from microagg.engines.agreeing_groups import count_agreeing
+from microagg.engines.capabilities import check_plan_in_parts
+from microagg.engines.disk import AT_ONCE, DiskRun, group_from_disk
+from microagg.engines.encoding import Recipe
+from microagg.engines.evidence_at_scale import (
+    Classes,
+    Counts,
+    Sample,
+    measured_at_scale,
+    required,
+    sought,
+)
+from microagg.engines.finishing import rules_of
+from microagg.engines.scratch import Scratch, check_room
+from microagg.errors import VerificationError
+from microagg.evidence.measured import Counted, Measured
+from microagg.formats.atomic import sha256
+from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
+from microagg.formats.files import FileFormat
+from microagg.formats.formulas import formula_cells, with_escaped_formulas
+from microagg.formats.parquet_folders import is_several, parquet_files
+from microagg.grouping.read_table import broken_relation
+from microagg.measure.count_classes import Counter, row_keys, verify_batches
+from microagg.measure.link_batches import linkage_of
+from microagg.measure.linkage import Linkage
+from microagg.measure.verify import Verification
+from microagg.plan.plan import Plan, Promise, Roles
+from microagg.tables.as_written import values_as_written
+from microagg.tables.frame import Frame
+from microagg.tables.released_metadata import (
+    PresentCodes,
+    left_out_words,
+    released_schema,
+    with_schema,
+)
+from microagg.version import VERSION
+
+__all__ = ["DiskTable", "owner_of", "write_release"]
+
+_WORD = 8
+
+
+def owner_of(
+    source: BatchSource, plan: Plan, numbers: Sequence[Any], digest: str
+) -> dict[str, Any]:
+    """What kept work belongs to: a plan, a version, and a content read in one way.
+
+    ``numbers`` are columns that are read as numbers whatever they look like, ``digest`` is the hash of the
+    content.
+    """
+    return {
+        "plan": plan.to_toml(),
+        "version": VERSION,
+        "csv": asdict(source.format.csv),
+        "numbers": sorted(map(str, numbers)),
+        "files": [
+            str(path)
+            for path in (parquet_files(source.path) if is_several(source.path) else [source.path])
+        ],
+        "sha256": digest,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class DiskTable:
+    """A table on disk that was grouped, ready to be written."""
+
+    source: BatchSource
+    plan: Plan
+    roles: Roles
+    run: DiskRun
+    scratch: Scratch
+    memory: int
+
+    @classmethod
+    def grouped(
+        cls,
+        source: BatchSource,
+        plan: Plan,
+        scratch: Scratch,
+        memory: int,
+        told: Any,
+    ) -> DiskTable:
+        """Group the records of a table, whose columns to protect are named."""
+        check_plan_in_parts(plan)
+        roles = plan.roles(source.names)
+        width = 8 + 2 * len(plan.blocks[0].columns or ())
+        check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
+        run = group_from_disk(source, plan, scratch, told, memory=2 * memory)
+        return cls(source, plan, roles, run, scratch, memory)
+
+    @property
+    def records(self) -> int:
+        """Records that are released."""
+        return self.run.recipe.records
+
+    def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any]]:
+        """Released tables as they are written, as they are typed, and the batch and rows they come from."""
+        for table, batch, kept in self.run.batches():
+            written = table
+            if self.source.is_text:
+                text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
+                for name in self._untouched(table):
+                    at = table.column_names.index(name)
+                    written = written.set_column(at, text.schema.field(name), text[name])
+            yield written, table, batch, kept
+
+    def released_schema(self) -> pa.Schema:
+        """Return the schema of the released table, with the metadata that a release needs and no other."""
+        tables = (written for written, *_ in self.written_tables())
+        first = next(tables)
+        present = PresentCodes(first.schema)
+        if present.any_to_look_for:  # a pass of its own: labels stand in front of the records
+            for written in itertools.chain([first], tables):
+                present.add(written)
+        return released_schema(first.schema, present, self.records)
+
+    def _untouched(self, table: pa.Table) -> list[str]:
+        changed = {*(coder.name for coder in self.run.recipe.coders), *self.run.recipe.recoders}
+        if self.plan.weight is not None and self.plan.weight.release == "mean":
+            changed.add(self.plan.weight.column)
+        return [name for name in table.column_names if name not in changed]
+
+
+class _Gathered:
+    """What is gathered while the output is written."""
+
+    def __init__(self, table: DiskTable) -> None:
+        self._table = table
+        run = table.run
+        self._wanted = run.sampled
+        self._before: list[pa.Table] = []
+        self._after: list[pa.Table] = []
+        self._text: list[pa.Table] = []
+        self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
+        self.known = [name for name in table.roles.known if name in table.source.names]
+        claimed = [*self.known, *table.roles.confidential]
+        # Columns by which records are told apart, for an attacker who knows them.
+        views = {"known": self.known, "claimed": claimed if table.roles.confidential else []}
+        self.views = {view: columns for view, columns in views.items() if columns}
+        self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
+        dropped = [name for name in table.plan.units if name in table.roles.dropped]
+        self._units = {name: table.scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
+        for path in self._units.values():
+            path.unlink(missing_ok=True)
+        self._batches = 0
+        for view in self.views:
+            table.scratch.shelf(view).remove()
+        self._keys_at = {view: table.scratch.shelf(view) for view in self.views}
+
+    def add(self, released: pa.Table, batch: Batch, kept: Any) -> None:
+        """Look at a batch before and after."""
+        self._batches += 1
+        table = batch.table if kept is None else batch.table.filter(pa.array(kept))
+        text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
+        source = self._table.source
+        rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
+        protected = [coder.name for coder in self._table.run.recipe.coders]
+        self._uniques.add(row_keys([table[name] for name in protected]))
+        seen, written = self._table.run.recipe.recoded(table, text if source.is_text else None)
+        whole = Frame(seen if written is None else written)
+        keys = {}
+        for view, columns in self.views.items():
+            values = [values_as_written(whole, name, source.is_text) for name in columns]
+            keys[view] = row_keys(values)[:, :1]
+            self._keys_at[view].put(self._batches, keys[view], rows // AT_ONCE)
+        for name, path in self._units.items():
+            own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
+            with path.open("ab") as file:
+                file.write(own.tobytes())  # which says why, if it cannot
+        at = np.flatnonzero(np.isin(rows, self._wanted[:, 0]))
+        if len(at):
+            chosen = pa.array(at)
+            self._before.append(table.take(chosen))
+            self._after.append(released.take(chosen))
+            if source.is_text:
+                self._text.append(text.take(chosen))
+            for view, own_keys in keys.items():
+                self._sample_keys[view].append(own_keys[at, 0])
+
+    @property
+    def unique_before(self) -> int:
+        """Records whose original values no other has."""
+        return self._uniques.counts().records_below(2)
+
+    def units(self) -> dict[Any, pa.Array]:
+        """Units that the file no longer has, as they were."""
+        found = {}
+        for name, path in self._units.items():
+            keys = np.memmap(path, dtype=np.uint64, mode="r")
+            found[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
+        return found
+
+    def sample(self) -> Sample:
+        """The sampled records."""
+        run = self._table.run
+        rows, labels = self._wanted[:, 0], self._wanted[:, 1]
+        parts = []
+        for number in np.unique(rows // AT_ONCE).tolist():
+            own, shared = run.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
+            at = np.searchsorted(own, rows[rows // AT_ONCE == number])
+            weights = None if shared.weights is None else shared.weights[at]
+            parts.append((shared.values[at], shared.states[at], weights))
+        weights = None if parts[0][2] is None else np.concatenate([p[2] for p in parts])
+        shared = Shared(
+            np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), weights
+        )
+        text = pa.concat_tables(self._text) if self._text else None
+        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
+        return Sample(before, after, text, labels, shared, rows)
+
+    def linked(self, view: str, sample: Sample) -> Linkage | None:
+        """Link records for an attacker who knows the columns of a view; None where it has none."""
+        if view not in self.views:
+            return None
+        recipe, keys = self._table.run.recipe, np.concatenate(self._sample_keys[view])
+        rivals = sought(recipe, sample, keys).rivals(recipe, self._released_with_keys(view))
+        return linkage_of(rivals, recipe.records)
+
+    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
+        """What all records release, and the keys of their values of a view."""
+        run, total = self._table.run, self._table.source.rows
+        for first in range(0, total, AT_ONCE):
+            _, shared = run.shared(first, min(first + AT_ONCE, total))
+            yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]
+
+
+def write_release(
+    table: DiskTable,
+    part: Path,
+    target: Path,
+    form: FileFormat | BatchSource,
+    hears: Any,
+    escape: bool = False,
+    **measures: Any,
+) -> tuple[Measured, list[str]]:
+    """Write the released table to a temporary file beside its target, count in it, and measure.
+
+    Returned are also the metadata that the file does not have, in words; ``measures`` are as for
+    :func:`microagg.engines.evidence_at_scale.measured_at_scale`.
+
+    Raises
+    ------
+    VerificationError
+        If what was read back does not keep what was promised.
+    """
+    gathered = _Gathered(table)
+    schema = table.released_schema()
+    if escape:
+        schema = with_escaped_formulas(schema.empty_table()).schema
+    to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
+    writer: BatchWriter | None = None
+    done = 0
+    formulas: dict[str, int] = collections.Counter()
+    with ExitStack() as stack:
+        for written, typed, batch, kept in table.written_tables():
+            if writer is None:
+                rows = table.records
+                changed = [coder.name for coder in table.run.recipe.coders]
+                changed += [name for name in table.run.recipe.recoders if name not in changed]
+                writer = BatchWriter(part, form, schema, rows=rows, changed=changed)
+                stack.enter_context(writer)
+            broken = broken_relation(table.plan, Frame(typed))
+            if broken is not None:
+                raise VerificationError(
+                    f"The released values do not keep the relation {broken}. Nothing was written."
+                )
+            if to_csv and not escape:
+                formulas.update(formula_cells(written))
+            as_released = with_escaped_formulas(written) if escape else written
+            writer.write(with_schema(as_released, schema))
+            gathered.add(typed, batch, kept)
+            done += written.num_rows
+            hears.progress("writing", done, table.records)
+    hears.stage("measuring")
+    sample = gathered.sample()
+    found, counts = _count(table, part, gathered)
+    run = table.run
+    met = required(rules_of(run.recipe), run.sums)
+    counted = Counted(str(target), tuple(found), sha256(part), met)
+    refuse_broken(counted, target, table.records)
+    rivals = sought(run.recipe, sample).rivals(run.recipe, run.released_groups())
+    alone = linkage_of(rivals, table.records)
+    known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
+    measured = measured_at_scale(
+        table.plan,
+        run.recipe,
+        run.summary,
+        run.sums,
+        sample,
+        counts,
+        alone,
+        known,
+        claimed,
+        **measures,
+    )
+    left_out = left_out_words(table.source.schema, schema)
+    return replace(measured, counted=counted, formulas=formulas), left_out
+
+
+def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Verification], Counts]:
+    """Count the promises, and the classes alone and with known columns, in the file that was written."""
+    csv = table.source.format.csv if table.source.is_text else None
+    back = open_batches(part, csv)
+    promises = table.plan.promises()
+    shared = list(promises[0].columns or ())
+    known = [name for name in gathered.known if name not in shared]
+    secret = list(table.roles.confidential)
+    asked = _classes_to_count(table.run.recipe, shared, known, secret)
+    every = [*promises, *asked.values()]
+    verified = verify_batches(back, every, table.scratch.folder, table.memory, gathered.units())
+    own = verified[: len(promises)]
+    found = dict(zip(asked, verified[len(promises) :], strict=True))
+    recipe, records = table.run.recipe, own[0].records
+
+    def below_k(of: Any, *more: Any) -> int:
+        """Records of classes below k; to whoever knows the unit of a record, a class has one unit."""
+        if recipe.unit in (*known, *more) and recipe.unit is not None and recipe.k > 1:
+            return records
+        return int(found[of].records_below_k)
+
+    def classes(by: str, below: int) -> Classes:
+        pairs = found[by]
+        return Classes(pairs.combinations, pairs.smallest, pairs.records_below_k, below)
+
+    counts = Counts(
+        classes("alone", own[0].records_below_k),
+        classes("known", below_k("known below k")) if "known" in found else None,
+        gathered.unique_before,
+    )
+    if secret:
+        apart = () if counts.known is None or counts.known.below_k else known
+        seen = [*shared, *apart]
+        counts = counts._replace(
+            claimed=classes("claimed", below_k("claimed below k", *secret)),
+            stakes={name: below_k(("stake", name), name) for name in secret},
+            agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
+        )
+    return own, counts
+
+
+def _classes_to_count(
+    recipe: Recipe, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
+) -> dict[Any, Promise]:
+    """Classes by protected columns, with known columns and with confidential ones, for 2 and for k."""
+
+    def below(*more: Any) -> Promise:
+        """Units are counted, so that their column is not among those that classes share."""
+        by = [name for name in [*shared, *known, *more] if name != recipe.unit]
+        return Promise(recipe.k, by, recipe.unit)
+
+    protected = [coder.name for coder in recipe.coders]
+    asked: dict[Any, Promise] = {"alone": Promise(2, protected, None)}
+    if [
+        *shared,
+        *known,
+    ] != protected:  # strata and released weights are seen with the known columns
+        asked |= {"known": Promise(2, [*shared, *known], None), "known below k": below()}
+    if secret:
+        asked["claimed"] = Promise(2, [*shared, *known, *secret], None)
+        asked["claimed below k"] = below(*secret)
+        asked |= {("stake", name): below(name) for name in secret}
+    return asked

@@ -1,0 +1,363 @@
+"""What a worker needs to know of a table and its plan: fitted once, sent to every process.
+
+A table that is read in parts goes through two passes. The first summarises every batch
+(``summaries.py``); merged, the summaries fix how each column is encoded and which cells there are
+(``fitting.py``). The second turns batches into *records*, a few words of 64 bits each: the values of the
+protected columns, weight, unit, cell, what requirements ask for, and a key of the whole row. Records alone
+travel between blocks; batches never do.
+
+Nothing here depends on how the table is cut into batches or on the order of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.inertia import Encoder
+from microagg.encode.recode import Recoder
+from microagg.engines.recode_batches import recoded_batch, recoded_text
+from microagg.engines.table_summary import Cell, cells_of, coded_variable
+from microagg.errors import InputError, shown
+from microagg.grouping.read_table import weights_of
+from microagg.grouping.require.from_plan import RULES, amounts_of, asked_columns
+from microagg.measure.coordinates import placed
+from microagg.measure.count_classes import row_keys
+from microagg.plan.plan import Block, Column, Plan
+from microagg.tables.as_written import values_as_written
+from microagg.tables.frame import Frame
+from microagg.tables.variable import CATEGORIES, Variable
+
+__all__ = ["Coder", "Recipe", "Records", "Words"]
+
+Words = NDArray[np.uint64]
+
+
+class Coder(NamedTuple):
+    """How one protected column becomes coordinates, and is released."""
+
+    name: Any
+    kind: str
+    setting: Column
+    encoder: Encoder
+    seen: Encoder
+    """Coordinates for an attacker, see :mod:`microagg.measure.coordinates`: no weights, scale, importance."""
+    recoder: Recoder | None
+    """Of a recoded column: how it was, against which its loss counts."""
+    mean_weight: float
+    """What the weights of the recoder are in units of."""
+    levels: tuple[Any, ...] = ()
+    often: Floats = np.zeros(0)
+    admissible: NDArray[np.bool_] | None = None
+    """Of categories: which levels at least k units of the table hold, so that groups may release them."""
+    spread: float = 0.0
+    whole: bool = False
+
+    @property
+    def places(self) -> Floats | None:
+        """Of bands: where each stands; None: at its number."""
+        if self.recoder is None or self.kind != "ordinal":
+            return None
+        return self.recoder.places if self.recoder.how.bands is not None else None
+
+
+class Records(NamedTuple):
+    """Some records, as methods and requirements need them."""
+
+    values: Floats  # (n, columns)
+    originals: Floats  # (n, recoded columns) before their recoding
+    weights: Floats | None  # as given
+    units: Labels | None
+    cells: Labels | None  # number of the stratum and pattern
+    asked: Words  # (n, r) of the columns that requirements name
+    keys: Words  # (n, 2) of the whole row
+    beside: Words  # (n, …) whatever travels with them
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def taken(self, rows: Any) -> Records:
+        """Return some of them."""
+        taken: list[Any] = [None if part is None else part[rows] for part in self]
+        return Records(*taken)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How batches become records, and records coordinates."""
+
+    plan: Plan
+    coders: tuple[Coder, ...]
+    cells: Mapping[Cell, int]
+    patterns: Labels  # (cells, columns) state of each column
+    sizes: Labels  # records of each cell
+    state_encoders: Mapping[int, Encoder]
+    """By column: where missing or not is a coordinate of its own."""
+    seen_states: Mapping[int, Encoder]
+    """The same for an attacker: every column in which values are missing."""
+    mean_weight: float
+    weighted: bool
+    """Whether weights differ, and count in the objective or in means."""
+    records: int
+    is_csv: bool = False
+    moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    """Of rows that belong to another cell than their own pattern says, ascending, see :mod:`.rare`."""
+    moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    recoders: Mapping[Any, Recoder] = field(default_factory=dict)
+    """Columns that are recoded before anything else; the plan is that of the recoded table."""
+    given: Plan | None = None
+    """The plan as it was given, where it recodes columns."""
+
+    @property
+    def block(self) -> Block:
+        """The block of columns."""
+        return self.plan.blocks[0]
+
+    @property
+    def k(self) -> int:
+        """Least number of units in a group."""
+        return self.block.k or 1
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether records of several cells, or states, have to be told apart."""
+        return len(self.sizes) > 1
+
+    @property
+    def weighs(self) -> bool:
+        """Whether records weigh differently in the objective."""
+        weight = self.plan.weight
+        return self.weighted and weight is not None and weight.grouping == "weighted"
+
+    @cached_property
+    def _apart(self) -> Labels:
+        """Of each cell: the number of what groups may not cross, which patterns are by one policy only."""
+        if self.plan.missing.policy in ("pattern", "error", "drop"):
+            return np.arange(len(self.sizes))
+        return self.strata
+
+    @cached_property
+    def strata(self) -> Labels:
+        """Number of the stratum of each cell."""
+        names = [repr(cell[0]) for cell in self.cells]
+        return np.unique(names, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+    @property
+    def cell_sizes(self) -> Labels:
+        """Records of each of the parts of the table that groups may not cross."""
+        return np.bincount(self._apart, self.sizes).astype(np.int64)
+
+    def check_cells(self) -> None:
+        """Refuse strata, and patterns of missing values, that fewer than k records have."""
+        # A rare pattern all of whose records were joined with others is empty.
+        short = np.flatnonzero((self.cell_sizes < self.k) & (self.cell_sizes > 0))
+        if not len(short):
+            return
+        cell = list(self.cells)[int(np.flatnonzero(self._apart == short[0])[0])]
+        strata = self.plan.strata_of(self.block).columns
+        told = [
+            f"{shown(name)} = {shown(value)}" for name, value in zip(strata, cell[0], strict=True)
+        ]
+        more = f", and {len(short) - 1:,} more" if len(short) > 1 else ""
+        pattern = [
+            str(coder.name) for coder, state in zip(self.coders, cell[1], strict=True) if state
+        ]
+        if pattern:
+            told.append(f"without {', '.join(shown(name) for name in pattern)}")
+        raise InputError(
+            f"Groups never cross strata or patterns of missing values, so that each needs at least k = "
+            f"{self.k} records; {', '.join(told)} has {int(self.cell_sizes[short[0]])}{more}. Lower k, name "
+            'coarser strata, or say another policy for missing values, such as "majority".'
+        )
+
+    def apart(self, records: Records) -> Labels | None:
+        """Part of the table that each record is in, and no group may cross; None: there is but one."""
+        return None if records.cells is None else self._apart[records.cells]
+
+    def releases_no_value(self, part: int, column: int = 0) -> bool:
+        """Whether the records of a part of the table release a column as missing, whatever they came with."""
+        return bool(self.patterns[self._apart == part, column].all())
+
+    @property
+    def asked_columns(self) -> list[tuple[str, Any]]:
+        """Requirements that look at a column: their key and the column."""
+        return asked_columns(self.block.require)
+
+    @property
+    def width(self) -> int:
+        """Words of a record, without what travels beside."""
+        optional = [self.plan.weight, self.unit, self.has_cells or None]
+        return (
+            len(self.coders)
+            + len(self.recoded_columns)
+            + sum(one is not None for one in optional)
+            + len(self.asked_columns)
+            + 2
+        )
+
+    @property
+    def unit(self) -> Any:
+        """Column of the units that k counts; None: records."""
+        return self.plan.unit_of(self.block).column
+
+    @property
+    def recoded_columns(self) -> list[Recoder]:
+        """Recodings of protected columns."""
+        return [coder.recoder for coder in self.coders if coder.recoder is not None]
+
+    def recoded(self, table: pa.Table, written: pa.Table | None = None) -> tuple[Any, Any]:
+        """Recode a batch, typed and as a CSV file holds it."""
+        if not self.recoders:
+            return table, written
+        new = recoded_batch(table, self.recoders)
+        return new, None if written is None else recoded_text(written, new, self.recoders)
+
+    def words(self, table: pa.Table, written: pa.Table | None = None) -> Words:
+        """Turn a batch into records, one row of words each; records to be left out are not among them."""
+        whole, given = table if written is None else written, Frame(table)
+        table, written = self.recoded(table, written)
+        frame = Frame(table)
+        text = frame if written is None else Frame(written)
+        variables = self.read(frame)
+        parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
+        parts += [
+            recoder.originals(given).view(np.uint64)[:, None] for recoder in self.recoded_columns
+        ]
+        if self.plan.weight is not None:
+            parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
+        if self.unit is not None:
+            parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
+        keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
+        if self.has_cells:
+            found, which = cells_of(frame, self.plan, written, variables)
+            number = np.array([self.cells.get(cell, 0) for cell in found], dtype=np.int64)
+            parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
+        for kind, name in self.asked_columns:
+            if RULES[kind].sees == "amounts":
+                parts.append(amounts_of(frame, name, tells_row=False).view(np.uint64)[:, None])
+            else:
+                parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
+        parts.append(keys)
+        found_words = np.hstack(parts)
+        kept = self.kept(variables)
+        return found_words if kept is None else found_words[kept]
+
+    def _moved(self, cells: Labels, keys: Words) -> Labels:
+        """Cells of records, after rare patterns were joined."""
+        if not len(self.moved_cells):
+            return cells
+        first = self.moved_keys[:, 0]
+        at = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
+        for row in np.flatnonzero(first[at] == keys[:, 0]).tolist():
+            place = int(at[row])
+            while place < len(first) and first[place] == keys[row, 0]:
+                if self.moved_keys[place, 1] == keys[row, 1]:
+                    cells[row] = self.moved_cells[place]
+                place += 1
+        return cells
+
+    def kept(self, variables: Sequence[Variable]) -> NDArray[np.bool_] | None:
+        """Which records of a batch are released; None: all."""
+        if self.plan.missing.policy != "drop":
+            return None
+        kept: NDArray[np.bool_] = ~np.any([v.missing for v in variables], axis=0)
+        return kept
+
+    def variables(self, table: pa.Table) -> list[Variable]:
+        """Read the protected columns of a batch, recoded."""
+        return self.read(Frame(self.recoded(table)[0]))
+
+    def read(self, frame: Frame) -> list[Variable]:
+        """Read the protected columns of a batch that is recoded already."""
+        return [self._coded(frame, coder) for coder in self.coders]
+
+    def _coded(self, frame: Frame, coder: Coder) -> Variable:
+        """Read a column of a batch, with the level numbers of the whole table."""
+        plan = replace(self.plan, columns={**self.plan.columns, coder.name: coder.setting})
+        found = coded_variable(frame, plan, coder.name, self.is_csv)
+        if found.kind not in CATEGORIES:
+            return found
+        number = {level: at for at, level in enumerate(coder.levels)}
+        place = np.array([*(number[level] for level in found.levels), -1], dtype=np.float64)
+        numbers = place[found.level_numbers]
+        return replace(found, values=np.where(numbers < 0, np.nan, numbers), levels=coder.levels)
+
+    def records_of(self, words: Words) -> Records:
+        """Read records from their words."""
+        at = len(self.coders)
+        values = np.ascontiguousarray(words[:, :at]).view(np.float64)
+        more = at + len(self.recoded_columns)
+        originals, at = np.ascontiguousarray(words[:, at:more]).view(np.float64), more
+        weights = units = cells = None
+        if self.plan.weight is not None:
+            weights, at = np.ascontiguousarray(words[:, at]).view(np.float64), at + 1
+        if self.unit is not None:
+            units, at = words[:, at].astype(np.int64), at + 1
+        if self.has_cells:
+            cells, at = words[:, at].astype(np.int64), at + 1
+        r = len(self.asked_columns)
+        asked, keys = words[:, at : at + r], words[:, at + r : at + r + 2]
+        return Records(
+            values, originals, weights, units, cells, asked, keys, words[:, at + r + 2 :]
+        )
+
+    def relative_weights(self, records: Records) -> Floats | None:
+        """Weights with a mean of 1 over the table; None where all are equal."""
+        if records.weights is None or not self.weighted:
+            return None
+        return np.asarray(records.weights / self.mean_weight)
+
+    def states(self, records: Records) -> Labels:
+        """State of each value."""
+        if records.cells is None:
+            return np.broadcast_to(self.patterns[0], records.values.shape)
+        return self.patterns[records.cells]
+
+    def original_states(self, records: Records) -> Labels:
+        """State that each value came with: what the join of rare patterns blanks was there."""
+        return np.where(np.isnan(records.values), self.states(records), 0)
+
+    def seen_by_attacker(self, values: Floats, states: Labels) -> Floats:
+        """Coordinates in which an attacker compares values, original or released, C-contiguous."""
+        found = []
+        for j, coder in enumerate(self.coders):
+            found.append(placed(coder.seen, np.ascontiguousarray(values[:, j])))
+            if j in self.seen_states:
+                found.append(self.seen_states[j].apply(states[:, j].astype(np.float64)))
+        return np.ascontiguousarray(np.hstack(found))
+
+    @property
+    def n_coordinates(self) -> int:
+        """Coordinates of the space in which records are grouped."""
+        return sum(map(sum, self.widths))
+
+    @property
+    def widths(self) -> tuple[tuple[int, int], ...]:
+        """Coordinates of each column: of its values, and of whether they are missing."""
+
+        def width(encoder: Encoder | None) -> int:
+            return 0 if encoder is None else encoder.apply(np.full(1, np.nan)).shape[1]
+
+        return tuple(
+            (width(coder.encoder), width(self.state_encoders.get(j)))
+            for j, coder in enumerate(self.coders)
+        )
+
+    def coordinates(self, records: Records) -> Floats:
+        """Coordinates of records, C-contiguous."""
+        states = self.states(records) if self.state_encoders else None
+        found = []
+        for j, coder in enumerate(self.coders):
+            importance = np.sqrt(coder.setting.importance)
+            found.append(coder.encoder.apply(records.values[:, j]) * importance)
+            if states is not None and j in self.state_encoders:
+                state = states[:, j].astype(np.float64)
+                found.append(self.state_encoders[j].apply(state) * importance)
+        return np.ascontiguousarray(np.hstack(found))

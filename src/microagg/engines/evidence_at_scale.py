@@ -1,0 +1,323 @@
+"""Measures of a table that is never in memory as a whole.
+
+What is promised, lost and shared is counted over all records: sums of squares, moments, missing values and
+requirements come from the blocks, classes from the written file. What needs records side by side
+(distributions, correlations, the columns that do harm) is measured in a sample of *whole groups*: in it
+every class is complete, so that shares of records are estimated without bias. Linkage is that of a
+sample of records against all released groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.algorithms.result import Partition
+from microagg.base.typing import Floats, Labels
+from microagg.delivering.write_and_count import as_required
+from microagg.encode.batch_statistics import Moments
+from microagg.encode.recode import Share
+from microagg.engines.aggregates import Shared, Sums
+from microagg.engines.agreeing_groups import Agreeing
+from microagg.engines.block_losses import loss_of, total_squares
+from microagg.engines.encoding import Recipe, Words
+from microagg.engines.sought import Sought
+from microagg.engines.table_summary import TableSummary
+from microagg.evidence.measured import Measured, Part, Required
+from microagg.evidence.measuring import Measuring
+from microagg.grouping.read_table import take_in
+from microagg.grouping.require.requirement import Requirement
+from microagg.grouping.require.worst_figures import figure_words
+from microagg.kernels.labels import canonical_labels
+from microagg.measure.agreement import Agreement
+from microagg.measure.before_and_after import Summary
+from microagg.measure.both_tables import keeping_computed
+from microagg.measure.harmful_columns import Stake
+from microagg.measure.known_columns import KnownRisk
+from microagg.measure.linkage import Linkage, sample_for
+from microagg.plan.plan import Plan
+from microagg.plan.registry import find
+from microagg.plan.settings import settings_of
+from microagg.releasing.release_values import Cells
+from microagg.tables.frame import Frame
+
+__all__ = [
+    "Classes",
+    "Counts",
+    "PartitionInBlocks",
+    "Sample",
+    "measured_at_scale",
+    "required",
+    "sought",
+]
+
+LINKED = 2_000  # records of which linkage is estimated
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionInBlocks(Partition):
+    """A partition of which only some labels are at hand: ``labels`` are those of a sample of whole groups."""
+
+    all_groups: int = 0
+    least: int = 0
+    most: int = 0
+    records: int = field(default=0)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of the whole table."""
+        return self.all_groups
+
+    @property
+    def smallest(self) -> int:
+        """Records of the smallest group of the whole table."""
+        return self.least
+
+    @property
+    def largest(self) -> int:
+        """Records of the largest group of the whole table."""
+        return self.most
+
+
+class Sample(NamedTuple):
+    """Some records, in whole groups, before and after."""
+
+    before: pa.Table
+    after: pa.Table  # all columns that the release has
+    text: pa.Table | None  # the records as they stand in a CSV file
+    labels: Labels
+    shared: Shared
+    rows: Labels  # of the input
+
+
+class Classes(NamedTuple):
+    """Classes of records that some columns do not tell apart."""
+
+    number: int
+    smallest: int  # records of the smallest one
+    unique: int  # records that are alone in theirs
+    below_k: int  # records of classes of fewer than k units
+
+
+class Counts(NamedTuple):
+    """Classes in the written file."""
+
+    alone: Classes  # by the protected columns
+    known: Classes | None  # with the known ones
+    unique_before: int
+    claimed: Classes | None = None  # with the confidential ones too
+    stakes: Mapping[Any, int] = {}  # records below k, if one confidential column were known
+    agreeing: Mapping[Any, Agreeing] = {}  # of each confidential column
+
+
+def _measuring(
+    plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float, counts: Counts
+) -> Measuring:
+    """Return the sampled records, ready to be measured."""
+    intake = take_in(Frame(sample.before), plan, sample.text, fitted=recipe.recoders)
+    found = find(recipe.block.method)
+    partition = PartitionInBlocks(
+        labels=canonical_labels(sample.labels),
+        k=recipe.k,
+        method=found.name,
+        scale=recipe.block.scale,
+        options=settings_of(found, dict(recipe.block.options), plan.seed),
+        sse=float(sums.within @ np.array([c.setting.importance for c in recipe.coders])),
+        sst=sst,
+        seconds=0.0,
+        weighted=recipe.weighs,
+        all_groups=sums.groups,
+        least=sums.smallest,
+        most=sums.largest,
+        records=recipe.records,
+    )
+    names = [coder.name for coder in recipe.coders]
+    rows = np.arange(len(sample.labels))
+    columns = len(names)
+    cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
+    whole = _with_all_columns(sample.before, sample.after)
+    return Measuring(
+        plan,
+        intake,
+        [Part(rows, names, partition, recipe.n_coordinates)],
+        Frame(whole),
+        _in_levels(intake, recipe, sample.shared.values),
+        sample.shared.states,
+        np.repeat(partition.labels[:, None], columns, axis=1),
+        cells,
+        records=recipe.records,
+        counted_below_k=None if counts.known is None else counts.known.below_k / recipe.records,
+    )
+
+
+def _in_levels(intake: Any, recipe: Recipe, values: Floats) -> Floats:
+    """Released values with the level numbers and origins that the columns of the sample have."""
+    found = values.copy()
+    for j, coder in enumerate(recipe.coders):
+        own = intake.variables[coder.name]
+        if coder.levels:
+            place = {level: at for at, level in enumerate(own.levels)}
+            more = len(own.levels)
+            numbers = [place.get(level, more + at) for at, level in enumerate(coder.levels)]
+            there = ~np.isnan(values[:, j])
+            found[there, j] = np.array(numbers, dtype=np.float64)[values[there, j].astype(np.int64)]
+        elif coder.kind == "date":
+            found[:, j] = values[:, j] - own.origin
+    return found
+
+
+def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
+    """The released sample with the columns that the release no longer has, for what looks at them."""
+    for at, column in enumerate(before.schema):
+        if column.name not in after.column_names:
+            after = after.add_column(min(at, after.num_columns), column, before[column.name])
+    return after.select(before.column_names)
+
+
+def sought(recipe: Recipe, sample: Sample, keys: Words | None = None) -> Sought:
+    """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
+    chosen = _linked(sample)
+    variables = recipe.variables(sample.before.take(pa.array(chosen)))
+    before = recipe.seen_by_attacker(
+        np.column_stack([v.values for v in variables]),
+        np.column_stack([v.states for v in variables]),
+    )
+    shared = sample.shared
+    after = recipe.seen_by_attacker(shared.values[chosen], shared.states[chosen])
+    return Sought(before, after, None if keys is None else keys[chosen])
+
+
+def _linked(sample: Sample) -> Labels:
+    """Which of the sampled records are linked: all where memory would, else some, evenly over the rows."""
+    n = len(sample.labels)
+    wanted = n if sample_for(n) is None else min(n, LINKED)
+    return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
+
+
+def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
+    """Requirements, with the figure of the worst group of all."""
+    return tuple(
+        as_required(rule, figure_words(rule, worst), kept)
+        for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
+    )
+
+
+def measured_at_scale(
+    plan: Plan,
+    recipe: Recipe,
+    summary: TableSummary,
+    sums: Sums,
+    sample: Sample,
+    counts: Counts,
+    alone: Linkage,
+    with_known: Linkage | None,
+    if_claimed: Linkage | None = None,
+    pictures: bool = False,
+    **measures: Any,
+) -> Measured:
+    """Measure a release: what was counted in all records as such, all else in the sample.
+
+    ``pictures`` tells whether a report is to be drawn; ``measures`` are as for
+    :meth:`microagg.protecting.release.Release.measure`.
+    """
+    n = recipe.records
+    importance = np.array([coder.setting.importance for coder in recipe.coders])
+    sst = float(total_squares(recipe, summary) @ importance)
+    measuring = _measuring(plan, recipe, sample, sums, sst, counts)
+    known = _known_risk(counts.known or counts.alone, n, with_known or alone)
+    claimed = known
+    if counts.claimed is not None:
+        linkage = if_claimed or measuring.if_confidential_known.linkage
+        claimed = _known_risk(counts.claimed, n, linkage)
+    found = measuring.measured(known, claimed, **measures)
+    agreements = {
+        name: _agreement(one, counts.agreeing[name], n)
+        for name, one in found.signs.agreements.items()
+    }
+    released, within = (
+        loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)
+    )
+    stakes = [Stake(name, below / n) for name, below in counts.stakes.items()]
+    return replace(
+        found,
+        signs=replace(found.signs, agreements=agreements),
+        utility=keeping_computed(
+            found.utility,
+            information_loss=released.overall,
+            by_column=released.by_column,
+            group_loss=within.overall,
+            group_loss_by_column=within.by_column,
+        ),
+        alone=found.alone.of_all(
+            alone,
+            smallest_class=counts.alone.smallest,
+            mean_class=n / counts.alone.number,
+            below_k=counts.alone.below_k / n,
+            unique_before=counts.unique_before / n,
+            unique_after=counts.alone.unique / n,
+            prosecutor=1 / counts.alone.smallest,
+            marketer=counts.alone.number / n,
+            blind_guess=1 / n,
+            diversity={
+                name: replace(one, agreement=agreements[name])
+                for name, one in found.alone.diversity.items()
+            },
+        ),
+        stakes=sorted(stakes, key=lambda stake: -stake.below_k),
+        dropped=summary.records - n,
+        summaries=_summaries(found.summaries, recipe, summary, sums),
+        pictures=measuring.pictures() if pictures else None,
+    )
+
+
+def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
+    """Groups that agree in all records; how many are told closely is estimated from the sample."""
+    close = math.ceil(sampled.close * n / sampled.of)
+    return Agreement(counted.exact, close, counted.harmless, n)
+
+
+def _known_risk(classes: Classes, n: int, linkage: Linkage) -> KnownRisk:
+    """Risk by the classes of all records."""
+    return KnownRisk(
+        smallest_class=classes.smallest,
+        mean_class=n / classes.number,
+        below_k=classes.below_k / n,
+        unique=classes.unique / n,
+        prosecutor=1 / classes.smallest,
+        marketer=classes.number / n,
+        linkage=linkage,
+    )
+
+
+def _summaries(
+    sampled: Sequence[Summary], recipe: Recipe, summary: TableSummary, sums: Sums
+) -> list[Summary]:
+    """Totals, means and deviations of all records in place of those of the sample."""
+    found = []
+    for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=False)):
+        after = sums.after[j]
+        before: Moments | Share = summary.columns[coder.name].moments
+        if coder.recoder is not None:
+            before = coder.recoder.every
+        missing = (int(sums.cells[j][0]), recipe.records - after.count)
+        nothing = not (before.count and after.count)  # every value is missing, or was blanked
+        if coder.levels or coder.kind == "date" or nothing:
+            found.append(replace(one, missing=missing) if not coder.levels else one)
+            continue
+        # Weights of released values have a mean of 1.
+        scale = recipe.mean_weight if recipe.weighted else 1.0
+        found.append(
+            replace(
+                one,
+                total=(before.total, after.total * scale),
+                mean=(before.mean, after.mean),
+                sd=(before.deviation, after.deviation),
+                missing=missing,
+            )
+        )
+    return [*found, *sampled[len(found) :]]  # recoded columns that are not protected

@@ -1,0 +1,81 @@
+"""Memory that a job takes, and whether it is there.
+
+The model is fitted to the largest resident memory of whole jobs, by ``python -m benchmarks memory``: what
+Python and its libraries take, and bytes for each record, each value and each coordinate of a category.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.base.free_memory import free_memory
+from microagg.encode.nominal import MOST_COORDINATES
+from microagg.formats.batches import BatchSource
+from microagg.plan.plan import Plan
+from microagg.tables.numbers_in_text import NumberTest
+from microagg.tables.variable import CATEGORIES
+
+__all__ = ["fits", "memory_for", "needed"]
+
+_BASE = 330 << 20  # Python, its libraries, and compiled code
+_RECORD = 140  # bytes for each record: labels, classes, order
+_VALUE = (
+    140  # for each value of a protected column: before, encoded, after, and what measures compute
+)
+_KNOWN = 60  # for each value of another column
+_COORDINATE = 60  # for each coordinate of a category beyond the first
+_TEXT = 2.5  # copies of the text of a CSV file
+_TIMES = 6.0  # what a table takes for each byte of its Arrow table, while it is only counted
+_SHARE_OF_FREE = 0.6
+
+
+def needed(source: BatchSource, plan: Plan, looked: bool = True) -> int:
+    """Bytes of memory that a job takes at most if the whole table is read.
+
+    The coordinates of categories are estimated by the levels that the first records have, or, unless these
+    are ``looked`` at, are the most that there can be.
+    """
+    named = {n for block in plan.blocks for n in block.columns or ()}
+    protected = [name for name in source.names if name in named or not named]
+    protected = [name for name in protected if name not in plan.drop]
+    coordinates = (MOST_COORDINATES - 1) * len(protected)
+    if looked:
+        kinds = {name: plan.column(name).kind for name in protected}
+        coordinates = sum(_coordinates(source, source.head[n], kinds[n]) for n in protected)
+    others = len(source.names) - len(protected)
+    per_record = _RECORD + _VALUE * len(protected) + _KNOWN * others + _COORDINATE * coordinates
+    text = _TEXT * source.bytes_in_memory if source.is_text else 0
+    return int(_BASE + source.about_rows * per_record + text)
+
+
+def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None) -> int:
+    """Coordinates of a protected column beyond the first; numbers, orders and dates have one."""
+    if kind is None:
+        texts = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not texts and not pa.types.is_dictionary(column.type):
+            return 0
+        if source.is_text:
+            test = NumberTest(source.format.csv.decimal, codes_are_text=True)
+            test.add(column)
+            if test.way is not None:
+                return 0
+    elif kind not in CATEGORIES or kind == "ordinal":
+        return 0
+    levels = int(pc.count_distinct(column).as_py())
+    return min(max(levels - 2, 0), MOST_COORDINATES - 1)
+
+
+def fits(source: BatchSource, memory: int | None, plan: Plan | None = None) -> bool:
+    """Whether a job can be done in memory; without a plan: whether a table can be counted there."""
+    room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
+    if plan is None:
+        return source.bytes_in_memory * _TIMES <= room
+    # A small table fits whatever it holds, and is not opened once more to look into it.
+    return needed(source, plan, looked=False) <= room or needed(source, plan) <= room
+
+
+def memory_for(memory: int | None) -> int:
+    """Bytes that tables of counts may take."""
+    whole = min(free_memory(), 1 << 31) if memory is None else memory
+    return max(whole // 4, 1 << 26)

@@ -1,0 +1,272 @@
+"""The verbs of Spark: steps that know Arrow and no engine, carried out over the rows of a DataFrame.
+
+A step is a function of an Arrow table, or of all rows with one key. It is sent to the workers, keeps nothing
+between calls, and whatever Spark does twice, or in another order, gives the same. Columns have plain names
+on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the words of a record as whole numbers,
+``s0``, … the words of what it releases. Errors that leave a worker hold no value of the table, for they end
+up in logs.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from microagg import errors
+from microagg.compile.threads import limit_threads
+from microagg.engines.encoding import Words
+from microagg.errors import InputError, MicroaggError, fault_words, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "Layout",
+    "by_block",
+    "in_one_task",
+    "joined",
+    "mapped",
+    "on_spark",
+    "pack",
+    "positional",
+    "reduced",
+    "unpack",
+    "word_columns",
+    "word_schema",
+    "words_of",
+]
+
+AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
+_TASKS_A_BLOCK = 4  # so that few blocks share a task by chance
+_MOST_TASKS = 4096
+_PACKED = "packed binary"
+# Of Java, which then answers no more, or of a worker.
+_GONE = re.compile(
+    "Answer from Java side is empty|error occurred while trying to connect|worker exited un"
+)
+
+Found = TypeVar("Found")
+
+
+def mapped(frame: DataFrame, work: Callable[[pa.Table], pa.Table], schema: Any) -> DataFrame:
+    """Turn the rows into others, some at a time."""
+
+    def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in _gathered(batches):
+            yield from _guarded(work, rows).to_batches()
+
+    return frame.mapInArrow(over, schema)
+
+
+def reduced(
+    frame: DataFrame, work: Callable[[pa.Table], Found], merge: Callable[[Found, Found], Found]
+) -> Found | None:
+    """Summarise the rows, some at a time, and merge the summaries; None: there are no rows."""
+
+    def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = (_guarded(work, rows) for rows in _gathered(batches))
+        for first in found:
+            total = functools.reduce(lambda one, other: _guarded(merge, one, other), found, first)
+            yield _packed(total)
+
+    found: list[Found] = [
+        unpack(bytes(row.packed)) for row in frame.mapInArrow(over, _PACKED).collect()
+    ]
+    return functools.reduce(merge, found) if found else None
+
+
+def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -> Found:
+    """Bring rows together on one worker, which makes of them what comes to the driver."""
+
+    def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _packed(_guarded(work, _gathered(batches)))
+
+    (row,) = frame.repartition(1).mapInArrow(over, _PACKED).collect()
+    found: Found = unpack(bytes(row.packed))
+    return found
+
+
+def by_block(
+    frame: DataFrame, blocks: int, work: Callable[[int, pa.Table], pa.Table], schema: Any
+) -> DataFrame:
+    """Work on all rows of each block; Spark is told how many tasks, lest it join them by their few bytes."""
+    spread = frame.repartition(min(_TASKS_A_BLOCK * blocks, _MOST_TASKS), "block")
+    return spread.groupBy("block").applyInArrow(_of_two(work), schema)
+
+
+def joined(
+    rows: DataFrame,
+    values: DataFrame,
+    buckets: int,
+    work: Callable[[pa.Table, pa.Table], pa.Table],
+    schema: Any,
+) -> DataFrame:
+    """Bring the rows and the values of each bucket together."""
+    tasks = min(buckets, _MOST_TASKS)
+    one, other = (part.repartition(tasks, "bucket").groupBy("bucket") for part in (rows, values))
+    return one.cogroup(other).applyInArrow(_of_two(work), schema)
+
+
+def _of_two(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """As a plain function of two arguments, which Spark counts; a key comes as its number."""
+
+    def apply(one: Any, other: Any) -> Any:
+        return _guarded(work, one[0].as_py() if isinstance(one, tuple) else one, other)
+
+    return apply
+
+
+def _guarded(work: Callable[..., Any], *given: Any) -> Any:
+    """Let errors out only in words that hold no value, and use the processors of one task."""
+    limit_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))  # which Spark sets for a task
+    try:
+        return work(*given)
+    except MicroaggError:
+        raise
+    except Exception as error:
+        if os.environ.get("MICROAGG_TRACEBACK"):
+            raise
+        raise MicroaggError(fault_words(error)) from None
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Tables of about AT_ONCE rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def pack(thing: object) -> bytes:
+    """Something small for the driver, as bytes; sums over bins are mostly zeros."""
+    return zlib.compress(pickle.dumps(thing), 1)
+
+
+def unpack(given: bytes) -> Any:
+    """Read what :func:`pack` wrote."""
+    return pickle.loads(zlib.decompress(given))
+
+
+def _packed(thing: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"packed": [pack(thing)]})
+
+
+def _ended() -> MicroaggError:
+    return MicroaggError(
+        "A process of Spark ended before its work was done, as happens where memory is short. Nothing was "
+        "released. Give Spark more memory or smaller blocks of records, and run it again."
+    )
+
+
+@contextmanager
+def on_spark() -> Iterator[None]:
+    """Let errors that workers raise on purpose out as what they were, and no word about pandas.
+
+    Spark's functions for Arrow warn of each pandas that is newer than they are, and we hand them none.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            yield
+    except (PySparkException, Py4JError) as error:
+        found = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
+        if found:
+            name, words = found[-1]
+            raised = getattr(errors, name, MicroaggError)(words)
+        elif _GONE.search(str(error)):
+            raised = _ended()
+        else:
+            raise
+    except ConnectionError:  # Java does not answer any more
+        raised = _ended()
+    else:
+        return
+    raise raised from None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The user's columns, and how rows of Spark become a table of these."""
+
+    names: tuple[str, ...]
+    nested: tuple[int, ...] = ()
+    """Places of lists, maps and records, which are told apart by their text in columns t0, t1, …."""
+
+    def place(self, name: str) -> str:
+        """Where a column is; nested values are compared by their text."""
+        at = self.names.index(name)
+        return f"t{self.nested.index(at)}" if at in self.nested else f"c{at}"
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """The user's table, with the user's names."""
+        return rows.select([f"c{j}" for j in range(len(self.names))]).rename_columns(
+            list(self.names)
+        )
+
+    def told_apart(self, rows: pa.Table) -> pa.Table:
+        """The same with text in the place of nested values, which have no keys."""
+        found = self.table(rows)
+        for at, j in enumerate(self.nested):
+            found = found.set_column(j, self.names[j], rows.column(f"t{at}"))
+        return found
+
+
+def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
+    """Columns c0, c1, …, since a name may hold anything, and the text of nested ones beside them."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import types
+
+    names = tuple(frame.columns)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"A name stands for one column; {listed(twice)} stands for several. Rename them first."
+        )
+    plain = frame.toDF(*(f"c{j}" for j in range(len(names))))
+    kinds = (types.ArrayType, types.MapType, types.StructType)
+    nested = tuple(
+        j for j, field in enumerate(frame.schema.fields) if isinstance(field.dataType, kinds)
+    )
+    texts = [F.to_json(F.struct(f"c{j}")).alias(f"t{at}") for at, j in enumerate(nested)]
+    return Layout(names, nested), plain.select("*", *texts)
+
+
+def word_schema(width: int, *more: str) -> str:
+    """Spark's schema of records of some words, and of further whole numbers."""
+    return ", ".join(f"{name} long" for name in [*(f"w{j}" for j in range(width)), *more])
+
+
+def word_columns(words: Words, letter: str = "w") -> dict[str, Any]:
+    """Words as columns of whole numbers."""
+    signed = words.view(np.int64)
+    return {f"{letter}{j}": np.ascontiguousarray(signed[:, j]) for j in range(words.shape[1])}
+
+
+def words_of(table: pa.Table, letter: str = "w") -> Words:
+    """Read what :func:`word_columns` gave."""
+    names = [name for name in table.column_names if name[0] == letter and name[1:].isdigit()]
+    names.sort(key=lambda name: int(name[1:]))
+    found = np.empty((table.num_rows, len(names)), dtype=np.int64)
+    for j, name in enumerate(names):
+        found[:, j] = table.column(name).to_numpy()
+    return found.view(np.uint64)

@@ -1,0 +1,218 @@
+"""A release on Spark: the rows, and the evidence for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.base.typing import Labels
+from microagg.engines.aggregates import Shared, Sums
+from microagg.engines.agreeing_groups import Agreeing
+from microagg.engines.encoding import Recipe
+from microagg.engines.evidence_at_scale import Classes, Counts, Sample, measured_at_scale, required
+from microagg.engines.finishing import rules_of
+from microagg.engines.sought import Sought
+from microagg.engines.spark.on_spark import Grouped
+from microagg.engines.spark.spark_counts import (
+    count_agreeing,
+    count_by,
+    count_classes,
+    count_shared,
+)
+from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
+from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows, word_names
+from microagg.engines.table_summary import TableSummary
+from microagg.evidence.evidence import Evidence
+from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.sentences import Caution
+from microagg.measure.link_batches import linkage_of, merged_rivals
+from microagg.measure.linkage import Linkage
+from microagg.measure.verify import Verification
+from microagg.plan.plan import Plan, Roles
+from microagg.report.html import check_report_target, write_report
+from microagg.report.model import release_model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkRelease"]
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRelease:
+    """A protected Spark DataFrame, and what is known of it."""
+
+    data: DataFrame
+    """The released rows, in any order; each time they are asked for, they are the same."""
+    plan: Plan
+    _grouped: Grouped = field(repr=False)
+    _counted: DataFrame = field(repr=False)
+    """``data``, and the unit beside it if that is dropped."""
+
+    @classmethod
+    def of(cls, grouped: Grouped) -> SparkRelease:
+        """Put what was grouped back into the rows; Spark does so when rows are asked for."""
+        with on_spark():
+            data, counted = released_rows(grouped)
+        return cls(data, grouped.recipe.given or grouped.recipe.plan, grouped, counted)
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self._grouped.roles
+
+    @property
+    def sums(self) -> Sums:
+        """Sums of squares and counts over all records, by column."""
+        return self._grouped.sums
+
+    @property
+    def records(self) -> int:
+        """Released records."""
+        return self._grouped.recipe.records
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.sums.groups
+
+    @property
+    def information_loss(self) -> float:
+        """What was lost, in percent, as the evidence has it."""
+        return self.evidence.utility.information_loss
+
+    def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
+        """Count in the released rows, or in what was read back from a file, whether the promise holds.
+
+        If the unit is dropped, a file does not tell it: units are counted in the rows then, and that the file
+        has the same combinations, as many and of as many records.
+        """
+        (promise,) = self.plan.promises()
+        if data is None or len(self._counted.columns) == len(self.data.columns):
+            return (count_shared(self._counted if data is None else data, promise),)
+        here = count_shared(self._counted, promise)
+        there = count_shared(data, promise._replace(unit=None))
+        same = (here.records, here.combinations) == (there.records, there.combinations)
+        return (replace(here, holds=here.holds and there.holds and same),)
+
+    @cached_property
+    def _classes(self) -> tuple[Classes, Classes | None]:
+        """Classes alone and with known columns."""
+        recipe, frame = self._grouped.recipe, self._grouped.released
+        unit = None if recipe.unit is None else "unit"
+        alone = count_classes(frame, ["values"], unit, recipe.k).classes
+        if self._shared(*self.roles.known) == [coder.name for coder in recipe.coders]:
+            return alone, None
+        by = ["class", "known"] if self.roles.known else ["class"]  # with strata and weights
+        return alone, count_classes(frame, by, unit, recipe.k).classes
+
+    @property
+    def cautions(self) -> Sequence[Caution]:
+        """What to know before the table leaves the house."""
+        return self.evidence.cautions
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """All that is claimed, counted and measured in the released rows before they are written."""
+        return Evidence(self.plan, self.measured())
+
+    def measured(self, **measures: Any) -> Measured:
+        """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
+        grouped, secret = self._grouped, self.roles.confidential
+        with on_spark():
+            alone, known = self._classes
+            counts = Counts(alone, known, grouped.unique_before)
+            if secret:
+                counts = counts._replace(
+                    claimed=self._count_claimed(*secret),
+                    stakes={name: self._count_claimed(name).below_k for name in secret},
+                    agreeing=self._agreeing(),
+                )
+            linkage = self._link(False), self._link(True) if self.roles.known else None
+            measure = partial(
+                _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
+            )
+            return measured_in_one_task(grouped, measure)
+
+    def _agreeing(self) -> dict[str, Agreeing]:
+        """Records whose class, told apart by known columns where k holds with them, agrees."""
+        _, known = self._classes
+        apart = [] if known is None or known.below_k else self.roles.known
+        return count_agreeing(self.data, self._shared(*apart), list(self.roles.confidential))
+
+    def _count_claimed(self, *confidential: str) -> Classes:
+        """Classes of records, if confidential columns were known beside the known ones."""
+        by = self._shared(*self.roles.known, *confidential)
+        recipe = self._grouped.recipe
+        return count_by(self._counted, by, recipe.unit, recipe.k)
+
+    def _shared(self, *more: str) -> list[str]:
+        """Columns that groups share, and others, each once."""
+        (promise,) = self.plan.promises()
+        return list(dict.fromkeys([*(promise.columns or ()), *more]))
+
+    def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
+        """Tell what was counted in what was written, with the figures of all requirements."""
+        found = required(rules_of(self._grouped.recipe), self.sums)
+        return Counted(path, tuple(verification), sha256, found)
+
+    def _link(self, with_known: bool) -> Linkage:
+        """Look for the sampled records among what all release."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        recipe, sought, frame = self._grouped.recipe, self._grouped.sought, self._grouped.released
+        by = ["values"]
+        if not with_known:
+            sought = sought._replace(known=None)
+        elif sought.known is not None:
+            by = ["class", "known"]
+            wanted = np.unique(np.ascontiguousarray(sought.known).view(np.int64))
+            frame = frame.where(frame.known.isin(wanted.tolist()))
+        classes = frame.groupBy(*by).agg(
+            F.count(F.lit(1)).alias("records"),
+            *(F.first(name).alias(name) for name in word_names(frame)),
+        )
+        rivals = reduced(classes, partial(_rivals, recipe, sought), merged_rivals)
+        assert rivals is not None  # there are records
+        return linkage_of(rivals, self.records)
+
+    def report(self, path: str | Path, **measures: Any) -> None:
+        """Write the board's report as an HTML file, and every number of it as JSON beside it.
+
+        ``measures`` are as for :meth:`microagg.protecting.release.Release.measure`.
+        """
+        check_report_target(Path(path))
+        found = Evidence(self.plan, self.measured(pictures=True, **measures))
+        write_report(release_model(found), Path(path))
+
+    def unpersist(self) -> None:
+        """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""
+        self._grouped.released.unpersist()
+
+
+def _rivals(recipe: Recipe, sought: Sought, rows: pa.Table) -> Labels:
+    """Records of some classes that are as near to each sampled record as its own, or nearer."""
+    shared = Shared.of(words_of(rows, "s"), len(recipe.coders))
+    known = None
+    if sought.known is not None:
+        known = rows.column("known").to_numpy().view(np.uint64)
+    return sought.rivals(recipe, [(shared, rows.column("records").to_numpy(), known)])
+
+
+def _measured(
+    plan: Plan,
+    summary: TableSummary,
+    sums: Sums,
+    counts: Counts,
+    linkage: tuple[Linkage, Linkage | None],
+    measures: Mapping[str, Any],
+    recipe: Recipe,
+    sample: Sample,
+) -> Measured:
+    return measured_at_scale(plan, recipe, summary, sums, sample, counts, *linkage, **measures)

@@ -1,0 +1,189 @@
+"""What a pass over a table that is read in parts learns: one summary a batch, merged in any order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.batch_statistics import Moments, Summary
+from microagg.encode.missing import distinct_rows
+from microagg.encode.spiked import spike_of
+from microagg.errors import InputError, shown
+from microagg.grouping.read_table import check_relations, weights_of
+from microagg.measure.count_classes import row_keys
+from microagg.plan.plan import Block, Plan
+from microagg.tables.as_written import values_as_written
+from microagg.tables.dates import dates_in_text, is_text
+from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.variable import CATEGORIES, Variable, variable_of
+
+__all__ = ["Cell", "TableSummary", "cells_of", "coded_variable", "summarise"]
+
+Cell = tuple[tuple[Any, ...], tuple[int, ...]]
+"""The values of the strata, and the state of each protected column."""
+
+
+@dataclass(eq=False)
+class TableSummary:
+    """What is known of a table, or of some of its records."""
+
+    columns: dict[Any, Summary]
+    cells: Counter[Cell]
+    weights: Moments
+    records: int = 0
+
+    def merge(self, other: TableSummary) -> TableSummary:
+        """Return what is known of both together."""
+        return TableSummary(
+            {name: one.merge(other.columns[name]) for name, one in self.columns.items()},
+            self.cells + other.cells,
+            self.weights.merge(other.weights),
+            self.records + other.records,
+        )
+
+
+def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> TableSummary:
+    """Summarise a batch.
+
+    Parameters
+    ----------
+    table : its records, typed as the whole table is
+    plan : with the columns to protect named
+    written : the same records as they stand in a CSV file
+    """
+    frame = Frame(table)
+    block = plan.blocks[0]
+    weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
+    unit = plan.unit_of(block).column
+    units = None
+    if unit is not None:
+        as_read = frame if written is None else Frame(written)
+        units = row_keys([values_as_written(as_read, unit, written is not None)])[:, 0]
+    columns, variables = {}, {}
+    for name in block.columns or ():
+        variable = coded_variable(frame, plan, name, written is not None)
+        variables[name] = variable
+        columns[name] = _summary(frame, variable, block, weights)
+        columns[name].check_levels(name)
+        if units is not None and columns[name].levels:
+            columns[name].holders = _holders(variable, units, block.k or 1)
+            columns[name].most_holders = block.k or 1
+    check_relations(plan, frame, variables)
+    if plan.missing.policy == "drop":
+        gone = np.any([variable.missing for variable in variables.values()], axis=0)
+        if gone.any():  # all but the number of records is about those that are kept
+            kept = pa.array(~gone)
+            left = None if written is None else written.filter(kept)
+            return replace(summarise(table.filter(kept), plan, left), records=len(frame))
+    cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
+    found, which = cells
+    often = np.bincount(which, minlength=len(found))
+    masses = Moments() if weights is None else Moments().add(weights)
+    return TableSummary(
+        columns, Counter(dict(zip(found, often.tolist(), strict=True))), masses, len(frame)
+    )
+
+
+def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
+    """Read a column of a batch; texts of which no kind is said are categories for now."""
+    setting, codes = plan.column(name), plan.missing.codes.get(name, ())
+    if (
+        setting.kind is None
+        and not frame.is_numeric(name)
+        and frame.kind_in_words(name) in ("text", "categories")
+    ):
+        setting = replace(setting, kind="nominal", round="no")
+    words = MISSING_WORDS if is_csv else ("",)
+    found = variable_of(frame, name, setting, codes, words)
+    if found.kind == "date":  # counted from the same instant in all batches
+        found = replace(found, values=found.values + found.origin, origin=0)
+    if plan.missing.policy == "error" and found.missing.any():
+        raise InputError(
+            f"Columns to protect must have no missing values by the policy error; column {shown(name)} has "
+            'some. Fill them, or say missing = "pattern".'
+        )
+    return found
+
+
+def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | None) -> Summary:
+    there = ~variable.missing
+    found = Summary(variable.kind, missing=int(np.count_nonzero(~there)))
+    own = None if weights is None else weights[there]
+    if variable.kind in CATEGORIES:
+        numbers = variable.level_numbers[there]
+        often = np.bincount(numbers, minlength=len(variable.levels))
+        occurring = np.flatnonzero(often).tolist()
+        found.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
+        if own is not None:
+            for at in occurring:
+                found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_total
+        column = frame.arrow_column(variable.name)
+        if is_text(column) and found.levels:
+            texts = pa.array(list(found.levels), pa.string())
+            seen = dates_in_text(pa.chunked_array([texts]))
+            found.formats = frozenset([None if seen is None else seen[1]])
+        return found
+    values = variable.values[there]
+    found.moments.add(values, own)
+    setting = variable.setting
+    if variable.kind == "spiked":
+        off = values != spike_of(variable)
+        found.outside.add(values[off], None if own is None else own[off])
+    if setting.transform == "log":
+        if (values <= 0).any():
+            raise InputError(
+                "In a table that is read in parts logarithms are of numbers above 0; column "
+                f"{shown(variable.name)} has others. Leave the transform out, or say engine = memory."
+            )
+        found.logarithms.add(np.log(values), own)
+    if block.scale == "robust":
+        found.sketch.add(np.log(values) if setting.transform == "log" else values)
+    if weights is not None:  # an attacker compares records, whatever their weights
+        found.alike = _summary(frame, variable, block, None)
+    return found
+
+
+def _holders(variable: Variable, units: Any, k: int) -> dict[Any, frozenset[int]]:
+    """The k least keys of the units that hold each level of a batch."""
+    there = ~variable.missing
+    levels, keys = variable.level_numbers[there], units[there]
+    order = np.lexsort((keys, levels))
+    levels, keys = levels[order], keys[order]
+    new = np.append(True, (levels[1:] != levels[:-1]) | (keys[1:] != keys[:-1]))[: len(levels)]
+    levels, keys = levels[new], keys[new]
+    starts = np.searchsorted(levels, np.arange(len(variable.levels)))
+    ends = np.minimum(np.append(starts[1:], len(levels)), starts + k)
+    return {
+        level: frozenset(keys[start:end].tolist())
+        for level, start, end in zip(variable.levels, starts, ends, strict=True)
+        if end > start
+    }
+
+
+def cells_of(
+    frame: Frame, plan: Plan, written: pa.Table | None, variables: Sequence[Variable]
+) -> tuple[list[Cell], Labels]:
+    """Cells that occur in a batch, and which of them each record is in."""
+    wanted = plan.strata_of(plan.blocks[0]).columns
+    text = frame if written is None else Frame(written)
+    states = np.column_stack([variable.states for variable in variables])
+    codes, values = [], []
+    for name in wanted:
+        own, levels = text.categories(name)
+        if (own < 0).any() or (written is not None and (frame.categories(name)[0] < 0).any()):
+            raise InputError(
+                f"Every record belongs to a stratum; column {shown(name)} is missing in some. Fill it, give "
+                'it a value of its own such as "unknown", or drop those records.'
+            )
+        codes.append(own)
+        values.append(levels)
+    rows, which = distinct_rows(np.column_stack([*codes, states]))
+    s = len(wanted)
+    found = [(tuple(values[j][row[j]] for j in range(s)), tuple(row[s:])) for row in rows.tolist()]
+    return found, which

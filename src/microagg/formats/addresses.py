@@ -1,0 +1,113 @@
+"""Addresses of tables: local paths, stores that pyarrow knows, standard input and output; nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from microagg.errors import MicroaggError, TableError, shown
+from microagg.formats.endings import KINDS
+
+__all__ = ["CODECS", "STANDARD", "Address", "Place", "as_place", "is_plain", "plain_name"]
+
+STANDARD = Path("-")  # standard input or output
+CODECS = {".gz": "gzip", ".zst": "zstd"}
+_SCHEMES = ("s3", "gs", "gcs", "abfss", "abfs", "hdfs", "viewfs")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A file or folder in a store that pyarrow knows.
+
+    As text it has no credentials: neither those before the host nor the settings after a question mark.
+
+    >>> str(Address("s3://key:secret@bucket/in.csv?endpoint_override=localhost"))
+    's3://bucket/in.csv'
+    >>> str(Address("abfss://container:secret@account.dfs.core.windows.net/in.csv"))
+    'abfss://container@account.dfs.core.windows.net/in.csv'
+    """
+
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.text)
+        user, _, host = parts.netloc.rpartition("@")
+        container = user.partition(":")[0] if parts.scheme.startswith("abfs") else ""
+        where = f"{container}@{host}" if container else host
+        return f"{parts.scheme}://{where}{parts.path}"
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return urlsplit(self.text).path.rstrip("/").rpartition("/")[2]
+
+    def opened(self) -> tuple[Any, str]:
+        """Return the file system of pyarrow, and the path within it."""
+        import pyarrow as pa
+        from pyarrow import fs
+
+        try:
+            found, path = fs.FileSystem.from_uri(self.text)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            # What pyarrow says may quote the address with its credentials.
+            raise TableError(
+                f"A store is named as in s3://bucket/folder/file.csv; {shown(str(self), 300)} cannot be "
+                f"opened ({type(error).__name__}). Check the address, its settings and the credentials."
+            ) from None
+        return found, path.rstrip("/")
+
+    @contextmanager
+    def reached(self) -> Iterator[tuple[Any, str]]:
+        """Open the store; what it refuses is said without credentials."""
+        import pyarrow as pa
+
+        store = self.opened()
+        try:
+            yield store
+        except MicroaggError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            parts = urlsplit(self.text)
+            words = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+            secrets = [parts.query, parts.netloc.rpartition("@")[0], parts.password or ""]
+            if any(secret and secret in words for secret in secrets) or not words.isprintable():
+                words = type(error).__name__
+            raise TableError(
+                f"Cannot use {shown(str(self), 300)}: {words[:300]}. Check the address and the credentials."
+            ) from None
+
+
+Place = Path | Address
+
+
+def as_place(given: str | Path | Address) -> Place:
+    """Take a text as the address of a store, or as a local path."""
+    if isinstance(given, str) and given.partition("://")[0].lower() in _SCHEMES and "://" in given:
+        return Address(given)
+    return given if isinstance(given, Address) else Path(given)
+
+
+def is_plain(place: Place) -> bool:
+    """Whether a place is a local file or folder that is read and written as it is."""
+    return isinstance(place, Path) and place != STANDARD and place.suffix.lower() not in CODECS
+
+
+def plain_name(place: Place) -> str:
+    """Name of the local file that stands for a place, without the ending of a codec.
+
+    >>> plain_name(Path("survey.csv.gz"))
+    'survey.csv'
+    """
+    name = Path(place.name)
+    if name.suffix.lower() not in CODECS:
+        return place.name
+    if KINDS.get(Path(name.stem).suffix.lower()) != "csv":
+        raise TableError(
+            f"Compressed files hold CSV, as in survey.csv.gz; {shown(str(place), 300)} does not end so. "
+            "Other formats are compressed within; write .parquet, for example."
+        )
+    return name.stem

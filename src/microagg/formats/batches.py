@@ -1,0 +1,496 @@
+"""Tables larger than memory: Parquet and CSV files read, and written, some records at a time.
+
+A batch has the types of the whole table. A Parquet file tells them; of a CSV file a first pass finds
+which columns are numbers, when they are first asked for. Numbers of statistical packages that a Parquet
+file keeps as text, for the sake of tags such as ``.a``, are looked at in the same way.
+
+What is written has the bytes that :func:`microagg.formats.files.write_file` gives the whole table, with two
+exceptions: a row group that takes more memory than there may be is written as several, and the lists of
+categories of a dictionary column are those of the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from microagg.errors import InputError, TableError, listed, shown
+from microagg.formats import FORMATS
+from microagg.formats.csv_text import (
+    CsvFormat,
+    CsvText,
+    CsvWriter,
+    completed_csv,
+    refuse_equal_names,
+)
+from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
+from microagg.formats.files import FileFormat, kind_of, stands_for_several
+from microagg.formats.layouts import ParquetLayout, ParquetPieces
+from microagg.formats.parquet_folders import FolderPieces, Piece, key_types, look_into, repeated
+from microagg.tables.file_metadata import WholeTest, typed
+from microagg.tables.numbers_in_text import NumberTest
+
+__all__ = ["Batch", "BatchSource", "BatchWriter", "open_batches"]
+
+AT_ONCE = 1 << 17
+# What a cell of a CSV file takes as Arrow beside its letters: as text 4 bytes that say where it ends,
+# as a number 8, and the delimiter is gone.
+_BYTES_OF_A_CELL = 11
+# A batch of this many bytes is large enough, however few records it has.
+_BATCH_BYTES = 1 << 26
+_READ_AHEAD = 1 << 20
+_SAMPLE_ROWS = 1 << 13
+# A row group that takes more than this as Arrow is written as several.
+_LARGEST_GROUP = 1 << 30
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive records of a table.
+
+    Attributes
+    ----------
+    as_written : as they stand in the file: text of a CSV file, else with the codes of missing values
+    first : row number of the first record
+    """
+
+    as_written: pa.Table
+    first: int
+    _typed: Callable[[pa.Table], pa.Table]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The records typed as the whole table is; of a CSV file this may need a pass over it."""
+        return self._typed(self.as_written)
+
+
+class _Records(Protocol):
+    """What one kind of file gives: its columns, and records as they stand in it."""
+
+    names: list[str]
+    format: FileFormat
+    text: CsvText | None
+    """The CSV file."""
+
+    @property
+    def about_rows(self) -> int: ...
+
+    @property
+    def bytes_in_memory(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        """Records as they stand in the file, some at a time."""
+
+    def typed(self, table: pa.Table) -> pa.Table:
+        """Give records the types of the whole table."""
+
+
+@dataclass(frozen=True)
+class BatchSource:
+    """A table on disk, see :func:`open_batches`.
+
+    Attributes
+    ----------
+    path, kind : of the file, see :func:`microagg.formats.files.kind_of`
+    """
+
+    path: Path
+    kind: str
+    _records: _Records
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._records.names)
+
+    @property
+    def format(self) -> FileFormat:
+        """What was found out about the file, for writing it back in the same way."""
+        return self._records.format
+
+    @property
+    def text(self) -> CsvText | None:
+        """The CSV file whose header was read; None: it is of another kind."""
+        return self._records.text
+
+    @property
+    def about_rows(self) -> int:
+        """Number of records, of a CSV file about, by its first lines."""
+        return self._records.about_rows
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """Estimate of what the whole table would take as Arrow; of a CSV file without reading it."""
+        return self._records.bytes_in_memory
+
+    @property
+    def rows(self) -> int:
+        """Number of records; of a CSV file known after a pass over it."""
+        return self._records.rows
+
+    @cached_property
+    def head(self) -> pa.Table:
+        """The first records as they stand in the file."""
+        first = next(self._records.pieces(self.names, _SAMPLE_ROWS), None)
+        return self.schema.empty_table() if first is None else first.slice(0, _SAMPLE_ROWS)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the typed table."""
+        return self._records.schema
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all columns are kept as text."""
+        return FORMATS[self.kind].is_text
+
+    def batches(
+        self, columns: Iterable[str] | None = None, at_once: int = AT_ONCE
+    ) -> Iterator[Batch]:
+        """Read the records in their order, ``at_once`` at a time, fewer where they are long.
+
+        Memory is that of a batch and a little more, whatever the row groups of the file.
+        """
+        chosen = self.names if columns is None else list(columns)
+        unknown = [name for name in chosen if name not in self.names]
+        if unknown:
+            raise InputError(
+                f"There is no column {shown(unknown[0])}; the table has "
+                f"{listed(self.names, limit=40)}."
+            )
+        if at_once < 1:
+            raise InputError(f"A batch has at least one record; got {shown(at_once)}.")
+        if not chosen:
+            raise InputError(
+                "No column was named. Name at least one, or leave columns out for all."
+            )
+        first = 0
+        for table in _batched(self._records.pieces(chosen, at_once), at_once):
+            yield Batch(table, first, self._records.typed)
+            first += table.num_rows
+
+
+def open_batches(
+    path: Path, csv: CsvFormat | None = None, numbers: Collection[str] = ()
+) -> BatchSource:
+    r"""Open a table to read it in batches: a Parquet file, a folder or pattern of them, or a CSV file.
+
+    Parameters
+    ----------
+    path : file whose ending tells its format, or a folder or pattern of Parquet files
+    csv : delimiter, encoding and decimal sign of a CSV file, where they are known
+    numbers : columns of a CSV file that are numbers even if they look like codes, such as 00123
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "few.csv"
+    >>> _ = path.write_text("zip,paid\n00123,1\n00456,2.50\n")
+    >>> source = open_batches(path)
+    >>> source.rows, source.schema.types
+    (2, [DataType(string), DataType(double)])
+    >>> [(batch.first, batch.as_written["paid"].to_pylist()) for batch in source.batches(at_once=1)]
+    [(0, ['1']), (1, ['2.50'])]
+    """
+    several = stands_for_several(path)
+    if not several:
+        refuse_what_is_no_file(path)
+    kind = kind_of(path)
+    csv = completed_csv(path, csv)
+    records: _Records
+    with readable(path, kind):
+        if kind == "csv":
+            records = _CsvRecords(CsvText(path, csv), numbers)
+        elif kind == "parquet":
+            records = _ParquetRecords(path, several, csv)
+        else:
+            raise TableError(
+                f"Tables are read in batches from Parquet and CSV files; {shown(str(path), 300)} is of "
+                f"kind {kind}. Write it as Parquet first, or work in memory."
+            )
+    return BatchSource(path, kind, records)
+
+
+def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
+    """Join and cut tables so that each has ``at_once`` records, the last one fewer.
+
+    Long records make smaller batches. No value is copied, so that a batch may have several chunks.
+    """
+    waiting: list[pa.Table] = []
+    records = size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        records += piece.num_rows
+        size += piece.nbytes
+        if records < at_once and size < _BATCH_BYTES:
+            continue
+        whole = pa.concat_tables(waiting)
+        start = 0
+        while records - start >= at_once:
+            yield whole.slice(start, at_once)
+            start += at_once
+        rest = whole.slice(start)
+        if rest.nbytes >= _BATCH_BYTES:
+            yield rest
+            rest = rest.slice(rest.num_rows)
+        waiting = [rest] if rest.num_rows else []
+        records, size = rest.num_rows, rest.nbytes
+    if records:
+        yield pa.concat_tables(waiting)
+
+
+class _CsvRecords:
+    """Records of a CSV file."""
+
+    def __init__(self, text: CsvText, numbers: Collection[str]) -> None:
+        self.text: CsvText | None = text
+        self._text = text
+        self._numbers = frozenset(numbers)
+        self.names = text.names
+        self.format = FileFormat(csv=text.form)
+
+    @cached_property
+    def bytes_in_memory(self) -> int:
+        """As much as the text of the file and its cells take, whose number the first lines tell."""
+        return self._text.size + _BYTES_OF_A_CELL * len(self.names) * self._text.about_lines
+
+    @property
+    def about_rows(self) -> int:
+        return self._text.about_lines - 1  # the header
+
+    @cached_property
+    def _found(self) -> tuple[int, dict[str, NumberTest]]:
+        """Number of records, and what each column is."""
+        decimal = self.format.csv.decimal
+        tests = {
+            name: NumberTest(decimal, codes_are_text=name not in self._numbers)
+            for name in self.names
+        }
+        rows = 0
+        for piece in _batched(self.pieces(self.names, AT_ONCE), AT_ONCE):
+            rows += piece.num_rows
+            for name, test in tests.items():
+                test.add(piece[name])
+        return rows, tests
+
+    @property
+    def rows(self) -> int:
+        return self._found[0]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        tests = self._found[1]
+        return pa.schema(
+            [
+                (name, pa.string() if test.way is None else test.way.kind)
+                for name, test in tests.items()
+            ]
+        )
+
+    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        with readable(self._text.path, "csv"):
+            yield from self._text.pieces(columns)
+
+    def typed(self, table: pa.Table) -> pa.Table:
+        tests = self._found[1]
+        return pa.table({name: tests[name].convert(table[name]) for name in table.column_names})
+
+
+class _ParquetRecords:
+    """Records of one Parquet file or of several."""
+
+    text: CsvText | None = None
+
+    def __init__(self, path: Path, several: bool, csv: CsvFormat) -> None:
+        self._bytes = 0
+        if several:
+            self._files, folder, self._stored = look_into(path, self._look)
+            self.format = FileFormat(folder=folder, csv=csv)
+            self._pieces = folder.pieces
+        else:
+            self._files = [path]
+            self._stored, rows, layout = self._look(path)
+            self.format = FileFormat(parquet=layout, csv=csv)
+            self._pieces = (Piece(path.name, rows, layout),)
+        self.names = list(self._stored.names)
+        refuse_equal_names(path, self.names)
+        self.rows = self.about_rows = sum(piece.rows for piece in self._pieces)
+
+    def _look(self, file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
+        refuse_what_is_no_file(file)
+        with readable(file, "parquet"), _opened(file) as parquet:
+            schema, facts = parquet.schema_arrow, parquet.metadata
+            sound(schema.empty_table())
+            self._bytes += _bytes_of(facts, schema)
+            return schema, facts.num_rows, ParquetLayout.of(facts)
+
+    @cached_property
+    def bytes_in_memory(self) -> int:
+        """What the footers tell, or more where the first records take more: texts repeat in a file."""
+        first = next(self.pieces(self.names, _SAMPLE_ROWS), None)
+        if first is None:
+            return self._bytes
+        return int(max(self._bytes, first.nbytes * self.rows // max(first.num_rows, 1)))
+
+    @cached_property
+    def _whole(self) -> dict[str, bool]:
+        test = WholeTest(self._stored)
+        if test.columns:
+            for piece in self.pieces(test.columns, AT_ONCE):
+                test.add(piece)
+        return test.whole
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.typed(self._stored.empty_table()).schema
+
+    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        keys = key_types(self._pieces)
+        stored = [name for name in columns if name not in keys]
+        schema = pa.schema([self._stored.field(name) for name in columns], self._stored.metadata)
+        for file, piece in zip(self._files, self._pieces, strict=True):
+            told = dict(piece.keys)
+            for batch in _records_of(file, stored, at_once):
+                found = [
+                    repeated(told[name], keys[name], batch.num_rows)
+                    if name in keys
+                    else batch.column(name)
+                    for name in columns
+                ]
+                yield sound(pa.table(found, schema=schema))
+
+    def typed(self, table: pa.Table) -> pa.Table:
+        return typed(table, self._whole)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    # Arrow itself opens no file whose name is not UTF-8. Read ahead a little at a time: otherwise
+    # a row group is held with all of its columns.
+    with (
+        file.open("rb") as opened,
+        pq.ParquetFile(
+            opened, page_checksum_verification=True, buffer_size=_READ_AHEAD, pre_buffer=False
+        ) as parquet,
+    ):
+        yield parquet
+
+
+def _records_of(file: Path, columns: list[str], at_once: int) -> Iterator[pa.RecordBatch]:
+    with readable(file, "parquet"), _opened(file) as parquet:
+        yield from parquet.iter_batches(at_once, columns=columns)
+
+
+def _bytes_of(facts: Any, schema: pa.Schema) -> int:
+    """Bytes of a Parquet file as Arrow: its pages without compression, or the width of its types."""
+    pages = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+    widths = 0
+    for column in schema:
+        try:
+            widths += column.type.bit_width
+        except ValueError:  # text and lists, which have no width
+            widths += 32
+    return int(max(pages, facts.num_rows * widths // 8))
+
+
+class BatchWriter:
+    r"""Writes a table from consecutive parts of it, laid out as a format says; a context manager.
+
+    Parameters
+    ----------
+    path : of the file, or a folder that exists, for Parquet files
+    form : format of the source, or the source itself
+    schema : names and types of the columns
+    rows : number of records that will come; of a source, by default as many as it has. Only folders need it.
+    changed : columns that no longer hold what the source had: if the folders of the files tell one of
+        them, files get other names
+    most : bytes of a row group that are kept in memory at most; a larger one is written as several
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "few.csv"
+    >>> with BatchWriter(path, FileFormat(), pa.schema([("age", pa.int64())])) as writer:
+    ...     writer.write(pa.table({"age": [30, 31]}))
+    ...     writer.write(pa.table({"age": [64]}))
+    >>> path.read_text()
+    'age\n30\n31\n64\n'
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        form: FileFormat | BatchSource,
+        schema: pa.Schema,
+        *,
+        rows: int | None = None,
+        changed: Collection[str] = (),
+        most: int = _LARGEST_GROUP,
+    ) -> None:
+        if isinstance(form, BatchSource):
+            rows = form.rows if rows is None else rows
+            form = form.format
+        self._path, self._form, self._schema = path, form, schema
+        self._rows, self._changed, self._most = rows, changed, most
+        self._kind = kind_of(path, writing=True)
+        self._stack = ExitStack()
+        self._written = 0
+        self._target: Any = None
+
+    def __enter__(self) -> BatchWriter:
+        with does_not_fit(self._kind), ExitStack() as stack:
+            self._target = self._opened(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        with does_not_fit(self._kind):
+            self._stack.__exit__(*raised)
+        if raised[0] is None and self._rows not in (None, self._written):
+            raise TableError(
+                f"A table is written with all of its {self._rows} records; there were {self._written}. "
+                "Read the file again: it may have changed."
+            )
+
+    def write(self, table: pa.Table) -> None:
+        """Write further records."""
+        if not table.schema.equals(self._schema):
+            raise TableError(
+                "All parts of a table have the columns and types that were announced; these differ. "
+                "Convert them first."
+            )
+        with does_not_fit(self._kind):
+            self._target.write(table.replace_schema_metadata(self._schema.metadata))
+        self._written += table.num_rows
+
+    def _opened(self, stack: ExitStack) -> Any:
+        path, form = self._path, self._form
+        if self._kind == "csv":
+            file = stack.enter_context(path.open("wb"))
+            return CsvWriter(file, path, self._schema.names, completed_csv(path, form.csv))
+        if self._kind != "parquet":
+            raise TableError(
+                f"Tables are written in batches as Parquet or CSV; {shown(str(path), 300)} is of kind "
+                f"{self._kind}. Choose another ending, or work in memory."
+            )
+        if path.is_dir():
+            if self._rows is None:
+                raise InputError(
+                    "Records are spread over the files of a folder as they were; say how many there are "
+                    "with rows=."
+                )
+            folder = form.folder
+            keeps = not set(folder.keys) & set(self._changed)
+            pieces = folder.placed(self._schema.names, self._rows, keeps)
+            return stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
+        file = stack.enter_context(path.open("wb"))
+        return stack.enter_context(ParquetPieces(form.parquet, self._schema, file, self._most))

@@ -1,0 +1,210 @@
+"""Files by their ending: CSV, Parquet, Arrow, Excel, fixed width, SPSS, Stata and SAS."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from microagg.formats import FORMATS, FileFormat, Reading
+from microagg.formats.csv_text import CsvFormat, CsvText, completed_csv, refuse_equal_names
+from microagg.formats.endings import KINDS, kind_by_ending
+from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
+from microagg.formats.parquet_folders import is_several
+from microagg.tables.file_metadata import (
+    Coded,
+    Labelled,
+    coded_numbers,
+    is_number_or_tag,
+    numbers_and_tags,
+)
+
+__all__ = [
+    "CsvFormat",
+    "FileFormat",
+    "Source",
+    "is_folder_target",
+    "kind_of",
+    "read_file",
+    "stands_for_several",
+    "write_file",
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read.
+
+    Attributes
+    ----------
+    as_written : Arrow table; of a CSV file, a sheet and a file of fixed width every column as the text
+        that stands in it; of others with the codes and tags that stand for missing values
+    format : what was found out about the file, for writing it back in the same way
+    kind : of the file, see :func:`kind_of`
+    numbers : columns of text that are numbers even if they look like codes
+    """
+
+    as_written: pa.Table = field(repr=False)
+    format: FileFormat
+    kind: str
+    numbers: frozenset[str] = frozenset()
+    sha256: str = ""
+    """Hash of the file as it was read; empty unless asked for."""
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The typed table.
+
+        Columns of text that read as numbers are int64 or double; what is declared as missing is null.
+        """
+        return FORMATS[self.kind].typed(self.as_written, self.format, self.numbers)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all columns are kept as text."""
+        return FORMATS[self.kind].is_text
+
+    @cached_property
+    def labelled(self) -> Labelled:
+        """Labels, missing codes and formats of the columns, as far as the file tells them."""
+        return Labelled.of(self.as_written.schema)
+
+    @property
+    def missing_codes(self) -> dict[str, list[Any]]:
+        """What stands for a missing value, by column: codes, pairs (low, high), tags such as ``.a``.
+
+        The typed table has null in their place.
+        """
+        found: dict[str, list[Any]] = {}
+        for column in self.as_written.schema:
+            codes = list(self.labelled[column.name].missing)
+            if is_number_or_tag(column):
+                _, tags = numbers_and_tags(self.as_written[column.name])
+                codes += [f".{tag}" for tag in sorted(tags.unique().drop_null().to_pylist())]
+            if codes:
+                found[column.name] = codes
+        return found
+
+    def coded(self) -> dict[str, Coded]:
+        """Columns of numbers in which something stands for a missing value, with what and where."""
+        found = {}
+        for column in self.as_written.schema:
+            if column.metadata:
+                one = coded_numbers(column, self.as_written[column.name], self.table[column.name])
+                if one is not None:
+                    found[column.name] = one
+        return found
+
+    def kept_for(self, kind: str) -> pa.Table | None:
+        """Columns as they are written to a file of some kind where nothing changes their values.
+
+        None: as the typed table has them.
+        """
+        own = FORMATS[self.kind]
+        if kind == self.kind:
+            return self.as_written if self.is_text or self._has_facts else None
+        if kind in own.text_also_for:
+            return self.as_written
+        if self.is_text or not self._has_facts:
+            return None
+        if kind in own.tags_also_for:
+            return self.as_written
+        # Numbers that are missing for a reason have no place elsewhere.
+        plain = [c.name for c in self.as_written.schema if not is_number_or_tag(c)]
+        return self.as_written.select(plain)
+
+    @property
+    def _has_facts(self) -> bool:
+        return FORMATS[self.kind].is_program or any(
+            facts.missing or facts.storage for facts in self.labelled.columns.values()
+        )
+
+    def to_the_letter(self, table: pa.Table, changed: Iterable[str]) -> pa.Table:
+        """Return ``table``, which has the records of this one, with all columns as written but some.
+
+        >>> text = pa.table({"zip": ["00123"], "paid": ["1.50"]})
+        >>> source = Source(text, FileFormat(), "csv")
+        >>> released = pa.table({"zip": ["00123"], "paid": [1.5]})
+        >>> source.to_the_letter(released, changed=[])["paid"].to_pylist()
+        ['1.50']
+        """
+        kept = self.kept_for(self.kind)
+        if kept is None:
+            return table
+        names = frozenset(kept.column_names).difference(changed)
+        for j, name in enumerate(table.column_names):
+            if name in names:
+                table = table.set_column(j, kept.schema.field(name), kept[name])
+        return table
+
+
+def kind_of(path: Path, writing: bool = False) -> str:
+    """Tell the format of a file from the ending of its name.
+
+    csv, parquet, arrow, spss, stata, sas, excel or fixed; a folder, or a pattern such as
+    flights/*.parquet, stands for Parquet files.
+    """
+    if stands_for_several(path):
+        return "parquet"
+    return kind_by_ending(path, writing)
+
+
+def stands_for_several(path: Path) -> bool:
+    """Whether a path stands for Parquet files; a folder whose name ends as other files do does not."""
+    return KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
+
+
+def is_folder_target(target: Path, source: Path | None = None) -> bool:
+    """Whether a target is a folder of Parquet files: there is one, or one is made for such a source."""
+    if target.is_dir() and stands_for_several(target):
+        return True
+    several = source is not None and stands_for_several(source)
+    return several and not target.suffix and not target.exists()
+
+
+def read_file(
+    path: Path,
+    numbers: Collection[str] | None = None,
+    csv: CsvFormat | None = None,
+    *,
+    sheet: str | None = None,
+    like: FileFormat | None = None,
+    looked: CsvText | None = None,
+    hashed: bool = False,
+) -> Source:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : file whose ending tells its format, or a folder or pattern of Parquet files
+    numbers : columns of text that are numbers even if they look like codes, such as 00123
+    csv : delimiter, encoding and decimal sign of a CSV file, where they are known
+    sheet : of an Excel file; the first if left out
+    like : the format of a file that was written by :func:`write_file`, to read it back
+    looked : the CSV file, if its header was read before
+    hashed : whether the hash of the file is wanted
+    """
+    if not stands_for_several(path):
+        refuse_what_is_no_file(path)
+    kind = kind_of(path)
+    csv = completed_csv(path, csv)
+    named = frozenset(numbers or ())
+    with readable(path, kind):
+        how = Reading(csv, sheet, like, looked, hashed)
+        table, form, digest = FORMATS[kind].read(path, how)
+    refuse_equal_names(path, table.column_names)
+    return Source(table, form, kind, named, digest)
+
+
+def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) -> None:  # noqa: A002
+    """Write a table in the format that the ending of the name tells, laid out as ``format`` says.
+
+    A folder gets Parquet files.
+    """
+    kind, form = kind_of(path, writing=True), format or FileFormat()
+    with does_not_fit(kind):
+        FORMATS[kind].write(table, path, form)

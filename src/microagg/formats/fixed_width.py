@@ -1,0 +1,317 @@
+"""Files whose columns have fixed positions, or stand between separators, with a description beside them.
+
+Every field is kept with its blanks, so that what is not protected is written back to the letter. New
+numbers are written as the old ones of their column were: with its decimals, and blanks or zeros on
+the same side. Positions that no column describes are not read, and blank in what is written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.errors import TableError, shown
+from microagg.formats.argus import Description, Place, read_description
+from microagg.formats.csv_text import CsvFormat, as_typed, read_csv, write_csv
+from microagg.tables.file_metadata import ColumnFacts
+from microagg.tables.frame import reads_as_number
+from microagg.tables.frame_libraries import plain_arrow
+
+__all__ = ["FixedFormat", "description_beside", "read_fixed", "typed_fields", "write_fixed"]
+
+
+@dataclass(frozen=True)
+class FixedFormat:
+    """How a file of fixed width, or of separated fields, is laid out.
+
+    Attributes
+    ----------
+    description : the columns
+    encoding, newline, last_newline : of the text
+    pads : how the numbers of each column are filled up: right, left or zeros
+    decimals : how many each column of numbers has
+    """
+
+    description: Description
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    last_newline: bool = True
+    pads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    decimals: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """Positions between the first and the last column that no column describes, from and to."""
+        found, at = [], 1
+        for place in sorted(self.description.places, key=lambda place: place.start):
+            if self.description.separator is None and place.start > at:
+                found.append((at, place.start - 1))
+            at = place.end + 1
+        return found
+
+    @property
+    def csv(self) -> CsvFormat:
+        """How a file of separated fields is laid out."""
+        names = None if self.description.names_in_front else tuple(self.description.names)
+        separator = self.description.separator
+        return CsvFormat(separator, self.encoding, newline=self.newline, names=names)
+
+
+def description_beside(path: Path) -> Path:
+    """Return the description of a file: the .rda of the same name."""
+    for ending in (".rda", ".RDA"):
+        beside = path.with_suffix(ending)
+        if beside.is_file():
+            return beside
+    raise TableError(
+        f"A file without column names needs a description beside it; there is no "
+        f"{shown(str(path.with_suffix('.rda')), 300)}. Write one as µ-ARGUS does: a line NAME START WIDTH "
+        "for each column, and <NUMERIC> below those that hold numbers."
+    )
+
+
+def read_fixed(
+    path: Path, description: Description | None = None, encoding: str | None = None
+) -> tuple[pa.Table, FixedFormat]:
+    """Read a file, every field as the text that stands in it, blanks included."""
+    beside = None if description is not None else description_beside(path)
+    if description is None:
+        assert beside is not None
+        description = read_description(beside, encoding or "utf-8")
+    form = FixedFormat(description, encoding or "utf-8")
+    if description.separator is not None:
+        table, csv = read_csv(path, form.csv)
+        _check_names(table, description, path)
+        form = dataclasses.replace(form, encoding=str(csv.encoding), newline=csv.newline)
+    else:
+        table, form = _cut(path, form)
+    numeric = [place for place in description.places if place.numeric]
+    for place in numeric:
+        _check_numbers(table[place.name], place)
+    form = dataclasses.replace(
+        form,
+        pads={p.name: _padding(table[p.name]) for p in description.places},
+        decimals={p.name: _decimals(table[p.name], p) for p in numeric},
+    )
+    fields = []
+    for place in description.places:
+        labels = () if beside is None else _labels(place, table[place.name], beside.parent)
+        facts = ColumnFacts(value_labels=labels, missing=place.missing, width=place.width)
+        fields.append(pa.field(place.name, pa.string(), metadata=facts.as_metadata()))
+    return pa.table(table.columns, schema=pa.schema(fields)), form
+
+
+def _cut(path: Path, form: FixedFormat) -> tuple[pa.Table, FixedFormat]:
+    """Cut the lines of a file at the positions of its columns."""
+    try:
+        text = path.read_bytes().decode(form.encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise TableError(
+            f"{shown(str(path), 300)} is not text in the encoding {form.encoding}. Give the right one with "
+            "--encoding, for example latin-1 or cp1252."
+        ) from None
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.split(newline)
+    last_newline = lines[-1] == ""
+    while lines and lines[-1] == "":
+        lines.pop()
+    column = pa.chunked_array([pa.array(lines, pa.large_string())])
+    lengths = pc.utf8_length(column)
+    for place in sorted(form.description.places, key=lambda place: place.end):
+        short = pc.index(pc.less(lengths, place.end), True).as_py()
+        if short >= 0:
+            raise TableError(
+                f"Every line must be as long as the description says; row {short + 1} of "
+                f"{shown(str(path), 300)} ends before position {place.end}, where column "
+                f"{shown(place.name)} ends. Correct the description, or fill the line up with blanks."
+            )
+    fields = {
+        place.name: pc.utf8_slice_codeunits(column, place.start - 1, place.end).cast(pa.string())
+        for place in form.description.places
+    }
+    return pa.table(fields), dataclasses.replace(form, newline=newline, last_newline=last_newline)
+
+
+def _check_names(table: pa.Table, description: Description, path: Path) -> None:
+    if table.column_names != description.names:
+        raise TableError(
+            f"The names in the first line must be those of the description; in {shown(str(path), 300)} they "
+            "are not. Correct the description."
+        )
+
+
+def _stripped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_trim_whitespace(column)
+
+
+def _missing(column: pa.ChunkedArray, place: Place) -> Any:
+    """Which fields are blank, or hold a missing code."""
+    codes = ["", *(code.strip() for code in place.missing)]
+    return pc.is_in(_stripped(column), value_set=pa.array(codes, column.type))
+
+
+def _check_numbers(column: pa.ChunkedArray, place: Place) -> None:
+    missing = np.asarray(_missing(column, place))
+    for row, text in enumerate(_stripped(column).to_pylist()):
+        if not missing[row] and not reads_as_number(text.replace(",", ".", 1)):
+            raise TableError(
+                f"A column that its description calls numeric holds numbers; column {shown(place.name)} has "
+                f"something else in row {row + 1}. Correct the start and width of the column, name "
+                "the code as missing, or take <NUMERIC> away."
+            )
+
+
+def _padding(column: pa.ChunkedArray) -> str:
+    """Tell how the fields of a column are filled up."""
+    lead = pc.any(pc.match_substring_regex(column, r"^\s+\S")).as_py()
+    trail = pc.any(pc.match_substring_regex(column, r"\S\s+$")).as_py()
+    zeros = pc.any(pc.match_substring_regex(column, r"^[-+]?0\d")).as_py()
+    if zeros and not lead and not trail:
+        return "zeros"
+    return "left" if trail and not lead else "right"
+
+
+def _decimals(column: pa.ChunkedArray, place: Place) -> int:
+    """Return the decimals that are declared, or the most that occur."""
+    found = pc.extract_regex(_stripped(column), r"[.,](?P<decimals>\d+)$")
+    lengths = pc.utf8_length(pc.struct_field(found, "decimals"))
+    most = pc.max(lengths).as_py()
+    return max(place.decimals or 0, most or 0)
+
+
+def _labels(place: Place, column: pa.ChunkedArray, folder: Path) -> tuple[tuple[str, str], ...]:
+    """Read the list of codes of a column, in which each of its values must occur."""
+    if place.codelist is None:
+        return ()
+    path = folder / Path(place.codelist.replace("\\", "/")).name
+    if not path.is_file():
+        raise TableError(
+            f"The list of codes of column {shown(place.name)} must be beside the description; there is no "
+            f"{shown(str(path), 300)}. Put it there, or take the line <CODELIST> away."
+        )
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    labels: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        code, comma, label = line.partition(",")
+        if not comma:
+            raise TableError(
+                f"A list of codes has lines of a code, a comma and a label; line {number} of "
+                f"{shown(str(path), 300)}, for column {shown(place.name)}, has no comma."
+            )
+        labels[code.strip().strip('"')] = label.strip().strip('"')
+    missing = np.asarray(_missing(column, place))
+    for row, value in enumerate(_stripped(column).to_pylist()):
+        if not missing[row] and value not in labels:
+            raise TableError(
+                f"Every value of a column must be in its list of codes; column {shown(place.name)} has one "
+                f"in row {row + 1} that {shown(str(path), 300)} lacks. Add it there, or name it as missing."
+            )
+    return tuple(labels.items())
+
+
+def typed_fields(table: pa.Table, form: FixedFormat, numbers: Collection[str]) -> pa.Table:
+    """Turn fields into numbers where the description, or somebody, says so; all others into text."""
+    columns = []
+    named = {place.name for place in form.description.places if place.numeric} | set(numbers)
+    for place in form.description.places:
+        if place.name not in table.column_names:
+            continue
+        column = table[place.name]
+        text = pc.if_else(_missing(column, place), pa.scalar("", pa.string()), _stripped(column))
+        if place.name in named:
+            text = pc.replace_substring(text, ",", ".")
+            columns.append(as_typed(pa.table({"x": text}), ".", ["x"])["x"])
+            if pa.types.is_string(columns[-1].type) and not pc.any(pc.not_equal(text, "")).as_py():
+                columns[-1] = pa.chunked_array([pa.nulls(len(text), pa.float64())])
+        else:
+            columns.append(pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text))
+    fields = [
+        field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def write_fixed(table: pa.Table, path: Path, form: FixedFormat) -> None:
+    """Write a table at the positions of a description; columns that it lost are blank."""
+    fields = {
+        place.name: _fields(table[place.name], place, form)
+        for place in form.description.places
+        if place.name in table.column_names
+    }
+    extra = [name for name in table.column_names if name not in fields]
+    if extra:
+        raise TableError(
+            f"A file of fixed width has the columns of its description; {shown(extra[0])} is not one. "
+            "Write another format, or describe the column."
+        )
+    if form.description.separator is not None:
+        names = None if form.description.names_in_front else tuple(fields)
+        write_csv(pa.table(fields), path, dataclasses.replace(form.csv, names=names))
+        return
+    parts: list[Any] = []
+    at, rows = 1, table.num_rows
+    for place in sorted(form.description.places, key=lambda place: place.start):
+        parts.append(pa.scalar(" " * (place.start - at), pa.large_string()))
+        if place.name in fields:
+            parts.append(fields[place.name].cast(pa.large_string()))
+        else:
+            parts.append(pa.scalar(" " * place.width, pa.large_string()))
+        at = place.end + 1
+    nothing = pa.scalar("", pa.large_string())
+    lines = pc.binary_join_element_wise(*parts, nothing).to_pylist()
+    text = form.newline.join(lines) + form.newline * (form.last_newline and rows > 0)
+    path.write_bytes(text.encode(form.encoding))
+
+
+def _fields(column: pa.ChunkedArray, place: Place, form: FixedFormat) -> pa.ChunkedArray:
+    """Fields of a column: text as it is, numbers in its width and with its decimals."""
+    column = plain_arrow(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    fixed = form.description.separator is None
+    if pa.types.is_integer(column.type):
+        texts = column.cast(pa.string()).to_pylist()
+    elif pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+        decimals = form.decimals.get(place.name, place.decimals or 0)
+        texts = [
+            None if v is None or v != v else _digits(float(v), decimals) for v in column.to_pylist()
+        ]
+    else:
+        texts = column.cast(pa.string()).to_pylist()
+        if fixed and all(text is not None and len(text) == place.width for text in texts):
+            return pa.chunked_array([pa.array(texts, pa.string())])
+    blank = place.missing[0] if place.missing else ""
+    found = []
+    for row, text in enumerate(texts):
+        text = blank if text is None else text
+        if fixed and len(text) > place.width:
+            raise TableError(
+                f"A value must fit the width of its column; column {shown(place.name)} takes {place.width} "
+                f"signs and row {row + 1} needs {len(text)}. Describe the column wider, or with fewer "
+                "<DECIMALS>."
+            )
+        found.append(
+            _filled(text, place.width, form.pads.get(place.name, "right")) if fixed else text
+        )
+    return pa.chunked_array([pa.array(found, pa.string())])
+
+
+def _digits(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    # Minus zero would tell that a value is just below.
+    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+
+
+def _filled(text: str, width: int, pad: str) -> str:
+    if pad == "left":
+        return text.ljust(width)
+    return text.zfill(width) if pad == "zeros" and text else text.rjust(width)

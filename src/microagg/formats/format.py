@@ -1,0 +1,240 @@
+"""What a format of files is: how it is read and written, what it cannot hold, what stays the same in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.errors import listed
+from microagg.formats.atomic import sha256
+from microagg.formats.csv_text import CsvFormat, CsvText, as_typed
+from microagg.formats.excel_sheets import ExcelFormat
+from microagg.formats.fixed_width import FixedFormat
+from microagg.formats.layouts import ArrowLayout, ParquetLayout
+from microagg.formats.parquet_folders import FolderLayout
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
+from microagg.tables.frame_libraries import plain_arrow
+
+__all__ = ["FileFormat", "Format", "Reading", "capital", "equal_numbers", "is_number"]
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is written: each kind of file uses its own part of this."""
+
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    parquet: ParquetLayout = field(default_factory=ParquetLayout)
+    arrow: ArrowLayout = field(default_factory=ArrowLayout)
+    excel: ExcelFormat = field(default_factory=ExcelFormat)
+    fixed: FixedFormat | None = None
+    folder: FolderLayout = field(default_factory=FolderLayout)
+
+    def for_another(self, csv: CsvFormat | None) -> FileFormat:
+        """Return the format for a file of another ending: what was found in a text file is left out."""
+        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat(), fixed=None)
+
+
+class Reading(NamedTuple):
+    """How a file is to be read; see :func:`microagg.formats.files.read_file`."""
+
+    csv: CsvFormat
+    sheet: str | None = None
+    like: FileFormat | None = None
+    looked: CsvText | None = None
+    hashed: bool = False
+
+
+Has = Callable[[ColumnFacts], object]
+
+
+class Format:
+    """A format of files; :data:`microagg.formats.FORMATS` has one of each."""
+
+    name: ClassVar[str]
+    words: ClassVar[str]
+    """With its article, for sentences."""
+    is_text: ClassVar[bool] = False
+    """Whether every column is read as the text that stands in the file, from which types are told."""
+    is_program: ClassVar[bool] = False
+    """Whether it is a statistical program's: labels and missing codes are part of each file."""
+    keeps_facts: ClassVar[bool] = False
+    """Whether all that is known about columns has a place, and row labels too."""
+    in_batches: ClassVar[bool] = False
+    """Whether it can be read and written in batches."""
+    limits_values: ClassVar[bool] = False
+    """Whether some values or names do not fit."""
+    has_formulas: ClassVar[bool] = False
+    """Whether a spreadsheet program takes some texts of a file for formulas."""
+    has_sheets: ClassVar[bool] = False
+    has_description: ClassVar[bool] = False
+    """Whether a description beside the file tells its columns; only a file of this format brings one."""
+    text_also_for: ClassVar[tuple[str, ...]] = ()
+    """Other formats to which unchanged text is written as it was read."""
+    tags_also_for: ClassVar[tuple[str, ...]] = ()
+    """Other formats that have the letters which tell why a value is missing."""
+
+    # What has a place.
+    column_labels: ClassVar[bool] = True
+    value_labels: ClassVar[bool] = True
+    whole_value_labels: ClassVar[bool] = False
+    """Whether only whole numbers, and letters of missing values, have labels."""
+    missing_codes: ClassVar[bool] = False
+    table_label: ClassVar[bool] = True
+    longest_label: ClassVar[int | None] = None
+    """In bytes; None: no limit."""
+    longest_value_label: ClassVar[int | None] = None
+
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat, str]:
+        """Read a file; also return what was found out about it, and its hash if that is asked for."""
+        table, form = self._open(path, how)
+        return table, form, sha256(path) if how.hashed else ""
+
+    def _open(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+        raise NotImplementedError
+
+    def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
+        """Write a table, laid out as ``form`` says."""
+        raise NotImplementedError
+
+    def typed(self, table: pa.Table, form: FileFormat, numbers: frozenset[str]) -> pa.Table:
+        """Return a table that was read with the types that its values have."""
+        return as_typed(table, form.csv.decimal, numbers) if self.is_text else typed(table)
+
+    def about(self, form: FileFormat, target: Format) -> Iterator[str]:
+        """Say what of a file of this format, beside its columns, is not written to a target."""
+        yield from ()
+
+    def refuse(self, table: pa.Table, version: int = 0) -> None:
+        """Refuse names and values that would be lost; ``version`` is that of the format, if known."""
+
+    def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
+        """Say which labels, codes and formats have no place."""
+        place = f"{capital(self.words)} has no place for"
+        same = facts.family == self.name
+        tagged = [column.name for column in schema if is_number_or_tag(column)]
+        if tagged and not same and facts.family not in self.tags_also_for:
+            yield (
+                f"{place} the letters that tell why a value is missing, such as .a ({listed(tagged)}): these "
+                "values are missing without a reason."
+            )
+        if self.keeps_facts:
+            return
+        for what, has in self._no_place(same).items():
+            names = [name for name, column in facts.columns.items() if has(column)]
+            if names:
+                yield f"{place} {what} ({listed(names, limit=5)}): they are left out."
+        if not self.table_label and (facts.label or facts.notes):
+            yield f"{place} the label and the notes of a table: they are left out."
+        if same:
+            yield from self._rewritten(facts)
+        for lost in facts.lost:
+            yield f"{capital(lost)} cannot be written and are left out."
+
+    def _no_place(self, same: bool) -> dict[str, Has]:
+        """Name what has no place, and tell which columns have such; ``same``: they come from this format."""
+        found: dict[str, Has] = {}
+        if not self.column_labels:
+            found["labels of columns"] = lambda c: c.label
+        if not self.value_labels and not same:
+            found["labels of values"] = lambda c: c.value_labels
+        if not self.missing_codes:
+            found["declarations of missing codes"] = lambda c: c.missing
+        if same:
+            return found
+        found["formats, widths and levels of measurement of another program"] = lambda c: (
+            c.format or c.measure
+        )
+        if self.whole_value_labels:
+            found["labels of values that are not whole numbers"] = lambda c: any(
+                not _is_whole(value) for value, _ in c.value_labels
+            )
+        longest, longest_value = self.longest_label, self.longest_value_label
+        if longest is not None:
+            found[f"labels of columns beyond {longest} bytes"] = lambda c: (
+                c.label and len(c.label.encode()) > longest
+            )
+        if longest_value is not None:
+            found[f"labels of values beyond {longest_value:,} bytes"] = lambda c: any(
+                len(label.encode()) > longest_value for _, label in c.value_labels
+            )
+        return found
+
+    def _rewritten(self, facts: Labelled) -> Iterator[str]:
+        """Say what of a file of the same format is written otherwise."""
+        yield from ()
+
+    def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
+        """Whether a column of a file that was read back holds what was to be written."""
+        one, other = _plain(table[name]), _plain(found[name])
+        if pa.types.is_string(one.type) or pa.types.is_large_string(one.type):
+            return self._same_text(one, other)
+        return self._same_values(one, other)
+
+    def _same_text(self, one: Any, other: Any) -> bool:
+        return bool(_text(one).equals(_text(other)))
+
+    def _same_values(self, one: Any, other: Any) -> bool:
+        if one.type == other.type and one.equals(other):
+            return True
+        if _is_moment(one.type) and _is_moment(other.type):
+            return bool(_moments(one).equals(_moments(other)))
+        if is_number(one.type) and is_number(other.type):
+            return equal_numbers(one, other)
+        return repr(one.to_pylist()) == repr(other.to_pylist())  # in which NaN is NaN, nested too
+
+    def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
+        """Whether values of a column may take more bytes than they did."""
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) == 1  # the letter of a missing value
+    return float(value).is_integer() and abs(value) <= 2_147_483_620
+
+
+def capital(words: str) -> str:
+    """Begin words with a capital."""
+    return words[0].upper() + words[1:]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    column = plain_arrow(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([column.cast(pa.large_string()).fill_null("").combine_chunks()])
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is one of numbers."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def equal_numbers(one: Any, other: Any) -> bool:
+    """Whether two columns hold the same numbers."""
+    a, b = (np.asarray(_doubles(column)) for column in (one, other))
+    return bool(np.array_equal(a, b, equal_nan=True))
+
+
+def _doubles(column: Any) -> Any:
+    return column.cast(pa.float64(), safe=False).to_numpy()
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _moments(column: Any) -> Any:
+    return pa.chunked_array([column.cast(pa.timestamp("us"), safe=False).combine_chunks()])

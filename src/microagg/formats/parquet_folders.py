@@ -1,0 +1,323 @@
+"""Parquet files in a folder, or those that a pattern matches, as one table.
+
+All must have the same columns. Folders named ``year=2024`` give a column, as in Hive. Written to a
+folder, the records go to files of the same names, as many to each as came from it.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from microagg.errors import TableError, listed, shown
+from microagg.formats.layouts import ParquetLayout, ParquetPieces
+
+__all__ = [
+    "FolderLayout",
+    "FolderPieces",
+    "Piece",
+    "foreign_file",
+    "is_several",
+    "key_types",
+    "look_into",
+    "parquet_files",
+    "read_folder",
+    "repeated",
+]
+
+_ENDINGS = (".parquet", ".pq")
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of a folder: its path within, its records, its layout, and what its folders tell."""
+
+    name: str
+    rows: int
+    layout: ParquetLayout
+    keys: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class FolderLayout:
+    """How a table is spread over files; without pieces it is written as one file."""
+
+    pieces: tuple[Piece, ...] = ()
+
+    def write(self, table: pa.Table, folder: Path) -> None:
+        """Write a table into a folder that exists."""
+        placed = self.placed(table.column_names, table.num_rows, self._keeps_places(table))
+        with FolderPieces(placed, table.schema, folder) as pieces:
+            pieces.write(table)
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that the names of folders give."""
+        return [key for key, _ in self.pieces[0].keys] if self.pieces else []
+
+    def placed(self, names: Sequence[str], rows: int, keeps_places: bool) -> tuple[Piece, ...]:
+        """Pieces for a table of these columns and records.
+
+        ``keeps_places`` says whether every record still has what the folder of its file tells.
+        """
+        if not self.pieces or sum(piece.rows for piece in self.pieces) != rows:
+            return (Piece("part-0.parquet", rows, ParquetLayout()),)
+        if keeps_places and set(self.keys) <= set(names):
+            return self.pieces
+        # The names of folders would tell what the records no longer do.
+        return tuple(
+            Piece(f"part-{i}.parquet", piece.rows, piece.layout)
+            for i, piece in enumerate(self.pieces)
+        )
+
+    def _keeps_places(self, table: pa.Table) -> bool:
+        """Whether every record still has what the folder of its file tells."""
+        if not set(self.keys) <= set(table.column_names):
+            return False
+        if sum(piece.rows for piece in self.pieces) != table.num_rows:
+            return False
+        expected = key_columns(self.pieces)
+        return all(table[key].equals(column) for key, column in expected.items())
+
+
+class FolderPieces:
+    """Writes a table into the files of a folder, from tables of any sizes.
+
+    What the names of the files' folders tell must be what the records have, and is not written.
+    """
+
+    def __init__(
+        self, pieces: Sequence[Piece], schema: pa.Schema, folder: Path, most: int | None = None
+    ) -> None:
+        self._keys = [key for key, _ in pieces[0].keys]
+        self._told = key_types(pieces)
+        content = [column for column in schema if column.name not in self._keys]
+        self._schema = pa.schema(content, schema.metadata)
+        self._folder, self._most = folder, most
+        self._planned = iter(pieces)
+        self._piece: Piece | None = None
+        self._left = 0  # records that the file at hand lacks
+        self._file: BinaryIO | None = None
+        self._parquet: ParquetPieces | None = None
+
+    def __enter__(self) -> FolderPieces:
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        if kind is None:
+            while self._next():  # files without records
+                pass
+        else:
+            self._close(kind)
+
+    def write(self, table: pa.Table) -> None:
+        """Write further records."""
+        start = 0
+        while start < table.num_rows:
+            while not self._left:
+                if not self._next():
+                    raise TableError(
+                        "A folder gets as many records as its files had; there are more. "
+                        "Write one Parquet file instead."
+                    )
+            some = table.slice(start, self._left)
+            assert self._parquet is not None
+            self._parquet.write(self._without_keys(some))
+            self._left -= some.num_rows
+            start += some.num_rows
+
+    def _without_keys(self, table: pa.Table) -> pa.Table:
+        assert self._piece is not None
+        for name, value in self._piece.keys:
+            expected = repeated(value, self._told[name], table.num_rows)
+            if not table[name].equals(pa.chunked_array([expected])):
+                raise TableError(
+                    f"The folders of the files tell column {shown(name)}, which was changed. Write to "
+                    "one Parquet file, or say that the column changes."
+                )
+        return table.drop_columns(self._keys)
+
+    def _next(self) -> bool:
+        """Go on to the next file; False: there is none."""
+        self._close()
+        self._piece = next(self._planned, None)
+        if self._piece is None:
+            return False
+        path = self._folder / self._piece.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("wb")
+        self._parquet = ParquetPieces(self._piece.layout, self._schema, self._file, self._most)
+        self._left = self._piece.rows
+        return True
+
+    def _close(self, kind: object = None) -> None:
+        if self._parquet is not None:
+            self._parquet.__exit__(kind)
+            self._parquet = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def is_several(path: Path) -> bool:
+    """Whether a path stands for several Parquet files: a folder, or a pattern such as a/*.parquet."""
+    if path.is_dir():
+        return True
+    return glob.has_magic(str(path)) and not path.exists() and path.suffix.lower() in _ENDINGS
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """List the Parquet files of a folder, at any depth, or of a pattern, in the order of their names."""
+    if path.is_dir():
+        found = [
+            file
+            for file in path.rglob("*")
+            if file.suffix.lower() in _ENDINGS
+            and file.is_file()
+            # As everywhere, names that begin so are not data.
+            and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        ]
+        where = f"the folder {shown(str(path), 300)} has none"
+    else:
+        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
+        found = [file for file in found if file.is_file()]
+        where = f"none matches {shown(str(path), 300)}"
+    if not found:
+        raise TableError(
+            f"A folder or a pattern stands for files whose names end in .parquet; {where}. Name another."
+        )
+    return sorted(found)
+
+
+def foreign_file(folder: Path) -> Path | None:
+    """Return a file that belongs to no table of Parquet files; None: there is none.
+
+    Names that begin with a dot or an underscore, such as _SUCCESS, are notes of programs that write tables.
+    """
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return next(
+        (f for f in files if f.suffix.lower() not in _ENDINGS and f.name[0] not in "._"), None
+    )
+
+
+def read_folder(path: Path, read: Any) -> tuple[pa.Table, FolderLayout]:
+    """Read several Parquet files as one table; ``read`` gives the table and the layout of one."""
+    tables: list[pa.Table] = []
+
+    def look(file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
+        table, layout = read(file)
+        tables.append(table)
+        return table.schema, table.num_rows, layout
+
+    _, layout, schema = look_into(path, look)
+    whole = pa.concat_tables([table.replace_schema_metadata(schema.metadata) for table in tables])
+    for name, column in key_columns(layout.pieces).items():
+        whole = whole.append_column(name, column)
+    return whole, layout
+
+
+def look_into(
+    path: Path, look: Callable[[Path], tuple[pa.Schema, int, ParquetLayout]]
+) -> tuple[list[Path], FolderLayout, pa.Schema]:
+    """Check that several Parquet files are one table: the files, how records are spread, the columns.
+
+    ``look`` gives the columns, the records and the layout of one file.
+    """
+    pieces: list[Piece] = []
+    schema: pa.Schema = None
+    files = parquet_files(path)
+    for file in files:
+        found, rows, layout = look(file)
+        if pieces:
+            _refuse_difference(schema, found, files[0], file)
+        else:
+            schema = found
+        within = file.relative_to(path) if path.is_dir() else Path(file.name)
+        keys = tuple(_key(part) for part in within.parts[:-1] if "=" in part)
+        names = [key for key, _ in keys]
+        if pieces and names != [key for key, _ in pieces[0].keys]:
+            raise TableError(
+                "All files of a folder lie in folders of the same columns, such as year=2024; "
+                f"{shown(str(file), 300)} does not. Move it, or name the files by a pattern."
+            )
+        pieces.append(Piece(within.as_posix(), rows, layout, keys))
+    if len({piece.name for piece in pieces}) < len(pieces):  # of a pattern over several folders
+        pieces = [
+            Piece(f"{i}-{piece.name}", piece.rows, piece.layout) for i, piece in enumerate(pieces)
+        ]
+    for name, kind in key_types(pieces).items():
+        if name in schema.names:
+            raise TableError(
+                f"The name of a folder gives a column that files do not have; {shown(name)} is in both. "
+                "Rename the folders."
+            )
+        schema = schema.append(pa.field(name, kind))
+    return files, FolderLayout(tuple(pieces)), schema
+
+
+def _key(part: str) -> tuple[str, str | None]:
+    name, _, value = part.partition("=")
+    return unquote(name), None if value == _NOTHING else unquote(value)
+
+
+def key_types(pieces: Sequence[Piece]) -> dict[str, pa.DataType]:
+    """Types of the columns that names of folders give: whole numbers where all are, else text."""
+    found = {}
+    for j, (name, _) in enumerate(pieces[0].keys if pieces else ()):
+        values = [piece.keys[j][1] for piece in pieces]
+        whole = all(
+            value is None or (_digits(value) and str(int(value)) == value) for value in values
+        )
+        found[name] = pa.int64() if whole else pa.string()
+    return found
+
+
+def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
+    """Return the columns that names of folders give."""
+    return {
+        name: pa.chunked_array(
+            [repeated(piece.keys[j][1], kind, piece.rows) for piece in pieces], kind
+        )
+        for j, (name, kind) in enumerate(key_types(pieces).items())
+    }
+
+
+def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:
+    """What the name of a folder tells, for some records."""
+    told = int(value) if value is not None and pa.types.is_integer(kind) else value
+    return pa.repeat(pa.scalar(told, kind), rows)
+
+
+def _digits(value: str | None) -> bool:
+    return value is not None and value.isascii() and value.isdecimal() and len(value) < 19
+
+
+def _refuse_difference(expected: pa.Schema, found: pa.Schema, first: Path, file: Path) -> None:
+    if expected.names != found.names:
+        missing = [name for name in expected.names if name not in found.names]
+        extra = [name for name in found.names if name not in expected.names]
+        fact = (
+            f"lacks {listed(missing)}"
+            if missing
+            else f"also has {listed(extra)}"
+            if extra
+            else "has them in another order"
+        )
+        raise TableError(
+            f"Files that are read as one table have the same columns; {shown(str(file), 300)} {fact}, "
+            f"compared with {shown(str(first), 300)}. Name the files by a pattern that leaves it out."
+        )
+    for one, other in zip(expected, found, strict=True):
+        if one.type != other.type:
+            raise TableError(
+                f"Files that are read as one table have columns of the same types; column "
+                f"{shown(one.name)} of {shown(str(file), 300)} is {other.type}, in "
+                f"{shown(str(first), 300)} it is {one.type}. Convert it, or leave the file out."
+            )

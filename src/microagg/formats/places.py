@@ -1,0 +1,323 @@
+"""Places of tables that are no plain local files: object stores, compressed CSV, standard input and output.
+
+A table from such a place is copied into a private folder and read there. One for such a place is written
+there, read back and counted; then it is sent under a temporary name, read back again, compared byte by byte
+(by its hash), and only then gets its name. Object stores copy a file to its new name: readers see the old
+file or the new one. A folder of several files gets its names one after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microagg.errors import MicroaggError, TableError, VerificationError, shown
+from microagg.formats.addresses import CODECS, STANDARD, Address, Place, is_plain, plain_name
+from microagg.formats.atomic import private_folder, sha256
+
+__all__ = ["Fetched", "Outgoing", "at_hand", "fetched", "naming"]
+
+_AT_ONCE = 1 << 20
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A local file or folder that stands for a place."""
+
+    path: Path
+    sha256: str
+    """Of what lies in the place, compressed or not."""
+
+
+def fetched(place: Place, folder: Path) -> Fetched:
+    """Copy a table from its place into a private folder."""
+    if isinstance(place, Address):
+        with place.reached() as (store, path):
+            return _from_store(place, store, path, folder)
+    if place == STANDARD:
+        return _from_input(folder)
+    try:
+        return _unpacked(place, folder / plain_name(place), sha256(place))
+    except FileNotFoundError:
+        raise TableError(f"There is no file {shown(str(place), 300)}.") from None
+    except OSError as error:
+        raise TableError(f"Cannot read {shown(str(place), 300)}: {error.strerror}.") from None
+
+
+def _from_store(place: Address, store: Any, path: str, folder: Path) -> Fetched:
+    from pyarrow import fs
+
+    found = store.get_file_info(path)
+    if found.type == fs.FileType.NotFound:
+        raise TableError(f"There is no file {shown(str(place), 300)}.")
+    if found.type == fs.FileType.File:
+        name = folder / place.name
+        with store.open_input_stream(path) as stream, name.open("wb") as file:
+            digest = _copy(stream, file)
+        return _unpacked(name, folder / plain_name(place), digest)
+    copy = folder / (place.name or "table")
+    for one in store.get_file_info(fs.FileSelector(path, recursive=True)):
+        within = Path(one.path).relative_to(path)
+        if one.type != fs.FileType.File or within.suffix.lower() not in (".parquet", ".pq"):
+            continue
+        if not {".."}.isdisjoint(within.parts):
+            raise TableError(f"{shown(str(place), 300)} has a file whose name leads out of it.")
+        (copy / within).parent.mkdir(parents=True, exist_ok=True)
+        with store.open_input_stream(one.path) as stream, (copy / within).open("wb") as file:
+            _copy(stream, file)
+    copy.mkdir(exist_ok=True)
+    return Fetched(copy, sha256(copy))
+
+
+def _from_input(folder: Path) -> Fetched:
+    """Copy standard input: an Arrow stream or file, by its first bytes, or else CSV."""
+    import pyarrow as pa
+
+    given = folder / "standard input"
+    with given.open("wb") as copy:
+        digest = _copy(sys.stdin.buffer, copy)
+    with given.open("rb") as file:
+        head = file.read(len(_ARROW_FILE))
+    if head.startswith(_ARROW_FILE):
+        return Fetched(given.rename(folder / "stdin.arrow"), digest)
+    if not head.startswith(_ARROW_STREAM):
+        return Fetched(given.rename(folder / "stdin.csv"), digest)
+    whole = folder / "stdin.arrow"
+    try:
+        with given.open("rb") as file, pa.ipc.open_stream(file) as stream:
+            _copy_batches(stream, pa.ipc.new_file(str(whole), stream.schema))
+    except (OSError, pa.ArrowException):
+        raise TableError(
+            "Standard input begins as an Arrow stream and is no complete one. Check what writes it."
+        ) from None
+    given.unlink()
+    return Fetched(whole, digest)
+
+
+def _copy_batches(batches: Any, writer: Any) -> None:
+    with writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _unpacked(path: Path, target: Path, digest: str) -> Fetched:
+    """Decompress a file, if its ending says that it is compressed."""
+    import pyarrow as pa
+
+    codec = CODECS.get(path.suffix.lower())
+    if codec is None:
+        return Fetched(path, digest)
+    try:
+        with path.open("rb") as file, target.open("wb") as plain:
+            _copy(pa.CompressedInputStream(file, codec), plain)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise TableError(
+            f"{shown(str(path), 300)} is no complete {codec} file. Check that it was copied whole and that "
+            "its ending fits its content."
+        ) from None
+    return Fetched(target, digest)
+
+
+def _copy(source: Any, target: Any = None) -> str:
+    """Copy a stream, if there is a target, and return the hash of what it held."""
+    found = hashlib.sha256()
+    while chunk := source.read(_AT_ONCE):
+        found.update(chunk)
+        if target is not None:
+            target.write(chunk)
+    return found.hexdigest()
+
+
+class Outgoing:
+    """A place to which a table is sent that was written to a private folder and counted there."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place, self._folder = place, folder
+        self._packed: Path | None = None
+        self._temporary: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the place is a file, which takes its name together with others."""
+        return isinstance(self.place, Path) and self.place != STANDARD
+
+    def pack(self, table: Path, part: Path) -> str:
+        """Bring a table into the form of its place and return its hash; ``part`` is for a local file."""
+        self._packed = self._in_form(table, part)
+        return sha256(self._packed)
+
+    def send(self) -> None:
+        """Send the table to a store under a temporary name.
+
+        Raises
+        ------
+        VerificationError
+            If it is read back and is not what was counted.
+        """
+        if isinstance(self.place, Address):
+            with self.place.reached() as (store, path):
+                self._send(store, path)
+
+    def _in_form(self, table: Path, part: Path) -> Path:
+        import pyarrow as pa
+
+        if self.place == STANDARD and table.suffix == ".arrow":
+            packed = self._folder / "stream"
+            with pa.ipc.open_file(str(table)) as whole:
+                batches = (whole.get_batch(j) for j in range(whole.num_record_batches))
+                _copy_batches(batches, pa.ipc.new_stream(str(packed), whole.schema))
+            return packed
+        codec = CODECS.get(Path(self.place.name).suffix.lower())
+        if codec is None:
+            return table
+        packed = part if self.is_local else self._folder / self.place.name
+        with (
+            table.open("rb") as plain,
+            packed.open("wb") as compressed,
+            pa.CompressedOutputStream(compressed, codec) as out,
+        ):
+            digest = _copy(plain, out)
+        with packed.open("rb") as file:
+            self._refuse_difference(_copy(pa.CompressedInputStream(file, codec)), digest)
+        return packed
+
+    def _send(self, store: Any, path: str) -> None:
+        """Send a file, or the files of a folder, under a temporary name, and compare what arrived."""
+        assert self._packed is not None
+        parent, _, name = path.rpartition("/")
+        mark = "".join(random.SystemRandom().choices(_LETTERS, k=8))
+        self._temporary = f"{parent}/.{name[:30]}.{mark}.part"
+        for file in _files_in(self._packed):
+            within = file.relative_to(self._packed).as_posix()
+            there = self._temporary if file == self._packed else f"{self._temporary}/{within}"
+            self._refuse_difference(_sent(store, file, there), sha256(file))
+
+    def _refuse_difference(self, found: str, expected: str) -> None:
+        if found != expected:
+            raise VerificationError(
+                f"{shown(str(self.place), 300)} was read back and is not what was written. Nothing was "
+                "released."
+            )
+
+    def take_name(self) -> None:
+        """Give what was sent its name; standard output gets it now."""
+        assert self._packed is not None
+        if self.place == STANDARD:
+            with self._packed.open("rb") as file:
+                _copy(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        elif isinstance(self.place, Address):
+            assert self._temporary is not None
+            with self.place.reached() as (store, path):
+                if self._packed.is_dir():
+                    _move_folder(store, self._packed, self._temporary, path)
+                else:
+                    _move(store, self._temporary, path)
+
+    def remove(self) -> None:
+        """Remove what was sent and did not take its name."""
+        if self._temporary is not None and isinstance(self.place, Address):
+            with contextlib.suppress(Exception), self.place.reached() as (store, _):
+                assert self._packed is not None
+                remove = store.delete_dir if self._packed.is_dir() else store.delete_file
+                remove(self._temporary)
+
+    def check(self, overwrite: bool) -> None:
+        """Refuse a place that cannot be written to, before any work."""
+        from pyarrow import fs
+
+        plain_name(self.place)
+        if not isinstance(self.place, Address):
+            return
+        with self.place.reached() as (store, path):
+            if not self.place.name:
+                raise TableError(f"{shown(str(self.place), 300)} names no file. Add its name.")
+            found = store.get_file_info(path)
+            if not overwrite and found.type != fs.FileType.NotFound:
+                raise TableError(
+                    f"--no-overwrite: nothing is replaced, and {shown(str(self.place), 300)} exists. "
+                    "Choose another name, remove it, or say --overwrite."
+                )
+
+
+def _files_in(path: Path) -> list[Path]:
+    """List the files of a folder; of a file, itself."""
+    return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+
+
+def _sent(store: Any, file: Path, to: str) -> str:
+    """Send a file and return the hash of what is read back."""
+    if store.type_name in ("hdfs", "local"):  # object stores have no folders to be made
+        store.create_dir(to.rpartition("/")[0], recursive=True)
+    with file.open("rb") as local, store.open_output_stream(to) as out:
+        _copy(local, out)
+    with store.open_input_stream(to) as back:
+        return _copy(back)
+
+
+def _move(store: Any, temporary: str, path: str) -> None:
+    from pyarrow import fs
+
+    if store.type_name == "hdfs" and store.get_file_info(path).type == fs.FileType.File:
+        store.delete_file(path)  # which renames over nothing that is there
+    store.move(temporary, path)
+
+
+def _move_folder(store: Any, local: Path, temporary: str, path: str) -> None:
+    """Give the files of a folder their names, one after the other, in place of those that were there."""
+    from pyarrow import fs
+
+    if store.get_file_info(path).type == fs.FileType.Directory:
+        store.delete_dir_contents(path)
+    for file in _files_in(local):
+        within = file.relative_to(local).as_posix()
+        if store.type_name == "hdfs":
+            store.create_dir(f"{path}/{within}".rpartition("/")[0], recursive=True)
+        store.move(f"{temporary}/{within}", f"{path}/{within}")
+    with contextlib.suppress(OSError):
+        store.delete_dir(temporary)
+
+
+@contextmanager
+def at_hand(*places: Place) -> Iterator[list[Path]]:
+    """Yield local files that stand for places to read from; plain ones stand for themselves.
+
+    Errors within name the places and not their copies.
+    """
+    with ExitStack() as stack:
+        found = []
+        for place in places:
+            if isinstance(place, Path) and is_plain(place):
+                found.append(place)
+                continue
+            folder = stack.enter_context(private_folder(Path(tempfile.gettempdir())))
+            stack.enter_context(naming({folder: place}))
+            found.append(fetched(place, folder).path)
+        yield found
+
+
+@contextmanager
+def naming(places: Mapping[Path, Place]) -> Iterator[None]:
+    """Let errors name a place, where they name a file in the folder that stands for it."""
+    try:
+        yield
+    except MicroaggError as error:
+        words = str(error)
+        for folder, place in places.items():
+            name = str(place).replace("\\", r"\\")  # in a pattern's replacement
+            words = re.sub(re.escape(str(folder)) + r"(/[^'\"]*)?", name, words)
+        error.args = (words, *error.args[1:])
+        raise

@@ -1,0 +1,1 @@
+"""From a table and a plan to groups of at least k records."""

@@ -1,0 +1,238 @@
+"""partition(): check, scale, look the method up, run it, wrap the result."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from microagg.algorithms.result import Outcome, Partition
+from microagg.base.progress import STOP, Listener, State, new_state, run_watched
+from microagg.base.typing import Floats
+from microagg.encode.prepare import Prepared, prepare
+from microagg.errors import InputError, StopSearch, listed, shown
+from microagg.grouping.improve import bounded, check_weighted_effort, refined
+from microagg.kernels.labels import canonical_labels, sum_of_squares
+from microagg.plan.method import Method
+from microagg.plan.registry import METHODS, find
+from microagg.plan.settings import check_effort, settings_of
+
+__all__ = ["partition", "seconds_of_proof", "with_bound"]
+
+_QUICK = 20_000  # values of one column that the slowest algorithm cuts in a fraction of a second
+_EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
+
+
+def partition(
+    X: Any,
+    k: int,
+    weights: Any = None,
+    *,
+    method: str = "auto",
+    scale: str = "zscore",
+    random_state: int | None = 0,
+    refine: bool | str = False,
+    bound: bool | str = False,
+    whole: int | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
+    progress: Listener | None = None,
+    **options: Any,
+) -> Partition:
+    """Partition records into groups of at least k similar ones.
+
+    Parameters
+    ----------
+    X : array-like of shape (n,) or (n, d), or a data frame of numbers
+        The records, one per row. Never changed.
+    k : int
+        Least number of records in a group, 1 ≤ k ≤ n.
+    weights : array-like of shape (n,), optional
+        What each record counts in the SSE, around weighted means: finite numbers above 0, in any unit;
+        equal ones are the same as none. Scales are weighted too. k counts records, whatever
+        their weight. For methods whose row in :func:`microagg.methods` says ``weighted``.
+    method : str
+        A name from :func:`microagg.methods`.
+    scale : {"zscore", "range", "robust", "none"}
+        How columns are made comparable, see :func:`microagg.encode.scale.fit_scale`.
+    random_state : int or None
+        Seed of the methods that draw random numbers; None draws a fresh one.
+    refine : bool or {"fast", "balanced", "best"}
+        Improve what the method found by local search, see :func:`microagg.refine`; True is
+        "balanced".
+    bound : bool or {"fast", "balanced", "best"}
+        Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
+        5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more and
+        for records with weights.
+    whole : int, optional
+        Records of the table that these are a part of: a search that shares its steps out over a table
+        then takes those of the part alone.
+    span : pair of float
+        From where to where in its search ``auto`` goes, of the whole from 0 to 1, where others go on.
+    progress : callable, optional
+        Called about ten times a second with the number of records done. From a search this number
+        also has ``information_loss``, of the best partition so far, and ``gap``, see
+        :class:`microagg.base.progress.Progress`. It may raise :class:`microagg.StopSearch` to end
+        the search with that partition.
+    **options
+        Settings of the method, as listed by :func:`microagg.methods`.
+
+    Returns
+    -------
+    Partition
+        With ``labels``, ``sizes``, ``sse``, ``information_loss`` and more.
+
+    Raises
+    ------
+    InputError
+        For data that are not a table of finite numbers with at least k rows, and for names and
+        settings that do not exist.
+
+    >>> p = partition([1, 2, 3, 50, 51, 52], k=3, method="mdav")
+    >>> p.labels.tolist(), p.sizes.tolist(), round(p.information_loss, 3)
+    ([0, 0, 0, 1, 1, 1], [3, 3], 0.111)
+
+    A heavy record keeps its place; a light one may fill up a group that is far from it.
+
+    >>> partition([8, 10, 13, 34], k=2, weights=[3, 3, 10, 10]).labels.tolist()
+    [0, 1, 0, 1]
+    """
+    chosen = find(method)
+    if chosen.categories:
+        raise InputError(
+            f"method {shown(method)} is for one column of categories; partition takes numbers. Use it in "
+            "protect(), with a nominal column."
+        )
+    if chosen.closeness:
+        raise InputError(
+            f"method {shown(method)} is for t-closeness of a column; partition knows k alone. Use it in "
+            'protect(), with require={"closeness": {...}}.'
+        )
+    settings = settings_of(chosen, options, random_state)
+    effort = _effort("refine", refine, "balanced")
+    records = prepare(X, k, scale, weights)
+    n, n_columns = records.values.shape
+    k = records.k
+    weighted = records.weights is not None
+    proof = _effort_of_proof(bound, n, k, weighted)
+    if chosen.one_column and n_columns > 1:
+        raise InputError(
+            f"method {shown(method)} is for one column; the data have {n_columns}. Use a method "
+            "for several columns, or protect(..., per_column=True) for each column by itself."
+        )
+
+    if weighted:
+        _check_weighable(chosen, proof)
+    started = time.perf_counter()
+    raw = chosen.takes_raw(n_columns, weighted)
+    data = records.values if raw else records.scaled
+    extra: dict[str, Any] = {"weights": records.weights} if weighted else {}
+    if whole is not None and "effort" in settings and not raw:
+        extra["whole"] = whole
+        if chosen.name == "auto":
+            extra["span"] = span
+
+    def work(state: State) -> Outcome:
+        function = chosen.function(n_columns, weighted)
+        outcome: Outcome = function(data, k, state=state, **extra, **settings)
+        return outcome
+
+    # To start a thread of its own takes longer than to cut a short column.
+    quick = raw and progress is None and n <= _QUICK
+    state = new_state()
+    outcome = work(state) if quick else run_watched(work, progress, state=state, sst=records.sst)
+    labels = outcome.labels if raw else canonical_labels(outcome.labels)
+    lost = outcome.lost
+    result = Partition(
+        labels=labels,
+        k=k,
+        method=chosen.name,
+        scale=scale,
+        options=settings,
+        sse=sum_of_squares(data, labels, records.weights) if lost is None else lost * records.sst,
+        sst=records.sst,
+        seconds=time.perf_counter() - started,
+        lower_bound=outcome.lower_bound,
+        stopped=bool(state[STOP]),
+        weighted=weighted,
+    )
+    if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
+        search = {
+            "effort": effort,
+            "time_limit": None,
+            "random_state": random_state,
+            "whole": whole,
+        }
+        result = refined(result, data, search, progress, records.weights)
+        result = replace(result, options={**settings, "refine": effort})
+    if proof or chosen.proves:
+        # Without other costs no partition is better than the exact one.
+        best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
+        result = _with_bound(result, records, proof or "fast", best, progress)
+    return result
+
+
+def _effort_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> str:
+    """The effort of a bound as it was asked for."""
+    easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
+    return _effort("bound", bound, "balanced" if easy else "fast")
+
+
+def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float:
+    """How long the proof that ``bound`` asks for takes, about; 0 where it is quick, or nobody can tell.
+
+    >>> seconds_of_proof(False, 1_000, 8, False), seconds_of_proof(True, 1_000, 8, False) > 1
+    (0.0, True)
+    """
+    if _effort_of_proof(bound, n, k, weighted) != "balanced":
+        return 0.0
+    from microagg.bounds.by_effort import expected_seconds  # here, for the sake of a fast import
+
+    return expected_seconds(n, k)
+
+
+def _check_weighable(chosen: Method, proof: str) -> None:
+    """Refuse weights for a method, or for a bound, that knows none."""
+    if not chosen.weighted:
+        able = listed((name for name, other in METHODS.items() if other.weighted), limit=99)
+        raise InputError(
+            f"method {shown(chosen.name)} cannot weigh records; those that can are {able}. Use one of "
+            "them, or group without weights (they then count in the released means only)."
+        )
+    if proof:
+        check_weighted_effort(proof, "bound")
+
+
+def with_bound(
+    result: Partition,
+    X: Floats,
+    weights: Floats | None,
+    bound: bool | str,
+    progress: Listener | None = None,
+) -> Partition:
+    """Add to a partition of scaled records the bound that is asked for."""
+    proof = _effort_of_proof(bound, len(X), result.k, weights is not None)
+    if weights is not None:
+        check_weighted_effort(proof, "bound")
+    records = prepare(X, result.k, "none", weights)
+    return _with_bound(result, records, proof, False, progress)
+
+
+def _with_bound(
+    result: Partition, records: Prepared, effort: str, best: bool, progress: Listener | None
+) -> Partition:
+    """Add a lower bound on the SSE of any partition, unless the method gave one."""
+    least = result.sse if best else result.lower_bound
+    if least is None:
+        # Who stops the search will not wait for the bound, and who stops the bound has the groups.
+        try:
+            least = bounded(records, "fast" if result.stopped else effort, progress=progress)
+        except StopSearch:
+            return replace(result, stopped=True)
+    return replace(result, lower_bound=min(least, result.sse))
+
+
+def _effort(name: str, wanted: object, usual: str) -> str:
+    """Translate yes, no or an effort to an effort, empty for none."""
+    if isinstance(wanted, bool):
+        return usual if wanted else ""
+    return check_effort(wanted, name)

@@ -1,0 +1,420 @@
+"""What a plan makes of a table before any group is formed: typed columns, weights, units and cells.
+
+All that can be wrong with a table is found here, so that a mistake costs no waiting: values that do not fit
+their kind, weights that are none, strata that are too small, relations that do not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.base.formatting import names as listed_names
+from microagg.base.formatting import percent, plural
+from microagg.base.typing import Floats, Labels
+from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
+from microagg.encode.recode import Recoder
+from microagg.encode.recoded_table import Recoded, recode_table
+from microagg.encode.release_rules import with_releases
+from microagg.encode.space import Space, are_plain, space_of, with_admissible
+from microagg.encode.strata import merge_small, strata_of
+from microagg.errors import InputError, shown
+from microagg.grouping.require.from_plan import requirements_of, within
+from microagg.grouping.require.requirement import Requirement, check_feasible
+from microagg.grouping.require.units import check_units
+from microagg.plan.plan import Block, Plan, Roles
+from microagg.plan.settings import check_k
+from microagg.tables.as_written import codes_as_written
+from microagg.tables.file_metadata import Coded
+from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.release_frame import reordered
+from microagg.tables.variable import QUANTITIES, Variable, variable_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FEW_LEVELS = 10  # of a category, whatever the number of records
+
+__all__ = [
+    "Intake",
+    "PartInput",
+    "broken_relation",
+    "check_blanked",
+    "check_relations",
+    "part_input",
+    "take_in",
+    "weights_of",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Intake:
+    """A table as its plan reads it."""
+
+    frame: Frame
+    text: pa.Table | None
+    """The same table as it stands in a CSV file."""
+    plan: Plan
+    roles: Roles
+    variables: Mapping[Any, Variable]
+    """The protected columns."""
+    weights: Floats | None
+    """Of the records, as given."""
+    units_by: Mapping[Any, Labels]
+    """Of the records, for each column that some block counts; −1: missing."""
+    strata_by: Mapping[Any, tuple[Labels, Labels]]
+    """For each set of columns that some block has as strata: the stratum of each record, and the number of
+    its value in each column."""
+    rows: Labels | None
+    """Records of the given table that are kept, where some are left out; None: all."""
+    given: int
+    """Records of the given table."""
+    suppressed: int = 0
+    """Records that are left out since that lowers the loss."""
+    recoded: Mapping[Any, Recoded] = field(default_factory=dict)
+    """Columns that the plan recoded, as they were before."""
+    original: Frame | None = None
+    """The table before it was recoded; None: nothing was."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def dropped(self) -> int:
+        """Records that are left out for missing values."""
+        return self.given - len(self) - self.suppressed
+
+    @property
+    def units(self) -> Labels | None:
+        """In what all protected columns together are counted, see :class:`microagg.plan.plan.Roles`."""
+        return self.units_by.get(self.roles.unit)
+
+    def units_of(self, block: Block) -> Labels | None:
+        """Whose distinct values k counts in a block; None: records."""
+        return self.units_by.get(self.plan.unit_of(block).column)
+
+    def strata_of(self, block: Block) -> tuple[Labels, Labels] | None:
+        """Strata of a block, and their values; None: it has none."""
+        return self.strata_by.get(self.plan.strata_of(block).columns)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all protected columns are complete numbers, and all records count alike."""
+        columns = list(self.variables.values())
+        return self.relative_weights is None and are_plain(columns)
+
+    @property
+    def relative_weights(self) -> Floats | None:
+        """Weights with a mean of 1; None where all are equal, which is the same as none."""
+        w = self.weights
+        if w is None or (w == w[0]).all():
+            return None
+        return np.asarray(w / w.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class PartInput:
+    """Columns that get one partition, ready to be grouped."""
+
+    variables: Sequence[Variable]
+    space: Space
+    states: Labels  # (n, columns), with what the join of patterns blanks
+    cells: Labels  # (n,) records of different ones never share a group
+    strata_merged: bool
+    requirements: Sequence[Requirement]
+    """What every group must satisfy beside k, for all records."""
+
+
+def take_in(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
+    fitted: Mapping[Any, Recoder] | None = None,
+    rows: Labels | None = None,
+) -> Intake:
+    """Read the columns of a table as a plan says, and check all that can be wrong with them.
+
+    ``coded`` tells what stands for missing values in the file that the table came from. Columns are recoded
+    first, if the plan says so; the plan of the intake is then that of the recoded table. ``fitted`` has the
+    recodings, where these records are a part of the table that they were fitted to. ``rows`` are the records
+    that the plan does not leave out, by default all.
+    """
+    new = recode_table(table, plan, text, coded, fitted)
+    if new is None:
+        return _take_in(table, plan, text, coded, rows=rows)
+    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows)
+    original = table if found.rows is None else Frame(reordered(table.native, found.rows))
+    return replace(found, recoded=new.columns(found.rows), original=original)
+
+
+def _take_in(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None,
+    coded: Mapping[Any, Coded] | None,
+    recoders: Mapping[Any, Recoder] | None = None,
+    rows: Labels | None = None,
+) -> Intake:
+    roles = plan.roles(table.names)
+    if not len(table):
+        raise InputError(
+            "A table to protect has at least one record and one column; this one has 0 records. Check that "
+            "it was read whole."
+        )
+    coded = coded or {}
+    for block in plan.blocks:
+        check_k(block.k or 1, len(table))
+    recoders = recoders or {}
+    variables = _variables(table, plan, roles, text is not None, coded, recoders)
+    given, suppressed = len(table), 0 if rows is None else len(table) - len(rows)
+    if plan.missing.policy == "drop":
+        there = ~np.any([v.missing for v in variables.values()], axis=0)
+        suppressed = 0 if rows is None else int(there.sum()) - int(there[rows].sum())
+        rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
+    if rows is not None and len(rows) < given:
+        if not len(rows):
+            raise InputError(
+                'missing = "drop" leaves out records with a missing value; every record has one. Say '
+                'another policy, such as "pattern".'
+            )
+        table = _of_rows(table, rows)
+        text = None if text is None else text.take(rows)
+        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in coded.items()}
+        variables = _variables(table, plan, roles, text is not None, coded, recoders)
+    if plan.missing.policy == "error":
+        for variable in variables.values():
+            if variable.missing.any():
+                raise _refused(variable)
+    units = {name: _units(table, text, plan, name) for name in plan.units}
+    if units:
+        # Of nested units, such as plants and firms, those of which there are fewest ask for most.
+        roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
+    found = Intake(
+        frame=table,
+        text=text,
+        plan=plan,
+        roles=roles,
+        variables=variables,
+        weights=None if plan.weight is None else weights_of(table, plan.weight.column),
+        units_by=units,
+        strata_by={},
+        rows=rows,
+        given=given,
+        suppressed=suppressed,
+    )
+    for variable in variables.values():
+        _check_no_identifier(variable)
+    check_relations(plan, table, variables)
+    written = None if text is None else Frame(text)
+    sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
+    return replace(found, strata_by={names: strata_of(table, names, written) for names in sets})
+
+
+def _of_rows(table: Frame, rows: Labels) -> Frame:
+    """Some records of a table; a type then lists no category that only others have."""
+    kept = Frame(reordered(table.native, rows))
+    listed = [name for name in kept.names if kept.kind_in_words(name) == "categories"]
+    every = np.arange(len(rows))
+    return Frame(kept.with_columns({name: kept.taken(name, every) for name in listed}))
+
+
+def _variables(
+    table: Frame,
+    plan: Plan,
+    roles: Roles,
+    is_csv: bool,
+    coded: Mapping[Any, Coded],
+    recoders: Mapping[Any, Recoder],
+) -> dict[Any, Variable]:
+    codes = plan.missing.codes
+    words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
+    found = {}
+    for name in roles.protected:
+        one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
+        if name in coded and name not in codes and one.kind in QUANTITIES:
+            one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
+        found[name] = recoders[name].placed(one) if name in recoders else one
+    return found
+
+
+def _refused(variable: Variable) -> InputError:
+    missing = variable.missing
+    return InputError(
+        f"Columns to protect must have no missing values by the policy error; column "
+        f"{shown(variable.name)} has {int(missing.sum()):,}, the first in row {int(np.argmax(missing)) + 1} "
+        '(the first record is row 1). Fill them, or say missing = "pattern".'
+    )
+
+
+def weights_of(table: Frame, name: Any) -> Floats:
+    """Read survey weights, all of them finite and above 0."""
+    if not table.is_numeric(name):
+        raise InputError(
+            f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
+        )
+    found = table.doubles(name)
+    wrong = ~(np.isfinite(found) & (found > 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = (
+            "missing" if np.isnan(found[row]) else "not above 0" if found[row] <= 0 else "infinite"
+        )
+        raise InputError(
+            f"Weights are numbers above 0, one for each record; in column {shown(name)}, row {row + 1} (the "
+            f"first record is row 1), it is {what}, and so in {int(wrong.sum()):,} in all. Correct them, or "
+            "drop those records."
+        )
+    return found
+
+
+def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels:
+    written = table if text is None else Frame(text)
+    found = codes_as_written(written, unit, text is not None)
+    most = max(block.k or 1 for block in plan.blocks if plan.unit_of(block).column == unit)
+    check_units(found, most, listed_names([unit]))
+    return found
+
+
+def _check_no_identifier(variable: Variable) -> None:
+    """Refuse names and ids as categories: what a group would release is the name of one of its members."""
+    if variable.kind not in ("nominal", "hierarchy") or variable.setting.levels is not None:
+        return
+    present, levels = int((~variable.missing).sum()), int((variable.rows >= 0).sum())
+    if levels > _FEW_LEVELS and 2 * levels > present:
+        raise InputError(
+            f"A group releases the most frequent category of its records; column {shown(variable.name)} has "
+            f"{levels:,} different values in {present:,} records, so that this would be the name or id of "
+            "one of them. Drop the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
+        )
+
+
+def check_relations(plan: Plan, frame: Frame, variables: Mapping[Any, Variable]) -> None:
+    """Refuse a table in which a relation does not hold."""
+    for relation in plan.relations:
+        values = {}
+        for name in relation.columns:
+            variable = variables.get(name)
+            values[name] = _numbers(frame, name) if variable is None else variable.values
+            if variable is not None and variable.is_category:
+                raise InputError(
+                    f"A relation is about numbers; {shown(name)} in {shown(relation.text, 200)} is of kind "
+                    f"{variable.kind}. Leave the relation out, or name it as a number."
+                )
+        wrong = relation.broken(values)
+        if wrong.any():
+            raise InputError(
+                f"A relation holds in every record before release; {shown(relation.text, 200)} does not in "
+                f"{plural(int(wrong.sum()), 'record')}, the first in row {int(np.argmax(wrong)) + 1} (the "
+                "first record is row 1). Correct those records, or leave the relation out."
+            )
+
+
+def _numbers(frame: Frame, name: Any) -> Floats:
+    if not frame.is_numeric(name):
+        raise InputError(
+            f"A relation is about numbers; column {shown(name)} holds {frame.kind_in_words(name)}."
+        )
+    return frame.doubles(name)
+
+
+def broken_relation(plan: Plan, frame: Frame) -> str | None:
+    """Name the first relation that a released table breaks, and where; None: all hold."""
+    for relation in plan.relations:
+        values = {name: _numbers(frame, name) for name in relation.columns}
+        wrong = relation.broken(values)
+        if wrong.any():
+            return f"{shown(relation.text, 200)} in {plural(int(wrong.sum()), 'record')}"
+    return None
+
+
+def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInput:
+    """Encode columns and find the cells in which groups may form.
+
+    Raises
+    ------
+    InputError
+        If a stratum has fewer than k units, or rare patterns cannot be joined without blanking too much.
+    """
+    plan, k = intake.plan, block.k or 1
+    units, unit, wanted = intake.units_of(block), plan.unit_of(block), plan.strata_of(block)
+    variables = [intake.variables[name] for name in columns]
+    policy = plan.missing.policy
+    weights = intake.relative_weights
+    space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
+    n = len(intake)
+    strata, merged = np.zeros(n, dtype=np.int64), False
+    found = intake.strata_of(block)
+    if found is not None:
+        who = intake.plan.words_of_unit(unit.column)
+        strata = merge_small(
+            *found, k, units, space.scaled, wanted.small, intake.frame, wanted.columns, who
+        )
+        merged = int(strata.max()) < int(found[0].max())
+    requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
+    check_feasible(requirements)
+    if strata.any():
+        for stratum in range(int(strata.max()) + 1):
+            check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
+    states = np.column_stack([variable.states for variable in variables])
+
+    def ready(states: Labels, cells: Labels) -> PartInput:
+        found = space
+        if unit.mode != "together":  # whose groups of places in households are made afterwards
+            able = [with_admissible(variable, k, units) for variable in variables]
+            rounded = [
+                one.kind == "date"
+                or (one.kind == "integer" and plan.column(one.name).round == "nearest")
+                for one in variables
+            ]
+            found = with_releases(space, able, states, weights, policy, block.released, rounded)
+        return PartInput(variables, found, states, cells, merged, requirements)
+
+    # Whole households have patterns of their own, see households.py.
+    if policy != "pattern" or not states.any() or unit.mode == "together":
+        return ready(states, strata)
+
+    def satisfied(rows: Labels) -> bool:
+        return all(one.feasible() for one in within(requirements, rows))
+
+    joined = join_rare(states, strata, k, units, space.scaled)
+    if block.require:
+        joined = join_enough(joined, states, strata, satisfied)
+    check_blanked(states, joined.states, plan)
+    return ready(joined.states, joined.cells)
+
+
+def _by_majority(states: Labels, k: int) -> tuple[int, int]:
+    """Count what the policy majority fills and blanks in groups of records of like patterns."""
+    alike = states[np.lexsort(states.T[::-1])]
+    labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
+    released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
+    filled = int(np.count_nonzero((alike != 0) & (released == 0)))
+    return filled, int(np.count_nonzero((alike == 0) & (released != 0)))
+
+
+def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
+    """Refuse a join of patterns that blanks too much; say what each policy would do, in figures."""
+    blanked, cells = int(np.count_nonzero(states != joined)), states.size
+    if blanked <= plan.missing.most * cells:
+        return
+    n = len(states)
+    missing = int(np.count_nonzero(states))
+    incomplete = int((states != 0).any(axis=1).sum())
+    patterns = len(distinct_rows(states)[0])
+    needed = np.ceil(1000 * blanked / cells) / 1000
+    filled, emptied = _by_majority(states, plan.k)
+    raise InputError(
+        "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
+        f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
+        f"{blanked:,} of {cells:,} values blanked ({percent(100 * blanked / cells)}). Other "
+        "policies: majority releases in each group what most of its records have, and so fills "
+        f"{filled:,} and blanks {emptied:,} values where groups are formed by patterns alone; fill puts the "
+        f"group's value in place of up to {missing:,} missing ones ({percent(100 * missing / cells)}); drop "
+        f"leaves out {incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them "
+        f"by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect "
+        "fewer columns together."
+    )

@@ -1,0 +1,206 @@
+"""The requirements that a plan asks for, made from the columns of a table; and those of some records only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from microagg.base.formatting import names
+from microagg.base.typing import Floats, Labels
+from microagg.errors import InputError, shown
+from microagg.grouping.require.closeness import Closeness
+from microagg.grouping.require.distinct import Distinct
+from microagg.grouping.require.dominance import LargestShare, PPercent
+from microagg.grouping.require.entropy import Entropy
+from microagg.grouping.require.individual_risk import IndividualRisk
+from microagg.grouping.require.population import Population
+from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.requirement import Demand, Requirement
+from microagg.grouping.require.units import Units
+from microagg.plan.block import Require
+from microagg.plan.plan import Block
+from microagg.tables.frame import Frame
+
+__all__ = [
+    "RULES",
+    "Within",
+    "amounts_of",
+    "asked_columns",
+    "make_requirements",
+    "requirements_of",
+    "whole_of",
+    "within",
+]
+
+
+class Rule(NamedTuple):
+    """How a requirement is made; the key in the plan is the key in :data:`RULES`."""
+
+    sees: Literal["values", "amounts", "weights"]
+    """Numbers of the values of a column, its amounts, or the survey weights."""
+    make: Callable[[Any, Any, Seen], Requirement]
+    """Of what it sees, what the plan asks for, and the rest."""
+    in_parts: bool = True
+    """Whether groups can be judged by themselves, so that a table can be read in parts."""
+
+
+class Seen(NamedTuple):
+    """What else a rule may need."""
+
+    column: str
+    """Name of the column, as it is shown."""
+    units: Labels | None
+    ordered: bool = False
+    """Whether the values of the column have an order."""
+
+
+# Every key of a plan's ``require``, in the order in which groups are judged; for all engines.
+RULES: dict[str, Rule] = {
+    "distinct": Rule("values", lambda x, least, by: Distinct(x, least, by.column)),
+    "entropy": Rule("values", lambda x, least, by: Entropy(x, least, by.column)),
+    "recursive": Rule("values", lambda x, rule, by: Recursive(x, rule.c, rule.l, by.column)),
+    "closeness": Rule(
+        "values", lambda x, most, by: Closeness(x, most, by.ordered, by.column), in_parts=False
+    ),
+    "p_percent": Rule("amounts", lambda x, p, by: PPercent(x, p, by.units, by.column)),
+    "n_k": Rule(
+        "amounts", lambda x, rule, by: LargestShare(x, rule.n, rule.k, by.units, by.column)
+    ),
+    "population": Rule("weights", lambda x, least, _: Population(x, least)),
+    "individual_risk": Rule("weights", lambda x, most, _: IndividualRisk(x, most)),
+}
+
+
+def asked_columns(asked: Require) -> list[tuple[str, Any]]:
+    """Requirements that look at a column: their key and the column."""
+    return [
+        (key, name)
+        for key, rule in RULES.items()
+        if rule.sees != "weights"
+        for name in getattr(asked, key)
+    ]
+
+
+def make_requirements(
+    block: Block,
+    units: Labels | None,
+    unit: Any,
+    weights: Floats | None,
+    look: Callable[[str, Any], tuple[Any, bool]],
+) -> list[Requirement]:
+    """Make the requirements of a block, k units among them.
+
+    Parameters
+    ----------
+    block : with k and what it requires beside
+    units, unit : the unit of each record, and the column that it comes from
+    weights : survey weights of the records, as given
+    look : of a key of :data:`RULES` and a column: what the rule sees of it, and whether it has an order
+    """
+    asked, found = block.require, list[Requirement]()
+    if units is not None:
+        found.append(Units(units, block.k or 1, names([unit])))
+    for key, column in asked_columns(asked):
+        seen, ordered = look(key, column)
+        by = Seen(names([column]), units, ordered)
+        found.append(RULES[key].make(seen, getattr(asked, key)[column], by))
+    for key, rule in RULES.items():
+        if rule.sees != "weights" or getattr(asked, key) is None:
+            continue
+        if weights is None:
+            raise InputError(
+                f"{key} is counted in survey weights; the plan names none. Name their column as weight."
+            )
+        found.append(rule.make(weights, getattr(asked, key), Seen("", units)))
+    return found
+
+
+def requirements_of(
+    frame: Frame,
+    block: Block,
+    units: Labels | None = None,
+    unit: Any = None,
+    weights: Floats | None = None,
+) -> list[Requirement]:
+    """Make the requirements of a block of a table in memory; arrays are of all records."""
+
+    def look(key: str, column: Any) -> tuple[Any, bool]:
+        if RULES[key].sees == "amounts":
+            return amounts_of(frame, column), True
+        return _values(frame, column), _has_order(frame, column)
+
+    return make_requirements(block, units, unit, weights, look)
+
+
+def _values(frame: Frame, name: Any) -> Labels:
+    """Number the values of a column, in their order; missing is a value of its own, the last."""
+    codes, levels = frame.categories(name)
+    return np.where(codes < 0, len(levels), codes)
+
+
+def _has_order(frame: Frame, name: Any) -> bool:
+    return (
+        frame.is_numeric(name)
+        or frame.kind_in_words(name) == "dates or times"
+        or frame.is_ordered(name)
+    )
+
+
+def amounts_of(frame: Frame, name: Any, tells_row: bool = True) -> Floats:
+    """Amounts for rules of dominance; a part of a table cannot tell the row in which one is missing."""
+    if not frame.is_numeric(name):
+        raise InputError(
+            f"Rules of dominance are about amounts; column {shown(name)} holds {frame.kind_in_words(name)}."
+        )
+    found = frame.doubles(name)
+    if np.isnan(found).any():
+        row = int(np.argmax(np.isnan(found))) + 1
+        raise InputError(
+            f"Rules of dominance need the amount of every record; column {shown(name)} is missing in "
+            + (f"row {row} (the first record is row 1)" if tells_row else "some")
+            + ". Fill it or drop those records."
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Within(Requirement):
+    """A requirement of a table, for some of its records; what it compares with is the whole table."""
+
+    whole: Requirement
+    rows: Labels = field(repr=False)
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        found = self.whole.demand()
+        return found._replace(codes=found.codes[self.rows], amounts=found.amounts[self.rows])
+
+    def describe(self) -> str:
+        """Say in words what every group satisfies."""
+        return self.whole.describe()
+
+    def reason(self) -> str:
+        """Say why these records break the requirement even as one group."""
+        return (
+            f"Groups do not cross strata or patterns of missing values; {len(self.rows):,} records that "
+            f"share both cannot have {self.whole.describe()}, not even as one group. Ask for less, name "
+            "coarser strata, or another policy for missing values."
+        )
+
+
+def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
+    """Whether a requirement, or the one of the whole table that it comes from, is of a kind."""
+    whole = requirement
+    while isinstance(whole, Within):
+        whole = whole.whole
+    return isinstance(whole, kind)
+
+
+def within(requirements: Sequence[Requirement], rows: Labels | None) -> Sequence[Requirement]:
+    """Return the requirements for some records; None: all."""
+    if rows is None:
+        return requirements
+    return [Within(requirement, rows) for requirement in requirements]

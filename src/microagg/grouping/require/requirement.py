@@ -1,0 +1,135 @@
+"""What a requirement is: something that every group must satisfy beside having k records.
+
+Every requirement here is closed under union: if two groups satisfy it, so does their union. Hence
+merging groups repairs any partition, if only the whole table satisfies it, and a requirement that the whole
+table breaks can be met by no partition into groups that satisfy it. Each file proves it for its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.errors import InputError
+from microagg.kernels.require_kinds import Demands
+
+__all__ = [
+    "Demand",
+    "Requirement",
+    "by_group",
+    "check_feasible",
+    "column_words",
+    "demands_of",
+    "total_violation",
+    "violations_of",
+]
+
+
+class Demand(NamedTuple):
+    """A requirement as kernels need it; see :class:`microagg.kernels.require_kinds.Demands`."""
+
+    kind: int
+    level: float
+    codes: Labels
+    amounts: Floats
+    extra: float = 0.0
+    share: Floats = np.zeros(0)  # of each code in the whole table, where the requirement compares
+
+
+class Requirement(ABC):
+    """Something that every group must satisfy; made from arrays with one entry a record."""
+
+    @abstractmethod
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say in words what every group satisfies."""
+
+    @abstractmethod
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out; for one that does."""
+
+    def public(self) -> str:
+        """Say the same for readers of the released file; without what would help an attacker."""
+        return self.describe()
+
+    def violation(self, rows: Any) -> float:
+        """Tell how far the group of these rows is from what is asked: 0 when it satisfies it."""
+        from microagg.kernels.require_demands import violations
+
+        group = np.asarray(rows, dtype=np.intp)
+        ends = np.array([0, len(group)], dtype=np.intp)
+        return float(violations(demands_of([self]), group, ends, 1)[0])
+
+    def feasible(self) -> bool:
+        """Whether the whole table satisfies it, and so at least one partition."""
+        return self.violation(np.arange(len(self.demand().codes))) == 0
+
+
+def column_words(column: str) -> str:
+    """Name a column in a sentence, or say that it has no name.
+
+    >>> column_words("sector"), column_words("")
+    ('sector', 'the column')
+    """
+    return column or "the column"
+
+
+def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Demands:
+    """Put requirements into one set of arrays; n is the number of records where there is none."""
+    wanted = [requirement.demand() for requirement in requirements]
+    n = len(wanted[0].codes) if n is None else n
+    codes, amounts = np.zeros((len(wanted), n), np.intp), np.ones((len(wanted), n))
+    rule, table = np.zeros((len(wanted), 5)), [np.zeros((0, 2))]
+    for r, one in enumerate(wanted):
+        if len(one.codes) != n:
+            raise InputError(
+                f"A requirement has one entry for each record; the table has {n} records, the "
+                f"requirement {len(one.codes)}. Make both from the same rows."
+            )
+        codes[r], amounts[r] = one.codes, one.amounts
+        rule[r] = one.kind, one.level, one.extra, sum(map(len, table)), len(one.share)
+        before = np.append(0.0, np.cumsum(one.share))
+        table.append(np.column_stack([np.append(one.share, 1.0), before]))
+    return Demands(rule, np.concatenate(table), codes, amounts)
+
+
+def by_group(labels: Labels) -> tuple[Labels, Labels]:
+    """List the rows group after group, and where each group of 0, 1, … begins and the last ends."""
+    rows = np.argsort(labels, kind="stable").astype(np.intp, copy=False)
+    return rows, np.append(0, np.cumsum(np.bincount(labels))).astype(np.intp)
+
+
+def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -> Floats:
+    """Violation of each group 0, 1, …, summed over the requirements and too few records.
+
+    >>> from microagg.grouping.require.distinct import Distinct
+    >>> violations_of(np.array([0, 0, 1, 1]), 2, [Distinct(np.array([7, 7, 7, 8]), 2)]).tolist()
+    [0.5, 0.0]
+    """
+    from microagg.kernels.require_demands import violations
+
+    rows, start = by_group(labels)
+    found: Floats = violations(demands_of(requirements, len(labels)), rows, start, k)
+    return found
+
+
+def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:
+    """Sum of the violations of all groups 0, 1, …; 0 if every group satisfies everything."""
+    return float(violations_of(labels, k, requirements).sum())
+
+
+def check_feasible(requirements: Sequence[Requirement]) -> None:
+    """Refuse requirements that the whole table breaks: then no partition could satisfy them.
+
+    Each is closed under union, and the union of all groups is the whole table.
+    """
+    for requirement in requirements:
+        if not requirement.feasible():
+            raise InputError(requirement.reason())

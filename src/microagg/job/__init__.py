@@ -1,0 +1,1 @@
+"""A job from file to file: read, protect, measure, write, report."""

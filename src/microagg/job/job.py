@@ -1,0 +1,276 @@
+"""The settings of a job: what to read, do and write, and all that can be wrong with it before any work."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from microagg.delivering.delivery import Gate
+from microagg.engines.capabilities import check_engine
+from microagg.errors import InputError, shown
+from microagg.formats import FORMATS
+from microagg.formats.addresses import STANDARD, Place, is_plain, plain_name
+from microagg.formats.atomic import private_folder
+from microagg.formats.batches import BatchSource, open_batches
+from microagg.formats.endings import kind_by_ending
+from microagg.formats.files import CsvFormat, is_folder_target, kind_of, stands_for_several
+from microagg.formats.formulas import no_formulas
+from microagg.formats.places import Outgoing, fetched, naming
+from microagg.measure.analyses import check_analyses
+from microagg.plan.analyses import computed_with
+from microagg.plan.checks import no_column
+from microagg.plan.plan import Plan
+from microagg.report.html import check_report_target
+from microagg.tables.frame import Frame
+from microagg.tables.variable import CATEGORIES, QUANTITIES
+
+__all__ = ["Job", "numbers_of"]
+
+_NO_NUMBERS = (*CATEGORIES, "date")
+_LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do."""
+
+    source: Place
+    """Local file, folder or pattern; an address in a store; or ``-``, standard input."""
+    target: Place
+    plan: Plan
+    csv: CsvFormat | None = None
+    sheet: str | None = None
+    report: Path | None = None
+    public: bool = False
+    """Whether ``report`` is the one for readers of the target."""
+    public_report: Path | None = None
+    """A second report, for readers of the target, beside the board's."""
+    dominance: Sequence[Any] = ()
+    dominance_percent: float = 80.0
+    engine: str | None = None
+    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
+    memory: int | None = None
+    """Bytes that the job may take in memory; None: a share of what is free."""
+    escape_formulas: bool = False
+    """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
+    master: str | None = None
+    """Where Spark runs; None: the session there is, or what is configured."""
+    strict: bool = False
+    """Whether only a green release takes the target's name; one that misses the plan's limits never does."""
+    keep_rejected: Path | None = None
+    """Where a table that is rejected is kept."""
+    compare: bool = False
+    """Whether the report shows what other k would give."""
+    prices: bool = False
+    """Whether the report shows what other decisions about columns would cost."""
+    overwrite: bool = True
+    """Whether a target that exists, file or folder of Parquet files, is replaced."""
+
+    origin: Mapping[str, str] | None = field(default=None, repr=False)
+    """Place and hash of a source of which a copy is read; set by :func:`microagg.job.run.run`."""
+    outgoing: Outgoing | None = field(default=None, repr=False)
+    """Where the target is sent once it is counted; set by :func:`microagg.job.run.run`."""
+
+    @property
+    def reads(self) -> Path:
+        """The local file that is read."""
+        assert isinstance(self.source, Path)
+        return self.source
+
+    @property
+    def writes(self) -> Path:
+        """The local file that is written."""
+        assert isinstance(self.target, Path)
+        return self.target
+
+    @property
+    def gate(self) -> Gate:
+        """What decides whether the table takes its name."""
+        return Gate(self.strict, self.keep_rejected, self.overwrite)
+
+    @cached_property
+    def looked(self) -> BatchSource | None:
+        """The source, opened once to look at names and size; None: its kind is only read as a whole."""
+        if not FORMATS[kind_of(self.reads)].in_batches:
+            return None
+        return open_batches(self.reads, self.csv, self.numbers)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """Columns that are numbers even if they look like codes."""
+        return numbers_of(self.plan, self.dominance)
+
+    @property
+    def about_records(self) -> int | None:
+        """Number of records, about; None: not known before they are read, and there may be many."""
+        if not is_plain(self.source) or stands_for_several(self.reads):
+            return None
+        if self.looked is not None:
+            return self.looked.about_rows
+        return None if self.reads.stat().st_size > _LARGE_FILE else 0
+
+    def check(self) -> None:
+        """Refuse what cannot work before the records are read: a mistake costs no waiting.
+
+        A job is checked once, by whoever asks first.
+        """
+        if "_checked" not in vars(self):
+            self._check()
+            vars(self)["_checked"] = True
+
+    def _check(self) -> None:
+        check_engine(self.engine, self.given_settings)
+        if self.public and self.report is None:
+            raise InputError("--public is about the report; say where to write it with --report.")
+        for flag, given in (("--compare", self.compare), ("--prices", self.prices)):
+            if given and (self.report is None or self.public):
+                raise InputError(
+                    f"{flag} is about the board's report; say where to write it with --report."
+                )
+        taken = [place for place in (self.source, self.target) if isinstance(place, Path)]
+        for path, _ in self.reports:
+            check_report_target(path, *taken)
+            taken += [path, path.with_suffix(".json")]
+        self.plan.check_complete()
+        if not (is_plain(self.source) and is_plain(self.target)):
+            self._check_places(*taken)  # the rest once the table is at hand
+            return
+        if self.engine == "spark":
+            from microagg.engines.spark.spark_job import check_spark_job
+
+            self.gate.check(self.writes, True, *taken)
+            check_spark_job(self.reads, self.plan)
+            self._check_header()
+            return
+        kind_of(self.reads)
+        kind = self.kind_of_target
+        self.gate.check(self.writes, self.to_folder, *taken)
+        if self.sheet is not None and not FORMATS[kind_of(self.reads)].has_sheets:
+            raise InputError(
+                f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
+            )
+        if self.escape_formulas and not FORMATS[kind].has_formulas:
+            raise no_formulas(self.writes)
+        self._check_header()
+
+    def _check_places(self, *taken: Path) -> None:
+        """Refuse places that cannot be read from or written to."""
+        if self.engine == "spark":
+            raise InputError(
+                "The engine spark reads and writes local folders that all workers see. Use the engine memory "
+                "or disk, or hand a data frame that Spark reads itself to microagg.spark.protect."
+            )
+        for place, writing in ((self.source, False), (self.target, True)):
+            if is_plain(place) or place == STANDARD or not Path(plain_name(place)).suffix:
+                continue  # an address without an ending is that of a folder
+            if FORMATS[kind_by_ending(Path(plain_name(place)), writing)].has_description:
+                raise InputError(
+                    "A file of fixed width lies beside its description on a local disk; "
+                    f"{shown(str(place), 300)} does not. Copy both to a folder first."
+                )
+        if is_plain(self.target):
+            self.gate.check(self.writes, is_folder_target(self.writes), *taken)
+            return
+        Outgoing(self.target, Path()).check(self.overwrite)
+        if isinstance(self.target, Path) and self.target != STANDARD:
+            self.gate.check(self.target, False, *taken)
+
+    @contextmanager
+    def at_hand(self) -> Iterator[Job]:
+        """Yield the same job with local files in place of all others, in a private folder."""
+        if is_plain(self.source) and is_plain(self.target):
+            yield self
+            return
+        with private_folder(Path(tempfile.gettempdir())) as folder:
+            came, goes = folder / "in", folder / "out"
+            with naming({came: self.source, goes: self.target}):
+                job = self
+                for one in (came, goes):
+                    one.mkdir()
+                if not is_plain(self.source):
+                    found = fetched(self.source, came)
+                    origin = {"path": str(self.source), "sha256": found.sha256}
+                    job = replace(job, source=found.path, origin=origin)
+                if not is_plain(self.target):
+                    name = "stdout.arrow" if kind_of(job.reads) == "arrow" else "stdout.csv"
+                    name = name if self.target == STANDARD else plain_name(self.target)
+                    sent = Outgoing(self.target, folder)
+                    job = replace(job, target=goes / name, outgoing=sent)
+                job.check()
+                yield job
+
+    def _check_header(self) -> None:
+        """Refuse what the header of a CSV file or the footer of a Parquet file shows to be wrong."""
+        opened = None if stands_for_several(self.reads) else self.looked
+        if opened is None:
+            return
+        self.check_names(opened.names)
+        if opened.kind == "parquet":
+            self.check_analyses(opened.schema, self.plan)
+
+    def check_analyses(self, schema: Any, plan: Plan) -> None:
+        """Refuse analyses that cannot be done with columns of these types."""
+        gone = {*plan.drop, *plan.renumber}
+        check_analyses(plan.analyses, Frame(schema.empty_table()), gone, whole=False)
+
+    @property
+    def to_folder(self) -> bool:
+        """Whether the target is a folder of Parquet files."""
+        return is_folder_target(self.writes, self.reads)
+
+    @property
+    def kind_of_target(self) -> str:
+        """The format of the target."""
+        return "parquet" if self.to_folder else kind_of(self.writes, writing=True)
+
+    @property
+    def given_settings(self) -> dict[str, bool]:
+        """Which of the settings that not every engine uses were given, by flag."""
+        csv, usual = self.csv or CsvFormat(), CsvFormat()
+        return {
+            "--memory": self.memory is not None,
+            "--master": self.master is not None,
+            "--sheet": self.sheet is not None,
+            "--delimiter": csv.delimiter is not None,
+            "--encoding": csv.encoding is not None,
+            "--decimal": csv.decimal != usual.decimal,
+            "--escape-formulas": self.escape_formulas,
+            "--public": any(public for _, public in self.reports),
+            "--compare": self.compare,
+            "--prices": self.prices,
+            "--bound": any(block.bound for block in self.plan.blocks),
+            "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
+        }
+
+    def check_names(self, names: Collection[Any]) -> None:
+        """Refuse columns that the table does not have."""
+        self.plan.roles(names)
+        for name in self.dominance:
+            if name not in names:
+                raise no_column(name, names)
+
+    @property
+    def reports(self) -> list[tuple[Path, bool]]:
+        """The reports to write, and whether each is for readers of the target."""
+        found = [] if self.report is None else [(self.report, self.public)]
+        return found if self.public_report is None else [*found, (self.public_report, True)]
+
+
+def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
+    """Columns that are numbers even if they look like codes, since the plan says so or computes with them.
+
+    A column that is only named is read as what it looks like: 01067 stays a code, with its zero.
+    """
+    said = [
+        name
+        for name, own in plan.columns.items()
+        if own.kind in QUANTITIES or (own.kind is None and own.transform is not None)
+    ]
+    said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
+    said += [name for name in map(computed_with, plan.analyses) if name is not None]
+    return [name for name in dict.fromkeys(said) if plan.column(name).kind not in _NO_NUMBERS]

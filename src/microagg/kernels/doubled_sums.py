@@ -1,0 +1,25 @@
+"""Sums in twice the precision of a double, for running totals that shrink.
+
+A centroid that is kept up to date by subtracting what leaves would drown in the
+rounding of large values that left long ago. A total held as high + low part does not.
+"""
+
+from __future__ import annotations
+
+from microagg.compile.no_refcount import lean_subkernel
+
+
+@lean_subkernel
+def two_sum(a, b):
+    """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth's branch-free form)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@lean_subkernel
+def add_row(high, low, row, sign):
+    """Add sign·row to the totals held as high + low, coordinate by coordinate."""
+    for j in range(high.size):
+        s, e = two_sum(high[j], sign * row[j])
+        high[j], low[j] = two_sum(s, e + low[j])

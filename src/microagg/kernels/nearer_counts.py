@@ -1,0 +1,56 @@
+"""How many records lie as near to a point as its own twin does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.base.typing import Floats
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
+from microagg.kernels.kd_search import count_within
+from microagg.kernels.kd_tree import WIDTH
+
+__all__ = ["WIDTH", "credit_links", "credit_links_by_scan", "in_blocks"]
+
+
+@kernel
+def credit_links(X, rows, inner, outer, tree, sizes, credit):
+    """Set ``credit`` of each row to 1/m if its twin is among the m nearest records, else to 0.
+
+    ``sizes`` are the records that a row of the tree stands for.
+    """
+    for i in rows:
+        m = count_within(tree, X[i], inner[i], outer[i], sizes)
+        credit[i] = 1.0 / m if m else 0.0
+
+
+@lean_kernel
+def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, credit):
+    """Do the same without a tree: row i is compared with the points from ``begin`` up to ``end``.
+
+    The points are side by side in blocks, see :func:`in_blocks`; ``begin`` and ``end`` are in the order of
+    ``rows``; ``distance`` is scratch for a block. Distances are summed as the tree sums them.
+    """
+    for a in range(rows.size):
+        i, found = rows[a], 0
+        block = begin[a] // WIDTH
+        while block * WIDTH < end[a]:
+            distance[:] = 0.0
+            for j in range(X.shape[1]):
+                values, x = points[block, j], X[i, j]
+                for s in range(distance.size):
+                    distance[s] += (values[s] - x) * (values[s] - x)
+            for s in range(distance.size):
+                p = block * WIDTH + s
+                if distance[s] <= outer[i] and begin[a] <= p < end[a]:
+                    found = -1 if distance[s] < inner[i] or found < 0 else found + sizes[p]
+            block = block + 1 if found >= 0 else end[a]
+        credit[i] = 1.0 / found if found > 0 else 0.0
+
+
+def in_blocks(points: Floats) -> Floats:
+    """The points as WIDTH of them side by side, column by column."""
+    n, d = points.shape
+    blocks = np.zeros((-(-n // WIDTH), WIDTH, d))
+    blocks.reshape(-1, d)[:n] = points
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1))

@@ -1,0 +1,227 @@
+"""The records that are left while groups are formed one after the other.
+
+Methods that work from the outside in ask three things of them, again and again: the one farthest
+from their centroid, those nearest to a record, the one farthest from a record. The first is
+answered by shells around the centroid, the others by a tree; both are made anew when they
+are worn. The centroid is a running total in doubled precision. Where all are few, the shells answer
+everything and there is no tree, which would take much longer to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.progress import STOP, State
+from microagg.base.typing import Floats, Labels
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.threads import share_with_helpers
+from microagg.kernels.doubled_sums import add_row, two_sum
+from microagg.kernels.kd_search import farthest, nearest, nearest_one
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, Tree, build, empty_tree, remove
+from microagg.kernels.shells import (
+    Shells,
+    build_shells,
+    empty_shells,
+    farthest_in_shells,
+    leave,
+    nearest_in_shells,
+)
+
+__all__ = [
+    "Left",
+    "all_left",
+    "farthest_left",
+    "in_rounds",
+    "nearest_left",
+    "nearest_one_left",
+    "none_left",
+    "outermost",
+    "renewed",
+    "settle_centroid",
+    "take",
+    "take_but_in_tree",
+]
+
+
+_MANY = 20_000  # records from which on tree and shells are built at the same time
+
+
+class Left(NamedTuple):
+    """The records left, their tree and shells, their total."""
+
+    X: Floats
+    labels: Labels  # −1 for those that are left
+    tree: Tree | None  # None where shells answer all
+    shells: Shells
+    high: Any  # (d,) the total
+    low: Any
+    centroid: Any  # (d,) scratch
+    weights: Any  # (n,), or None where all records weigh the same
+    mass: Any  # (2,) the total weight of those left, high and low part; None without weights
+    enough: int  # with no more records left than these the tree is worn
+
+
+class _Total(NamedTuple):
+    """What the records left sum up to, see Left."""
+
+    high: Any
+    low: Any
+    weights: Any
+    mass: Any
+
+
+def all_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
+    """Begin with all records of X; with weights their centroid is the weighted one."""
+    n, d = X.shape
+    mass = None if weights is None else np.zeros(2)
+    total = _Total(np.zeros(d), np.zeros(d), weights, mass)
+    _add_all(X, *total)
+    return _around(X, np.full(n, -1), None, total, in_tree)
+
+
+def none_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
+    """Begin with no record of X: what there is room for is not filled in."""
+    n, d = X.shape
+    return Left(
+        X,
+        np.zeros(n, np.int64),
+        empty_tree(n, n, d) if in_tree else None,
+        empty_shells(n, np.zeros(d), np.zeros(1)),
+        np.zeros(d),
+        np.zeros(d),
+        np.zeros(d),
+        weights,
+        None if weights is None else np.zeros(2),
+        0,
+    )
+
+
+def renewed(left: Left) -> Left:
+    """Build new shells around the present centroid, and a new tree if it is half empty."""
+    tree = None if np.count_nonzero(left.labels < 0) <= left.enough else left.tree
+    total = _Total(left.high, left.low, left.weights, left.mass)
+    return _around(left.X, left.labels, tree, total, in_tree=left.tree is not None)
+
+
+def in_rounds(
+    left: Left, least: int, go_on: Callable[[Left, int, int], tuple[int, int]], state: State
+) -> tuple[Labels, int, int]:
+    """Form groups until fewer than ``least`` records are left, with a new tree and shells as needed.
+
+    ``go_on`` is given the records left, their number and that of the groups, and returns both
+    numbers when something is worn. Returns the labels and both numbers at last.
+    """
+    m, group = go_on(left, len(left.X), 0)
+    while m >= least and not state[STOP]:
+        left = renewed(left)
+        m, group = go_on(left, m, group)
+    return left.labels, m, group
+
+
+def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total, in_tree: bool) -> Left:
+    """The records without a label, with new shells around their centroid, and a new tree if there is none."""
+    rows = np.flatnonzero(labels < 0)
+    mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
+    centroid = (total.high + total.low) / mass
+    if not in_tree:  # new shells when they are half empty, as a tree
+        shells = build_shells(X, rows, centroid, patience=len(rows))
+        enough = len(rows) // 2
+        return Left(X, labels, None, shells, total.high, total.low, centroid, *total[2:], enough)
+    made: dict[int, Any] = {1: tree}
+
+    def work(begin: int, end: int, _: int) -> None:
+        for part in range(begin, end):
+            made[part] = build(X, rows) if part else build_shells(X, rows, centroid)
+
+    share_with_helpers(work, 1 if tree else 2, at_once=1 if len(rows) >= _MANY else 2)
+    enough = made[1].rows.size // 2 - WIDTH
+    return Left(X, labels, made[1], made[0], total.high, total.low, centroid, *total[2:], enough)
+
+
+@lean_kernel
+def _add_all(X, high, low, weights, mass):
+    for i in range(X.shape[0]):
+        _add(X, high, low, weights, mass, i, 1.0)
+
+
+@lean_subkernel
+def _add(X, high, low, weights, mass, row, sign):
+    """Add a record to the totals, or take it away."""
+    if weights is None:
+        add_row(high, low, X[row], sign)
+    else:
+        add_row(high, low, X[row], sign * weights[row])
+        s, e = two_sum(mass[0], sign * weights[row])
+        mass[0], mass[1] = two_sum(s, e + mass[1])
+
+
+@lean_subkernel
+def _mass_of(mass, m):
+    """What the total is divided by: the number of the records left, or their weight."""
+    if mass is None:
+        return m
+    return mass[0] + mass[1]
+
+
+@lean_subkernel
+def take(left, row, group):
+    """Give a record a label and take it away."""
+    _remove(left.tree, row)
+    take_but_in_tree(left, row, group)
+
+
+@lean_subkernel
+def _remove(tree, row):
+    if tree is not None:
+        remove(tree, row)
+
+
+@lean_subkernel
+def take_but_in_tree(left, row, group):
+    """The same, but for the tree, from which the record must be removed before the next search."""
+    left.labels[row] = group
+    leave(left.shells, row)
+    _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
+
+
+@lean_subkernel
+def settle_centroid(left, m):
+    """Compute the centroid of the m left from their total."""
+    mass = _mass_of(left.mass, m)
+    for j in range(left.centroid.size):
+        left.centroid[j] = (left.high[j] + left.low[j]) / mass
+
+
+@lean_subkernel
+def outermost(left, m):
+    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
+    settle_centroid(left, m)
+    return farthest_in_shells(left.shells, left.centroid)
+
+
+@lean_subkernel
+def farthest_left(tree, shells, point):
+    """Row of the record farthest from a point."""
+    if tree is None:
+        return farthest_in_shells(shells, point)[0]
+    return farthest(tree, point)
+
+
+@lean_subkernel
+def nearest_left(tree, shells, point, k, distances, rows):
+    """Find the k records nearest to a point, as ``kd_search.nearest`` does."""
+    if tree is None:
+        return nearest_in_shells(shells, point, k, distances, rows)
+    return nearest(tree, point, k, distances, rows)
+
+
+@lean_subkernel
+def nearest_one_left(tree, shells, point, distances, rows):
+    """Row of the record nearest to a point; the last two are scratch."""
+    if tree is None:
+        nearest_in_shells(shells, point, 1, distances, rows)
+        return rows[0]
+    return nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, -1.0)[1]

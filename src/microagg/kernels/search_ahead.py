@@ -1,0 +1,258 @@
+"""Rounds from the outside in on several processors: threads search ahead, one forms the groups.
+
+Problem   A round of kernels/outside_in.py depends on the one before, and its searches take most of the time.
+Idea      The records that will begin the next rounds are known with little doubt: those farthest from the
+          centroid now. Threads list for each of them who would join it and who is farthest from it, and
+          for the one farthest who would join that one, in a tree that stands still. Then the rounds are made
+          one after the other. Records only leave: the nearest that are left of a list of the nearest
+          are the nearest of all that are left, and so it is with the farthest. Where too few of a list
+          are left the search is made anew, so that groups are those without lists, to the last record.
+Lists     With a moving centroid a list has the k−1 that would join, one after the other; if all are
+          left they still join. Else it has a few more than k−1, in case some are taken by others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.progress import DONE, STOP, State
+from microagg.base.typing import Floats
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.threads import helpers, share_with_helpers
+from microagg.kernels.gather import gather
+from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_of_others, some_farthest
+from microagg.kernels.kd_tree import NO_ROW, Tree, for_thread, remove
+from microagg.kernels.remaining import Left, outermost, settle_centroid, take_but_in_tree
+from microagg.kernels.shells import some_farthest_in_shells
+
+__all__ = ["Searchers", "choose", "eyes_of", "look", "new_ahead", "rounds_ahead"]
+
+_FEW_COLUMNS = 7  # with which searches are so quick that threads cost more than they gain
+_APART = 130  # records left for each one of the groups of a batch, so that few take from each other
+_EACH = 16  # records of a batch for each thread at most
+_LEAST = 16  # the same for all threads: fewer are not worth their while
+_FAR = 2  # records in the list of the farthest
+_PIECE = 4  # records that a thread takes on at once
+
+
+class Ahead(NamedTuple):
+    """Lists of the records that may soon begin groups, those that are to begin rounds first."""
+
+    seeds: Any  # (2·most,) the records; the second half are those farthest from the first
+    near: Any  # (2·most, width) who would join each, in order
+    far: Any  # (most, _FAR) the farthest from each of the first half
+    place: Any  # (n,) where the lists of a record are, if the seed at this place is this record
+    waiting: Any  # (2·k·most,) records taken that are still in the tree
+    distance: Any  # (most,) scratch
+
+
+class Eyes(NamedTuple):
+    """What a thread searches with."""
+
+    tree: Tree
+    distances: Any  # (width,) scratch
+
+
+def batch_of(m: int, d: int, k: int, threads: int) -> int:
+    """How many rounds to search ahead for with m records left; 0 where that would not be faster."""
+    batch = min(m // (_APART * k), _EACH * threads)
+    return batch if threads > 1 and d > _FEW_COLUMNS and batch >= _LEAST else 0
+
+
+def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
+    """Make room for the lists of a batch of ``most``."""
+    width = k - 1 if moving else k + max(2, k // 5)  # one place is the record's own
+    return Ahead(
+        seeds=np.full(2 * most, NO_ROW),
+        near=np.empty((2 * most, width), np.intp),
+        far=np.empty((most, _FAR), np.intp),
+        place=np.zeros(n, np.intp),
+        waiting=np.empty(2 * k * most, np.intp),
+        distance=np.empty(most),
+    )
+
+
+def eyes_of(tree: Tree | None, ahead: Ahead) -> Eyes:
+    """Give a thread scratch of its own."""
+    assert tree is not None
+    return Eyes(for_thread(tree), np.empty(max(ahead.near.shape[1], _FAR)))
+
+
+@lean_subkernel
+def _list_joining(eyes, moving, X, seed, near):
+    """List who would join a record."""
+    if moving is None:
+        in_order(eyes.distances, near, nearest(eyes.tree, X[seed], near.size, eyes.distances, near))
+    else:
+        total, centre = moving[0], moving[1]
+        for j in range(total.size):
+            total[j] = centre[j] = X[seed, j]
+        for a in range(near.size):
+            near[a] = nearest_of_others(eyes.tree, centre, seed, near, a)
+            for j in range(total.size):
+                total[j] += X[near[a], j]
+                centre[j] = total[j] / (a + 2)
+
+
+@lean_subkernel
+def _claim(ahead, far, place):
+    """Put the first of the farthest that no other place is for to a place, or else the first.
+
+    Records far out are the farthest from many. Threads may claim one at the same time, or in any order:
+    which lists there are decides how long rounds take, not what they find.
+    """
+    ahead.seeds[place] = far[0]
+    for row in far:
+        if ahead.seeds[ahead.place[row]] != row:
+            ahead.seeds[place] = row
+            break
+    ahead.place[ahead.seeds[place]] = place
+
+
+@lean_kernel
+def look(eyes, moving, X, both, ahead, begin, end, batch):
+    """Make the lists of the records begin..end−1 of a batch."""
+    lists = batch
+    if both is not None:
+        lists = 2 * batch
+        for a in range(begin, end):
+            far, point = ahead.far[a], X[ahead.seeds[a]]
+            have = some_farthest(eyes.tree, point, far.size, eyes.distances, far)
+            in_order(eyes.distances, far, have)
+            _claim(ahead, far, batch + a)
+    for half in range(0, lists, batch):
+        for a in range(half + begin, half + end):
+            _list_joining(eyes, moving, X, ahead.seeds[a], ahead.near[a])
+
+
+@lean_kernel
+def choose(left, ahead, m, batch):
+    """Take the records that are farthest from the centroid of the m left as those to begin rounds."""
+    settle_centroid(left, m)
+    for a in range(ahead.seeds.size):
+        ahead.seeds[a] = NO_ROW
+    some_farthest_in_shells(left.shells, left.centroid, batch, ahead.distance, ahead.seeds)
+    for a in range(batch):
+        ahead.place[ahead.seeds[a]] = a
+
+
+@lean_subkernel
+def _catch_up(left, ahead, waiting):
+    """Remove from the tree what was taken."""
+    for a in range(waiting):
+        remove(left.tree, ahead.waiting[a])
+
+
+@lean_subkernel
+def _take(left, ahead, waiting, row, group):
+    take_but_in_tree(left, row, group)
+    ahead.waiting[waiting] = row
+    return waiting + 1
+
+
+@lean_subkernel
+def _form(left, ahead, lists, moving, waiting, seed, k, group, distances, rows):
+    """Give a record and the k−1 that join it a label; return how many are still in the tree."""
+    waiting = _take(left, ahead, waiting, seed, group)
+    place, found = ahead.place[seed], 0
+    if place < lists and ahead.seeds[place] == seed:
+        for row in ahead.near[place]:
+            if found < k - 1 and left.labels[row] < 0:
+                rows[found] = row
+                found += 1
+    if found == k - 1:
+        for a in range(found):
+            waiting = _take(left, ahead, waiting, rows[a], group)
+        return waiting
+    _catch_up(left, ahead, waiting)
+    gather(left, moving, seed, k, group, distances, rows)
+    return 0
+
+
+@lean_subkernel
+def _second_seed(left, ahead, both, waiting, place, seed, first):
+    """The record for a second group, none after that; and how many are still in the tree."""
+    if both is None:
+        return NO_ROW, waiting
+    if seed != first:
+        return NO_ROW, waiting
+    for row in ahead.far[place]:
+        if left.labels[row] < 0:
+            return row, waiting
+    _catch_up(left, ahead, waiting)
+    return farthest(left.tree, left.X[first]), 0
+
+
+@lean_kernel
+def rounds_ahead(left, ahead, moving, both, m, k, group, batch, distances, rows, state):
+    """Form groups as ``rounds`` does, as long as there are lists of the records that begin a round.
+
+    There are never so few records left that there would be no second group.
+
+    Returns the records left, the number of groups, and whether shells are worn.
+    """
+    lists = batch if both is None else 2 * batch
+    for a in range(lists - 1, -1, -1):  # a record may be in several places
+        ahead.place[ahead.seeds[a]] = a
+    waiting, worn = 0, False
+    while m > left.enough and not worn and not state[STOP]:
+        first, worn = outermost(left, m)
+        place = ahead.place[first]
+        if place >= batch or ahead.seeds[place] != first:
+            break
+        seed = first
+        while seed >= 0:
+            waiting = _form(left, ahead, lists, moving, waiting, seed, k, group, distances, rows)
+            m -= k
+            group += 1
+            seed, waiting = _second_seed(left, ahead, both, waiting, place, seed, first)
+        state[DONE] = left.labels.size - m
+    _catch_up(left, ahead, waiting)
+    return m, group, worn
+
+
+class Searchers:
+    """Threads that search ahead for the rounds of one table."""
+
+    def __init__(self, k: int, both: int | None, moving: Floats | None) -> None:
+        self._k, self._both, self._moving = k, both, moving
+        self._ahead: Ahead | None = None
+        self._eyes: dict[
+            int, tuple[Eyes, Floats | None]
+        ] = {}  # and scratch for a centre, by thread
+        self._tree: Tree | None = None
+
+    def batch(self, left: Left, m: int) -> int:
+        """How many rounds to search ahead for with m records left; 0: none."""
+        return batch_of(m, left.X.shape[1], self._k, 1 + helpers())
+
+    def rounds(
+        self, left: Left, m: int, group: int, batch: int, room: Any, state: State
+    ) -> tuple[int, int, bool]:
+        """Make a batch of rounds: the records left, the number of groups, and whether shells are worn."""
+        ahead = self._room(left, batch)
+        choose(left, ahead, m, batch)
+
+        def work(begin: int, end: int, thread: int) -> None:
+            if thread not in self._eyes:
+                centre = None if self._moving is None else np.empty_like(self._moving)
+                self._eyes[thread] = eyes_of(left.tree, ahead), centre
+            look(*self._eyes[thread], left.X, self._both, ahead, begin, end, batch)
+
+        share_with_helpers(work, batch, at_once=_PIECE)
+        found: tuple[int, int, bool] = rounds_ahead(
+            left, ahead, self._moving, self._both, m, self._k, group, batch, *room, state
+        )
+        return found
+
+    def _room(self, left: Left, batch: int) -> Ahead:
+        """Room for a batch; eyes are for the tree of the records left."""
+        moving = self._moving is not None
+        if self._ahead is None or len(self._ahead.distance) < batch:
+            self._ahead = new_ahead(len(left.X), batch, self._k, moving)
+        if self._tree is not left.tree:
+            self._tree = left.tree
+            self._eyes.clear()
+        return self._ahead

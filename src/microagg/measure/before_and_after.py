@@ -1,0 +1,199 @@
+"""Totals, means, medians, deviations and frequent categories before and after, as a board reads them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats
+from microagg.encode.space import names_of_levels
+from microagg.kernels.labels import standard_deviation
+from microagg.measure.both_tables import Pair
+from microagg.measure.chart_data import OTHERS, bars
+from microagg.measure.timescale import time_scale
+
+__all__ = ["Summary", "summaries"]
+
+_LARGEST = sys.float_info.max
+
+Numbers = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One column before and after; of the values that are there, and by weight where records have weights."""
+
+    column: str
+    total: Numbers | None = None
+    """Of numbers; with sampling weights that of the population."""
+    mean: Numbers | tuple[str, str] | None = None
+    """Of numbers, and of dates in words."""
+    median: Numbers | tuple[str, str] | None = None
+    """Mean of the middle values, at least ``among`` of them, so that it is no record's own."""
+    sd: Numbers | tuple[str, str] | None = None
+    kind: str = "number"
+    missing: tuple[int, int] = (0, 0)
+    """Records without a value."""
+    levels: tuple[int, int] | None = None
+    """Of categories: different ones that occur."""
+    frequent: str | None = None
+    """The most frequent category of the original; None if fewer than ``among`` records have it."""
+    frequent_share: Numbers | None = None
+    """Share of the records that have it, of those with a value."""
+    moved: str | None = None
+    """The category whose share changed most, of those that ``among`` records have; None: none changed."""
+    moved_share: Numbers | None = None
+    """Share of the records that have it, of those with a value, each record counted once."""
+    changed: float | None = None
+    """Of categories: share of records whose category changed."""
+
+
+def summaries(both: Pair, among: int) -> list[Summary]:
+    """Summarise each column; medians are means of the ``among`` values in the middle.
+
+    >>> both = Pair(["a"], np.array([[1.0], [2.0], [9.0]]), np.array([[4.0], [4.0], [4.0]]))
+    >>> summaries(both, 3)[0].median
+    (4.0, 4.0)
+    """
+    return [
+        (_categories if both.is_category[j] else _numbers)(both, j, among)
+        for j in range(len(both.names))
+    ]
+
+
+def _numbers(both: Pair, j: int, among: int) -> Summary:
+    tables = both.original[:, j], both.protected[:, j]
+    name, kind = str(both.names[j]), both.kinds[j]
+    if both.is_plain:
+        first, second = (_four(values, among) for values in tables)
+        missing = (0, 0)
+    else:
+        gone = [np.isnan(values) for values in tables]
+        w = np.ones(len(both)) if both.weights is None else both.weights
+        persons = 1.0 if both.weights is None else both.mean_weight
+        first, second = (
+            _weighted_four(values[~no], w[~no], among, persons)
+            for values, no in zip(tables, gone, strict=True)
+        )
+        missing = (int(gone[0].sum()), int(gone[1].sum()))
+    total, mean, median, sd = zip(first, second, strict=True)
+    if kind == "date" and both.variables is not None:
+        scale = time_scale(both.before, both.variables[j], both.protected[:, j])
+        if scale is not None:
+            return Summary(
+                name,
+                mean=(scale.words(mean[0]), scale.words(mean[1])),
+                median=(scale.words(median[0]), scale.words(median[1])),
+                sd=(scale.span(sd[0]), scale.span(sd[1])),
+                kind=kind,
+                missing=missing,
+            )
+    return Summary(name, total, mean, median, sd, kind, missing)
+
+
+def _categories(both: Pair, j: int, among: int) -> Summary:
+    assert both.variables is not None  # who has categories has variables
+    names = names_of_levels(both.variables[j])
+    w = np.ones(len(both)) if both.weights is None else both.weights
+    counts, masses, missing = [], [], []
+    for table in (both.original, both.protected):
+        there = ~np.isnan(table[:, j])
+        codes = table[there, j].astype(np.int64)
+        width = max(len(names), int(codes.max(initial=0)) + 1)
+        counts.append(np.bincount(codes, minlength=width))
+        masses.append(np.bincount(codes, weights=w[there], minlength=width).astype(np.float64))
+        missing.append(int((~there).sum()))
+    top = int(np.argmax(masses[0]))
+    shown = counts[0][top] >= among
+    shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
+    same = both.both_there[:, j]
+    differ = both.wrong_categories(j)[same]
+    moved, moved_share = _moved_most(both, j, list(map(str, names)), masses, among)
+    return Summary(
+        str(both.names[j]),
+        kind=both.kinds[j],
+        missing=(missing[0], missing[1]),
+        levels=(int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))),
+        frequent=str(names[top]) if shown else None,
+        frequent_share=(shares[0], shares[1]) if shown else None,
+        moved=moved,
+        moved_share=moved_share,
+        changed=float(w[same] @ differ / w[same].sum()) if same.any() else 0.0,
+    )
+
+
+def _moved_most(
+    both: Pair, j: int, names: list[str], masses: list[Floats], among: int
+) -> tuple[str | None, Numbers | None]:
+    """Find the category whose share changed most, of those that a picture may name.
+
+    ``masses`` has the weight of each category, before and after.
+    """
+    codes = [t[~np.isnan(t[:, j]), j].astype(np.int64) for t in (both.original, both.protected)]
+    if not all(map(len, codes)):
+        return None, None
+    levels = bars(codes, names, among)["levels"]
+    named = [names.index(level) for level in levels if level != OTHERS]
+    before, after = (mass[named] / mass.sum() for mass in masses)
+    if not (off := np.abs(after - before)).any():
+        return None, None
+    most = int(np.argmax(off))
+    return names[named[most]], (float(before[most]), float(after[most]))
+
+
+def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
+    n = len(values)
+    unit = max(float(np.abs(values).max()), 1e-300)
+    small = values / unit  # sums of huge values must not overflow
+    base = float(small[0])
+    moved = small - base  # nor a large offset swallow the digits
+    mean = base + float(moved.mean())
+    middle = base + _middle(moved, among)
+    total = min(max(mean * n, -_LARGEST / unit), _LARGEST / unit)
+    return total * unit, mean * unit, middle * unit, standard_deviation(values)
+
+
+def _middle(values: Floats, among: int) -> float:
+    """Mean of the values in the middle: ``among``, or one more where the number of values asks for it."""
+    n = len(values)
+    count = _window(n, among)
+    start = (n - count) // 2
+    ordered: Any = np.partition(values, [start, start + count - 1])
+    return float(ordered[start : start + count].mean())
+
+
+def _window(n: int, among: int) -> int:
+    """How many values are in the middle of n."""
+    return min(n, among + (n - among) % 2)
+
+
+def _weighted_four(
+    values: Floats, w: Floats, among: int, persons: float
+) -> tuple[float, float, float, float]:
+    """The same with weights, of the values that are there; all 0 if none is.
+
+    ``persons`` is what a weight of 1 stands for, for the total.
+    """
+    n = len(values)
+    if not n:
+        return 0.0, 0.0, 0.0, 0.0
+    unit = max(float(np.abs(values).max()), 1e-300)
+    small = values / unit
+    base = float(small[0])
+    moved = small - base
+    mean = float(np.average(moved, weights=w))
+    square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
+    order = np.argsort(moved, kind="stable")
+    count = _window(n, among)
+    # Half of the weight lies up to the record in the middle.
+    upto = np.cumsum(w[order])
+    at = int(np.searchsorted(upto, upto[-1] / 2 * (1 - 1e-12)))
+    start = min(max(at - (count - 1) // 2, 0), n - count)
+    rows = order[start : start + count]
+    middle = float(np.average(moved[rows], weights=w[rows]))
+    total = (base + mean) * float(w.sum()) * persons
+    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
+    return total * unit, (base + mean) * unit, (base + middle) * unit, float(np.sqrt(square)) * unit

@@ -1,0 +1,426 @@
+"""Bring an original and its protected twin side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.scale import fit_scale
+from microagg.errors import InputError, listed, shown
+from microagg.kernels.labels import group_sizes
+from microagg.measure.classes import classes, combine
+from microagg.measure.coordinates import complete_numbers, encoded
+from microagg.measure.read_protected import has_bands, protected_values, setting_of, weights_of
+from microagg.tables.frame import Frame, is_frame
+from microagg.tables.matrix import as_matrix, columns_matrix
+from microagg.tables.numeric_columns import choose_columns
+from microagg.tables.variable import Variable, variable_of
+
+__all__ = ["Pair", "align", "keeping_computed", "pair", "positions"]
+
+T = TypeVar("T")
+
+# Beyond this many standard deviations all is equally far, and squares do not overflow.
+_FAR = 1e100
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same columns of both tables, as matrices of the same shape.
+
+    Without ``variables`` all columns are complete numbers. With them a column may be of any kind: numbers,
+    instants or level numbers, NaN where a value is missing; released values are in the same numbering,
+    nodes of a hierarchy after its levels, and what is neither after these.
+
+    What several measures need is computed once, when first asked for.
+    """
+
+    names: list[Any]
+    original: Floats
+    protected: Floats
+    before: Frame | None = field(default=None, repr=False)  # the tables with all their columns
+    after: Frame | None = field(default=None, repr=False)
+    variables: Sequence[Variable] | None = field(default=None, repr=False)
+    """The original columns, typed; None: complete numbers."""
+    weights: Floats | None = field(default=None, repr=False)
+    """(n,) weights with a mean of 1; None: all count alike."""
+    labels: Labels | None = field(default=None, repr=False)
+    """Group of each record, (n,), or (n, d) where columns were grouped apart; None: not known."""
+    states: Labels | None = field(default=None, repr=False)
+    """(n, d) state in which each value was released (see :attr:`Variable.states`); None: codes of missing
+    values are not told apart."""
+    mean_weight: float = 1.0
+    """What a weight of 1 stands for in the population."""
+    beside: Labels | None = field(default=None, repr=False)
+    """(n,) a number for each combination of strata and released weight, which groups share beside protected
+    values; None: they share no more than these."""
+
+    def __len__(self) -> int:
+        return len(self.original)
+
+    def __reduce__(self) -> Any:
+        if not len(self):  # without records it holds no values
+            return Pair, (
+                self.names,
+                self.original,
+                self.protected,
+                None,
+                None,
+                self.variables,
+                self.weights,
+                self.labels,
+            )
+        raise TypeError(
+            "Measures hold the original values and are not pickled, lest they travel. Pickle what "
+            "their as_dict() returns."
+        )
+
+    def without_records(self) -> Pair:
+        """Return a pair of the same columns and no records, which may be pickled."""
+        none = np.zeros((0, len(self.names)))
+        return Pair(
+            self.names,
+            none,
+            none,
+            variables=None if self.variables is None else [],
+            weights=None if self.weights is None else np.zeros(0),
+            labels=None if self.labels is None else np.zeros(0, dtype=np.int64),
+        )
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """Kind of each column."""
+        if self.variables is None:
+            return ["number"] * len(self.names)
+        return [variable.kind for variable in self.variables]
+
+    @cached_property
+    def is_category(self) -> list[bool]:
+        """Whether a column holds level numbers."""
+        if self.variables is None:
+            return [False] * len(self.names)
+        return [variable.is_category for variable in self.variables]
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether no value is missing, before or after."""
+        if self.variables is None:
+            return True
+        return not (np.isnan(self.original).any() or np.isnan(self.protected).any())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether statistics need neither leave values out nor weigh them."""
+        return self.is_complete and self.weights is None
+
+    @cached_property
+    def both_there(self) -> NDArray[np.bool_]:
+        """(n, d) where a value is there before and after."""
+        return ~(np.isnan(self.original) | np.isnan(self.protected))
+
+    def of_columns(self, chosen: Iterable[int]) -> Pair:
+        """Return the pair of some columns only, by their places."""
+        at = list(chosen)
+        return replace(
+            self,
+            names=[self.names[j] for j in at],
+            original=self.original[:, at],
+            protected=self.protected[:, at],
+            variables=None if self.variables is None else [self.variables[j] for j in at],
+            labels=None
+            if self.labels is None
+            else (self.labels if self.labels.ndim == 1 else self.labels[:, at]),
+            states=None if self.states is None else self.states[:, at],
+        )
+
+    def wrong_categories(self, j: int) -> NDArray[np.bool_]:
+        """(n,) where a category is neither the original one nor one that it was merged into by recoding."""
+        x, y = self.original[:, j], self.protected[:, j]
+        found: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
+        variable = None if self.variables is None else self.variables[j]
+        if variable is not None and variable.merged_from is not None:
+            at = np.flatnonzero(found & (y >= len(variable.levels)))
+            level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
+            found[at] = variable.merged_from[merged, level] == 0
+        return found
+
+    @cached_property
+    def quantities(self) -> Pair:
+        """The columns that are numbers or dates, for measures that need numbers."""
+        if not any(self.is_category):
+            return self
+        return self.of_columns(j for j, category in enumerate(self.is_category) if not category)
+
+    def groups_of(self, j: int) -> Labels | None:
+        """Group of each record by which a column was released; None: not known."""
+        if self.labels is None or self.labels.ndim == 1:
+            return self.labels
+        return np.ascontiguousarray(self.labels[:, j])
+
+    @cached_property
+    def scaled(self) -> tuple[Floats, Floats]:
+        """Both in units of the original: mean 0 and standard deviation 1, constant columns 0.
+
+        Of the values that are there, with weights where these are given; NaN where one is missing.
+        """
+        if not self.is_plain:
+            columns = [self._scaled_column(j) for j in range(len(self.names))]
+            before, after = (np.empty(self.original.shape) for _ in range(2))
+            for j, (x, y) in enumerate(columns):
+                before[:, j], after[:, j] = x, y
+            return before, after
+        scaling = fit_scale(self.original)
+        with np.errstate(over="ignore"):
+            after = np.clip(scaling.apply(self.protected), -_FAR, _FAR)
+        return scaling.apply(self.original), after
+
+    def _scaled_column(self, j: int) -> tuple[Floats, Floats]:
+        x, y = self.original[:, j], self.protected[:, j]
+        there = ~np.isnan(x)
+        if not there.any():
+            return x, np.where(np.isnan(y), np.nan, 0.0)
+        scaling = fit_scale(x[there, None])
+        with np.errstate(over="ignore"):
+            before, after = (scaling.apply(values[:, None])[:, 0] for values in (x, y))
+        if self.weights is not None and there.sum() > 1:
+            w = self.weights[there]
+            middle = float(np.average(before[there], weights=w))
+            square = float(np.average(np.square(before[there] - middle), weights=w))
+            spread = np.sqrt(square * there.sum() / (there.sum() - 1)) or np.inf
+            before, after = (before - middle) / spread, (after - middle) / spread
+        return before, np.clip(after, -_FAR, _FAR)
+
+    @cached_property
+    def encoded(self) -> tuple[Floats, Floats]:
+        """Both as coordinates in which records are near or far, whatever the kinds of the columns.
+
+        For complete numbers these are the scaled columns; see :mod:`microagg.measure.coordinates`.
+        """
+        if self.variables is None or complete_numbers(self.variables, self.protected):
+            # An attacker compares records, whatever their weights.
+            return self.scaled if self.weights is None else replace(self, weights=None).scaled
+        return encoded(self.variables, self.protected, self.states)
+
+    @cached_property
+    def varies(self) -> Any:
+        """Which columns of the original are not constant; only these have a scale."""
+        if self.is_complete:
+            return self.original.min(axis=0) < self.original.max(axis=0)
+        low, high = (
+            reduce(np.where(np.isnan(self.original), empty, self.original), axis=0)
+            for reduce, empty in ((np.min, np.inf), (np.max, -np.inf))
+        )
+        return low < high
+
+    @cached_property
+    def classes(self) -> Labels:
+        """Class of equal protected rows of each record; missing is a value."""
+        found = classes(self.protected)
+        if self.states is not None and (self.states > 1).any():
+            return combine([found, *self.states.T])
+        return found
+
+    @cached_property
+    def released_classes(self) -> Labels:
+        """Class of each record by all that groups share: protected values, strata and released weight."""
+        return self.classes if self.beside is None else combine([self.classes, self.beside])
+
+    @cached_property
+    def classes_before(self) -> Labels:
+        """The same of the original rows."""
+        found = classes(self.original)
+        if self.variables is not None and any(v.tags is not None for v in self.variables):
+            return combine([found, *(variable.states for variable in self.variables)])
+        return found
+
+    @cached_property
+    def distinct(self) -> tuple[Floats, Labels]:
+        """The scaled protected rows without repetitions, in order of classes, and their records."""
+        first = np.unique(self.classes, return_index=True)[1]
+        return self.scaled[1][first], group_sizes(self.classes)
+
+    @cached_property
+    def orders(self) -> tuple[Labels, Labels]:
+        """What sorts each column of the original and of the distinct protected rows; (d, n), (d, g)."""
+        before, after = self.scaled[0], self.distinct[0]
+        return np.argsort(before.T, axis=1), np.argsort(after.T, axis=1)
+
+    @cached_property
+    def sorted(self) -> tuple[Floats, Floats]:
+        """The scaled columns, each by itself in ascending order; shape (d, n)."""
+        rows, sizes = self.distinct
+        first, second = self.orders
+        before = np.take_along_axis(np.ascontiguousarray(self.scaled[0].T), first, axis=1)
+        after = np.empty_like(before)
+        for j, order in enumerate(second):
+            after[j] = np.repeat(rows[order, j], sizes[order])
+        return before, after
+
+    def by_name(self, values: Any) -> dict[Any, float]:
+        """One number a column, under the column's name."""
+        return dict(zip(self.names, map(float, values), strict=True))
+
+    def frames(self, purpose: str) -> tuple[Frame, Frame]:
+        """Both tables with all their columns."""
+        if self.before is None or self.after is None:
+            raise InputError(
+                f"{purpose} names columns, which arrays do not have. Pass two data frames."
+            )
+        return self.before, self.after
+
+
+def keeping_computed(measures: T, **changes: Any) -> T:
+    """Replace fields of measures and keep what they have computed."""
+    found: T = replace(measures, **changes)  # type: ignore[type-var]
+    names = {one.name for one in fields(measures)}  # type: ignore[arg-type]
+    found.__dict__.update({k: v for k, v in vars(measures).items() if k not in names})
+    return found
+
+
+def positions(values: Floats, order: Labels, among: Floats) -> tuple[Labels, Labels]:
+    """How many of the sorted values ``among`` are below each of ``values``, and how many up to it.
+
+    ``order`` sorts ``values``: looked up one after the other, they find their place in the cache.
+    """
+    queries = values[order]
+    below = np.empty(len(values), dtype=np.int64)
+    upto = np.empty_like(below)
+    below[order] = np.searchsorted(among, queries)
+    upto[order] = np.searchsorted(among, queries, "right")
+    return below, upto
+
+
+def pair(
+    original: Any,
+    protected: Any,
+    columns: Iterable[Any] | None = None,
+    leave_out: Iterable[Any] = (),
+    *,
+    kinds: Mapping[Any, Any] | None = None,
+    weights: Any = None,
+) -> Pair:
+    """Match two tables by column name and row position.
+
+    Without ``columns``, all numeric ones that both have are taken, but those to ``leave_out`` and the one of
+    ``weights``. Named ones may be of any kind: what ``kinds`` says, else what their type says.
+    """
+    if is_frame(original) != is_frame(protected):
+        raise InputError("Compare two frames or two arrays; one of each was given.")
+    if is_frame(original):
+        before, after = Frame(original), Frame(protected)
+        aside = [*leave_out, *([] if weights is None else [weights])]
+        names = _shared_columns(before, after, columns, aside)
+        _check_rows(len(before), len(after))
+        result = _frames_pair(before, after, names, kinds or {}, weights)
+    else:
+        if columns is not None or kinds or weights is not None:
+            raise InputError("Columns have names in frames only; pick columns of arrays before.")
+        first, second = as_matrix(original), as_matrix(protected)
+        result = Pair(list(range(first.shape[1])), first, second)
+    if result.original.shape != result.protected.shape:
+        raise InputError(
+            "Both tables must have the same records in the same order; their shapes are "
+            f"{result.original.shape} and {result.protected.shape}."
+        )
+    return result
+
+
+def _frames_pair(
+    before: Frame, after: Frame, names: list[Any], kinds: Mapping[Any, Any], weights: Any
+) -> Pair:
+    for name in kinds:
+        if name not in names:
+            raise InputError(
+                f"A kind is given for a column that is compared; {shown(name)} is not one of "
+                f"{listed(names, limit=40)}. Name it among the columns, or leave its kind out."
+            )
+    if weights is None and not kinds and all(_complete_numbers(f, names) for f in (before, after)):
+        return Pair(
+            names, columns_matrix(before, names), columns_matrix(after, names), before, after
+        )
+    found = [variable_of(before, name, setting_of(kinds.get(name))) for name in names]
+    given, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
+    return Pair(
+        names,
+        np.column_stack([variable.values for variable in found]),
+        np.column_stack([protected_values(variable, before, after) for variable in found]),
+        before,
+        after,
+        variables=found,
+        weights=given,
+        mean_weight=mean_weight,
+    )
+
+
+def _complete_numbers(frame: Frame, names: list[Any]) -> bool:
+    """Whether all columns hold numbers and no value is missing; infinite ones are refused elsewhere."""
+    return not len(frame) or all(
+        frame.is_numeric(name) and not np.isnan(frame.doubles(name)).any() for name in names
+    )
+
+
+def align(original: Any, protected: Any, name: str) -> Any:
+    """Bring the rows of one Arrow table into the order of another's, by a column of ids in both."""
+    ids = []
+    for table, which in ((original, "original"), (protected, "protected")):
+        if name not in table.column_names:
+            raise InputError(
+                f"There is no column {shown(name)} in the {which} file; it has "
+                f"{listed(table.column_names, limit=40)}."
+            )
+        values = table[name].to_pylist()
+        if None in values or len(set(values)) < len(values):
+            raise InputError(
+                f"Ids must be there and differ; in column {shown(name)} of the {which} file some are "
+                "missing or occur twice. Name another column, or match records by position."
+            )
+        ids.append(values)
+    place = {value: i for i, value in enumerate(ids[1])}
+    alone = [value for value in ids[0] if value not in place]
+    extra = len(place) - (len(ids[0]) - len(alone))
+    if alone or extra:
+        raise InputError(
+            f"Both files must have the same records; {len(alone)} ids in column {shown(name)} are only in "
+            f"the original and {extra} only in the protected file. Drop those records first."
+        )
+    return protected.take([place[value] for value in ids[0]])
+
+
+def _shared_columns(
+    before: Frame, after: Frame, columns: Iterable[Any] | None, leave_out: list[Any]
+) -> list[Any]:
+    if columns is not None:
+        names = choose_columns(before, columns)
+        choose_columns(after, names)
+        both = [name for name in leave_out if name in names]
+        if both:
+            raise InputError(
+                f"Column {shown(both[0])} is named as one to compare and as an id or a confidential "
+                "one; it can be only one of them."
+            )
+        return names
+    names = [
+        name
+        for name in choose_columns(before, None)
+        if after.has(name) and name not in leave_out
+        if after.is_numeric(name) or has_bands(after, name)
+    ]
+    if not names:
+        raise InputError(
+            f"The tables share no numeric column: {listed(before.names)} against {listed(after.names)}."
+        )
+    return names
+
+
+def _check_rows(before: int, after: int) -> None:
+    if before != after:
+        raise InputError(
+            f"Both tables must have the same records in the same order; they have {before} and "
+            f"{after}. Drop the records that only one of them has."
+        )

@@ -1,0 +1,162 @@
+"""What pictures of both tables show, as counts: no bin with fewer than k records, no end of the original."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.space import names_of_levels
+from microagg.measure.both_tables import Pair
+from microagg.measure.timescale import TimeScale, time_scale
+
+__all__ = [
+    "bars",
+    "bin_cuts",
+    "class_sizes",
+    "column",
+    "correlations",
+    "distribution",
+    "ends",
+    "with_dates",
+]
+
+_BINS = 24
+_MIDDLE = (0.01, 0.99)
+_MOST_LEVELS = 12
+OTHERS = "others"
+
+
+def column(both: Pair, j: int, k: int) -> dict[str, Any]:
+    """What is drawn of a column of any kind.
+
+    Numbers have ``cuts`` and ``ends``, dates ``ticks`` besides, categories ``levels``; all have the counts
+    ``before`` and ``after``, of records that have a value.
+    """
+    x, y = (table[~np.isnan(table[:, j]), j] for table in (both.original, both.protected))
+    if both.variables is not None and both.is_category[j]:
+        names = names_of_levels(both.variables[j])
+        ordered = both.kinds[j] == "ordinal"
+        return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
+    if min(len(x), len(y)) < k:
+        return {"levels": [], "before": [], "after": []}
+    found = distribution(x, y, k)
+    if both.variables is None or both.kinds[j] != "date":
+        return found
+    return with_dates(found, time_scale(both.before, both.variables[j], y))
+
+
+def with_dates(found: dict[str, Any], scale: TimeScale | None) -> dict[str, Any]:
+    """Add what stands at the axis of a distribution of dates: some cuts, in words."""
+    if scale is None or not found["cuts"]:
+        return found
+    cuts = found["cuts"]
+    at = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), 3)).round().astype(int))
+    return {**found, "ticks": [[cuts[i], scale.words(cuts[i])] for i in at.tolist()]}
+
+
+def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) -> dict[str, Any]:
+    """Counts of categories in one table or two, at most twelve of them; the rest is put together as others.
+
+    A level that fewer than k records have, of those tables that have it at all, is not told; nor are others
+    of whom there are fewer than k: then the rarest level that could be told is put to them.
+
+    >>> found = bars([np.array([0] * 6 + [1] * 5 + [2])], ["a", "b", "c"], 3)
+    >>> found["levels"], found["after"]
+    (['a', 'others'], [6, 6])
+    """
+    counts = np.array([np.bincount(codes, minlength=len(names)) for codes in tables])[
+        :, : len(names)
+    ]
+    sizes = np.array([len(codes) for codes in tables])
+    tellable = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
+    by_size = np.argsort(-counts[0], kind="stable")
+    kept = [level for level in by_size.tolist() if tellable[level]]
+    kept = kept[:_MOST_LEVELS]
+    rest = sizes - counts[:, kept].sum(axis=1)
+    while kept and (_too_few(rest, k) or (rest.any() and len(kept) == _MOST_LEVELS)):
+        rest = rest + counts[:, kept.pop()]
+    if not kept and _too_few(rest, k):
+        rest = np.zeros_like(rest)
+    kept = sorted(kept) if ordered else kept
+    levels, shown = [names[level] for level in kept], counts[:, kept]
+    if rest.any():
+        levels, shown = [*levels, OTHERS], np.column_stack([shown, rest])
+    keys = ("before", "after") if len(tables) == 2 else ("after",)
+    return {"levels": levels, **{key: row.tolist() for key, row in zip(keys, shown, strict=True)}}
+
+
+def _too_few(rest: Labels, k: int) -> bool:
+    return bool(((rest > 0) & (rest < k)).any())
+
+
+def distribution(x: Floats, y: Floats, k: int) -> dict[str, Any]:
+    """Counts of both columns in common bins of at least k original and protected records.
+
+    Bins are cut by protected values alone; the outermost are open, so that no end of the original
+    shows. ``ends`` are the least and the greatest protected value, which are in the file.
+    """
+    cuts = bin_cuts(y)
+    before, after = (
+        np.bincount(np.searchsorted(cuts, v, "right"), minlength=len(cuts) + 1) for v in (x, y)
+    )
+    keep, counts = [], [[0, 0]]
+    for cut, a, b in zip([*cuts, None], before.tolist(), after.tolist(), strict=True):
+        counts[-1][0] += a
+        counts[-1][1] += b
+        if cut is not None and min(counts[-1]) >= k:
+            keep.append(float(cut))
+            counts.append([0, 0])
+    while len(counts) > 1 and min(counts[-1]) < k:  # what is left goes to the bin before
+        a, b = counts.pop()
+        counts[-1][0] += a
+        counts[-1][1] += b
+        keep.pop()
+    return {
+        "cuts": keep,
+        "ends": ends(y),
+        "before": [a for a, _ in counts],
+        "after": [b for _, b in counts],
+    }
+
+
+def bin_cuts(y: Floats) -> Floats:
+    """Cut a protected column into bins of equal width; what lies far out goes to the open ones.
+
+    They reach from the quantile 1 % to 99 %, or to the end of the column where that is no farther off
+    than a bin is wide: amounts that start at 0 have bins that start there. No cut is at an end.
+    """
+    least, most = ends(y)
+    low, high = np.quantile(y, _MIDDLE)
+    if not high > low:
+        return np.array([low])
+    with np.errstate(over="ignore", invalid="ignore"):  # a column may span more than a double holds
+        width = (high - low) / _BINS
+        low = least if low - least <= width else low
+        high = most if most - high <= width else high
+        cuts = np.unique(np.linspace(low, high, _BINS + 1))
+    return cuts[(cuts > least) & (cuts < most)]
+
+
+def ends(y: Floats) -> list[float]:
+    """The least and the greatest value."""
+    return [float(y.min()), float(y.max())]
+
+
+def correlations(before: Floats, after: Floats) -> dict[str, Any]:
+    """Both matrices and their difference."""
+    return {
+        "before": before.tolist(),
+        "after": after.tolist(),
+        "difference": (after - before).tolist(),
+    }
+
+
+def class_sizes(sizes: Labels) -> list[dict[str, int]]:
+    """How many classes there are of each size."""
+    found, counts = np.unique(sizes, return_counts=True)
+    return [
+        {"size": int(size), "classes": int(count)}
+        for size, count in zip(found, counts, strict=True)
+    ]

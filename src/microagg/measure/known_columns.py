@@ -1,0 +1,228 @@
+"""What columns left as they are give away: classes and linkage together with them.
+
+Whoever looks for a person in a released table knows more than the protected columns: sex, region,
+a date, whatever stands in the columns that were left as they are, which are the same in the release.
+Records are then told apart by these exactly, and by the protected columns as well as they allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Labels
+from microagg.errors import TableError
+from microagg.kernels.labels import group_sizes
+from microagg.measure.both_tables import Pair
+from microagg.measure.classes import combine, share_below
+from microagg.measure.linkage import Linkage, check_sample, link
+from microagg.plan.settings import check_k
+from microagg.tables.frame import Frame
+
+__all__ = ["Known", "KnownRisk", "known_columns", "known_risk", "told_apart"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A column that an attacker is taken to know exactly."""
+
+    codes: Labels
+    """A number for each distinct value, 0, 1, …: ascending, where the values have an order; −1: missing."""
+    kind: str = "other"
+    """"whole" (numbers), "real" (numbers), "time" (dates and times) or "other", which has no order."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the codes ascend with the values."""
+        return self.kind != "other"
+
+    @property
+    def sizes(self) -> Labels:
+        """Records of each distinct value, missing ones aside."""
+        return np.bincount(self.codes[self.codes >= 0])
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct values, missing ones aside."""
+        return int(np.count_nonzero(self.sizes))
+
+
+@dataclass(frozen=True)
+class KnownRisk:
+    """Risk if an attacker knows columns left as they are; shares of records are from 0 to 1.
+
+    A class is a set of records with equal protected values, released weight and known values.
+    """
+
+    smallest_class: int
+    """Records in the smallest class."""
+    mean_class: float
+    """Records over classes."""
+    below_k: float
+    """Share of records in classes of fewer than k records, or units."""
+    unique: float
+    """Share of records that are alone in their class."""
+    prosecutor: float
+    """Largest chance to pick a given person's record out of its class: 1/smallest class."""
+    marketer: float
+    """Mean of that chance over all records: classes over records."""
+    linkage: Linkage
+    """Share of records linked by an attacker who compares with the records of equal known values only."""
+
+    @property
+    def record_linkage(self) -> float:
+        """Share of records linked."""
+        return self.linkage.share
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {**asdict(self), "record_linkage": self.record_linkage}
+
+
+def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
+    """Number the distinct values of some columns of any type.
+
+    Missing is −1. A NaN is missing; in a column that has missing values besides, it is a value, since the
+    file tells them apart. −0 and 0 are one value.
+
+    >>> import pyarrow as pa
+    >>> column = known_columns(Frame(pa.table({"a": [30, None, 10, 30]})), ["a"])["a"]
+    >>> column.codes.tolist(), column.kind
+    ([1, -1, 0, 1], 'whole')
+    """
+    return {name: _known(frame, name) for name in names}
+
+
+def told_apart(column: Known, text: Known) -> Known:
+    """Tell values apart by the text that stands in a file, in the order of what it reads as.
+
+    1.5 and 1.50 are one number and two texts, and so are two ids of twenty digits that are one double.
+
+    >>> told_apart(Known(np.array([1, 0, 1]), "real"), Known(np.array([0, 1, 2]))).codes.tolist()
+    [1, 0, 2]
+    """
+    key = (column.codes + 1) * (int(text.codes.max(initial=0)) + 2) + text.codes + 1
+    found, codes = np.unique(key, return_inverse=True)
+    if len(found) == len(np.unique(column.codes)):
+        return column
+    missing = column.codes < 0
+    if missing.any() and len(np.unique(key[missing])) == 1:
+        codes = np.where(missing, -1, codes - 1)  # they have the lowest code
+    return Known(codes.reshape(-1).astype(np.int64), column.kind)
+
+
+def known_risk(
+    both: Pair,
+    known: Mapping[Any, Known],
+    k: int,
+    *,
+    units: Labels | None = None,
+    sample: int | None = None,
+    random_state: int | None = 0,
+    progress: Callable[[int], None] | None = None,
+) -> KnownRisk:
+    """Measure what an attacker gains who knows some columns exactly and the protected ones too.
+
+    Parameters
+    ----------
+    both : the protected columns before and after
+    known : columns left as they are, by name; none gives the figures of the protected columns alone
+    k : promised class size, for ``below_k``
+    units : the unit of each record, if k counts units
+    sample : link this number of records only, chosen at random; the linkage then has an interval
+    progress : called now and then with the number of records linked
+
+    O(n log n) for few protected columns: distinct protected rows with equal known values are in a
+    tree, or are looked at one by one where they are few.
+    """
+    check_sample(sample)
+    n = len(both)
+    check_k(k, max(n, k))
+    columns = [column.codes for column in known.values()]
+    labels = combine([both.released_classes, *columns])
+    sizes = group_sizes(labels)
+    return KnownRisk(
+        smallest_class=int(sizes.min()),
+        mean_class=n / len(sizes),
+        below_k=share_below(labels, k, units),
+        unique=float(np.sum(sizes == 1) / n),
+        prosecutor=float(1 / sizes.min()),
+        marketer=len(sizes) / n,
+        linkage=link(
+            both,
+            blocks=combine(columns) if columns else None,
+            sample=sample,
+            random_state=random_state,
+            progress=progress,
+        ),
+    )
+
+
+def _known(frame: Frame, name: Any) -> Known:
+    import narwhals as nw
+    import pyarrow as pa
+
+    alone = nw.from_native(frame.native)[:, [frame.names.index(name)]]
+    try:
+        column = _plain(Frame(alone).to_arrow(unnamed_index=False).column(0))
+        encoded = column.dictionary_encode()
+    except (TableError, pa.ArrowNotImplementedError):  # objects of several types, nested values
+        series = alone[:, 0]
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        column = pa.chunked_array([[None if null else repr(value) for value, null in pairs]])
+        encoded = column.dictionary_encode()
+    values = encoded.chunk(0).dictionary
+    parts = [part.indices.fill_null(-1).to_numpy() for part in encoded.chunks]
+    codes = np.concatenate(parts).astype(np.int64)
+    kind = _kind(values)
+    if kind != "other":
+        codes = _ascending(codes, values, nan_is_missing=column.null_count == 0)
+    return Known(codes, kind)
+
+
+def _plain(column: Any) -> Any:
+    """Undo encodings that hide the type; −0 and 0 become one value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(part) for part in column.chunks])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.add(column.cast(pa.float64()), 0.0)
+    return column
+
+
+def _kind(values: Any) -> str:
+    """Tell the kind of a column from its distinct values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_a = pa.types
+    if is_a.is_temporal(values.type) and not is_a.is_interval(values.type):
+        return "time"
+    if is_a.is_integer(values.type):
+        return "whole"
+    if is_a.is_floating(values.type):
+        # Whole numbers with missing ones among them come as floats from many a library.
+        finite = values.filter(pc.is_finite(values))
+        return "whole" if pc.all(pc.equal(finite, pc.floor(finite))).as_py() else "real"
+    return "real" if is_a.is_decimal(values.type) else "other"
+
+
+def _ascending(codes: Labels, values: Any, nan_is_missing: bool) -> Labels:
+    """Number the distinct values in their own order instead of by first appearance."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    number = np.full(len(values) + 1, -1)  # the last place is that of missing, −1
+    number[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values))
+    if nan_is_missing and pa.types.is_floating(values.type):
+        number[:-1][pc.is_nan(values).to_numpy(zero_copy_only=False)] = -1  # NaN is sorted last
+    return number[codes]

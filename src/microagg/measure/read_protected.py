@@ -1,0 +1,168 @@
+"""Read the columns of a protected frame in the numbering of its original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats
+from microagg.encode.bands import ends_of_label
+from microagg.encode.hierarchy import inner_nodes
+from microagg.errors import InputError, shown
+from microagg.plan.plan import Column
+from microagg.tables.dates import instants
+from microagg.tables.frame import Frame
+from microagg.tables.variable import Variable
+
+__all__ = ["has_bands", "protected_values", "setting_of", "weights_of"]
+
+_DAY = 86_400  # seconds
+
+
+def setting_of(kind: Any) -> Column:
+    """What is said of a column: its setting, a word for its kind, or its levels from low to high.
+
+    >>> setting_of(["low", "high"]).kind, setting_of("nominal").kind, setting_of(None).kind
+    ('ordinal', 'nominal', None)
+    """
+    if isinstance(kind, Column):
+        return kind
+    if kind is None or isinstance(kind, str):
+        return Column(kind=kind)
+    if isinstance(kind, Sequence):
+        return Column(kind="ordinal", levels=tuple(kind))
+    raise InputError(
+        "The kind of a column is a word such as 'nominal', a list of its levels from low to high, or a "
+        f"Column; got {shown(kind)}."
+    )
+
+
+def weights_of(frame: Frame, name: Any) -> tuple[Floats, float]:
+    """Weights of the records with a mean of 1, and their mean.
+
+    >>> import pyarrow as pa
+    >>> weights, mean = weights_of(Frame(pa.table({"w": [2.0, 6.0]})), "w")
+    >>> weights.tolist(), mean
+    ([0.5, 1.5], 4.0)
+    """
+    if not frame.has(name):
+        raise InputError(f"There is no column {shown(name)} for the weights. Name another.")
+    values = frame.values(name)
+    if not (values > 0).all():
+        row = int(np.argmax(~(values > 0))) + 1
+        raise InputError(
+            f"Weights are numbers above 0; column {shown(name)} has another one, the first in row {row} (the "
+            "first record is row 1). Drop such records."
+        )
+    mean = float(values.mean())
+    return values / mean, mean
+
+
+def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
+    """Values that the protected frame has in a column, as the original's variable counts them.
+
+    A level that the original does not have gets a number of its own after all others.
+
+    >>> import pyarrow as pa
+    >>> from microagg.tables.variable import variable_of
+    >>> first, second = (Frame(pa.table({"size": sizes})) for sizes in (["S", "L"], ["L", "XL"]))
+    >>> protected_values(variable_of(first, "size"), first, second).tolist()
+    [0.0, 2.0]
+    """
+    name = variable.name
+    if variable.is_category:
+        return _levels(variable, after)
+    if variable.kind == "date":
+        return _dates(variable, before, after)
+    if not after.is_numeric(name):
+        bands = _bands(variable, after)
+        if bands is None:
+            raise after.not_numbers(name)
+        return bands
+    values = after.doubles(name)
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values))) + 1
+        raise InputError(
+            f"Columns to work on must hold finite numbers; column {shown(name)} of the protected table has "
+            f"an infinite value, the first in row {row} (the first record is row 1). Replace it or drop the "
+            "record."
+        )
+    return values
+
+
+def has_bands(frame: Frame, name: Any) -> bool:
+    """Whether a column holds names of bands of numbers, as :mod:`microagg.encode.recode` makes them."""
+    if frame.kind_in_words(name) not in ("text", "categories"):
+        return False
+    levels = frame.categories(name)[1]
+    return bool(levels) and all(ends_of_label(str(level)) is not None for level in levels)
+
+
+def _bands(variable: Variable, after: Frame) -> Floats | None:
+    """Bands of numbers as the means of the original values in them; None if there are none."""
+    if not has_bands(after, variable.name):
+        return None
+    codes, levels = after.categories(variable.name)
+    means = []
+    for low, high in (ends_of_label(str(level)) or (0.0, 0.0) for level in levels):
+        own = variable.values[(variable.values >= low) & (variable.values < high)]
+        middle = low if high == np.inf else high if low == -np.inf else (low + high) / 2
+        means.append(float(own.mean()) if len(own) else middle)
+    return np.array([*means, np.nan])[codes]
+
+
+def _levels(variable: Variable, after: Frame) -> Floats:
+    codes, found = after.categories(variable.name)
+    known: list[Any] = list(variable.levels)
+    if variable.kind == "hierarchy":
+        known += inner_nodes(variable)
+    place: dict[Any, int] = {}
+    for number, level in enumerate(known):
+        place.setdefault(level, number)
+    for number, level in enumerate(known):
+        place.setdefault(str(level).strip(), number)
+    numbers = []
+    for value in found:
+        at = place.get(value, place.get(str(value).strip()))
+        if at is None:
+            at = len(known)
+            known.append(value)
+        numbers.append(float(at))
+    return np.array([*numbers, np.nan])[codes]  # −1, missing, is the last
+
+
+def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
+    import pyarrow as pa
+
+    name = variable.name
+    column = after.arrow_column(name)
+    if column.null_count == len(column):
+        return np.full(len(column), np.nan)
+    try:
+        if variable.format is not None:
+            column = _parsed(column, variable.format)
+        else:
+            column = column.cast(before.arrow_column(name).type)
+        found = instants(column)
+    except pa.ArrowException:
+        found = None
+    if found is None:
+        raise InputError(
+            f"A column of dates must be written in the same way in both tables; column {shown(name)} of the "
+            "protected one is not. Write it as the original has it, or leave it out."
+        )
+    daily = variable.format is not None and "%H" not in variable.format
+    values = found.values + found.origin
+    return np.asarray(values / (_DAY if daily else 1) - variable.origin)
+
+
+def _parsed(column: Any, form: str) -> Any:
+    """Read texts as dates of one format, which a few of them alone might not tell."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pc.utf8_trim_whitespace(column)
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+    return pc.strptime(texts, format=form, unit="s")

@@ -1,1 +1,0 @@
-"""The algorithms, a folder a family and a file a paper's name; see microagg.registry."""

@@ -1,0 +1,84 @@
+"""The folders that the user opened: what lies in them may be read, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from microagg.errors import InputError, shown
+from microagg.formats.endings import ENDINGS
+
+__all__ = ["Folders", "Listing"]
+
+_MOST = 500  # entries that a listing shows
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What lies in a folder: folders and tables by their full paths."""
+
+    path: Path
+    above: Path | None
+    """The folder that it lies in, if that was opened too."""
+    folders: list[Path]
+    files: list[tuple[Path, int]]
+    """Tables with their sizes in bytes."""
+    more: int
+    """Entries beyond those listed."""
+
+
+class Folders:
+    """The roots, without links in their own paths."""
+
+    def __init__(self, opened: Sequence[Path]) -> None:
+        self.roots = [path.resolve(strict=True) for path in opened]
+
+    def check(self, path: Path) -> Path:
+        """Return the true path of what lies in an opened folder; refuse all else, links out of it too."""
+        true: Path | None = None
+        if path.is_absolute() and "\0" not in str(path):
+            with contextlib.suppress(OSError, RuntimeError):
+                true = path.resolve(strict=True)
+        if true is None or not any(true.is_relative_to(root) for root in self.roots):
+            # One sentence for both: what lies elsewhere is not told from what does not exist.
+            raise InputError(
+                "The page reads what lies in the folders that it was started with "
+                f"({', '.join(shown(str(root), 300) for root in self.roots)}); "
+                f"{shown(str(path), 300)} does not, or does not exist. Start microagg page with that "
+                "file, or upload it."
+            )
+        return true
+
+    def listing(self, path: Path) -> Listing:
+        """List the folders and tables in a folder; hidden ones and links out of it are left out."""
+        folder = self.check(path)
+        if not folder.is_dir():
+            raise InputError(f"{shown(str(path), 300)} is no folder. Choose one from the list.")
+        folders, files, count = [], [], 0
+        try:
+            entries = sorted(folder.iterdir(), key=lambda entry: entry.name.casefold())
+        except OSError as error:
+            raise InputError(
+                f"Cannot look into {shown(str(path), 300)}: {error.strerror}. Choose another folder."
+            ) from None
+        for entry in entries:
+            is_table = entry.suffix.lower() in ENDINGS
+            if entry.name.startswith("."):
+                continue
+            try:
+                true = self.check(entry)
+                if true.is_dir():
+                    folders.append(entry)
+                elif is_table and true.is_file():
+                    files.append((entry, true.stat().st_size))
+                else:
+                    continue
+            except (InputError, OSError):
+                continue
+            count += 1
+        first = folders[:_MOST]
+        above = folder.parent if any(folder.parent.is_relative_to(r) for r in self.roots) else None
+        tables = files[: _MOST - len(first)]
+        return Listing(folder, above, first, tables, count - len(first) - len(tables))

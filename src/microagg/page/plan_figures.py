@@ -1,0 +1,127 @@
+"""Figures on the Plan screen: what the plan gives, what other decisions cost, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from microagg.base.formatting import percent, share
+from microagg.page.desk import Desk, Table
+from microagg.page.tasks import Search
+from microagg.plan.change_role import decision_words, role_of
+
+__all__ = ["column_notes", "cures_of", "gives_part", "next_part", "prices_part"]
+
+_ALL = None  # columns
+
+
+def gives_part(desk: Desk, table: Table) -> dict[str, Any]:
+    """What the plan gives as it stands; until that is known, what it gave before the last change."""
+    now, before = desk.prices(desk.plan), None
+    if desk.at > 0:
+        before = desk.prices(desk.plans[desk.at - 1])
+    entry = desk.pricing()
+    refused = entry is not None and not entry.open and not entry.stopping and entry.words
+    former = {label: figure for label, figure, _ in before["facts"]} if before else {}
+    shown = now or before
+    return {
+        "facts": [
+            (label, figure, of, former.get(label) if now is not None else None)
+            for label, figure, of in (shown["facts"] if shown else ())
+        ],
+        "facts_about": shown["basis"] if shown else "",
+        "facts_wait": now is None and not refused,
+        "facts_are_old": now is None and shown is not None,
+        "facts_problem": entry.words if now is None and refused and entry is not None else "",
+        "notes": column_notes(now, table),
+        "oob": False,
+    }
+
+
+def column_notes(prices: Mapping[str, Any] | None, table: Table) -> list[str]:
+    """Say of each column, in their order, what the plan costs it or stakes by it; empty: nothing."""
+    if prices is None:
+        return [""] * len(table.names)
+    lost = {name: f"{percent(loss)} of it lost" for name, loss in prices["losses"].items()}
+    staked = {
+        name: f"if it is known after all, {share(part)} of the records are below k"
+        for name, part in prices["stakes"].items()
+    }
+    return [lost.get(name) or staked.get(name, "") for name in table.names]
+
+
+def prices_part(desk: Desk, table: Table, place: int) -> dict[str, Any]:
+    """What other decisions about one column would cost."""
+    name = table.names[place]
+    prices, entry = desk.prices(desk.plan), desk.pricing((name,))
+    priced = None if prices is None else prices["columns"].get(name)
+    done = entry is not None and entry.state == "done"
+    refused = entry is not None and not entry.open and not entry.stopping and entry.words
+    return {
+        "place": place,
+        "decisions": [
+            (decision, _sentence(decision_words(decision)), words, problem is None)
+            for decision, words, problem in priced or ()
+        ],
+        "prices_wait": priced is None and not done and not refused,
+        "prices_problem": entry.words if refused and entry is not None else "",
+    }
+
+
+def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
+    """What to do next: cures of cautions, the best decisions, and a search."""
+    places = {name: place for place, name in enumerate(table.names)}
+    prices, of_all, search = desk.prices(desk.plan), desk.pricing(_ALL), desk.latest(Search)
+    best = None if prices is None else prices["best"]
+    last = desk.releases[-1] if desk.releases else None
+    found = desk.found
+    asked = search.task if search is not None and isinstance(search.task, Search) else None
+    accept = desk.plan.accept
+    return {
+        "next_problem": problem,
+        "cures": cures_of(last.model, table) if last and last.plan == desk.plan else [],
+        "best": best
+        and [
+            (places[name], decision, _sentence(decision_words(decision, name)), words)
+            for name, decision, words in best
+        ],
+        "best_is_known": best is not None,
+        "best_rule": prices["rule"] if prices else "",
+        "best_is_about_k": bool(prices and prices["below_k"]),
+        "prices_entry": of_all,
+        "search_entry": search,
+        "next_waits": any(entry is not None and entry.open for entry in (of_all, search)),
+        "found": found if found is not None and found["of"].plan == desk.plan else None,
+        "max_loss": _given(asked.max_loss if asked else accept.loss, 10),
+        "max_linkage": _given(asked.max_linkage if asked else accept.linkage, ""),
+        "may_keep": [
+            (places[name], name, asked is not None and name in asked.keep)
+            for name in table.names
+            if role_of(desk.plan, name).startswith("block-")
+        ],
+    }
+
+
+def cures_of(model: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
+    """Cautions of a release that a decision about a column cures, with these decisions."""
+    places = {name: place for place, name in enumerate(table.names)}
+    return [
+        {
+            "severity": caution["severity"],
+            "words": caution["words"],
+            "ways": [
+                (places[name], decision, _sentence(decision_words(decision, name)))
+                for name, decision in caution["decisions"]
+                if name in places
+            ],
+        }
+        for caution in model["next"]
+    ]
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _given(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value

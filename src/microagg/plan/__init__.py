@@ -1,0 +1,1 @@
+"""A plan: all settings of a release, checked and written down."""

@@ -1,0 +1,245 @@
+"""What the parts of a plan must agree on: one role a column, one mean weight, relations that are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from microagg.errors import InputError, shown
+from microagg.plan.sections import QUANTITIES
+
+if TYPE_CHECKING:
+    from microagg.plan.plan import Block, Plan
+    from microagg.plan.relations import Relation
+
+__all__ = ["check_reasons", "check_relations", "check_roles", "check_small_strata", "check_weight"]
+
+
+def check_reasons(plan: Plan) -> None:
+    """Refuse the reason for a claim that the plan does not make."""
+    for name in plan.reasons:
+        if name not in plan.confidential:
+            raise InputError(
+                f"reasons says why a column is confidential; {shown(name)} is not. Name it in "
+                "confidential, or leave its reason out."
+            )
+
+
+def check_suppress(plan: Plan) -> None:
+    """Refuse to leave records out of weighted totals, unless that is asked for."""
+    if plan.suppress.most and plan.weight is not None and not plan.suppress.weighted:
+        raise InputError(
+            f"Weighted totals stay what they are, and suppress leaves records out of them; the weight is "
+            f"{shown(plan.weight.column)}. If the totals may change, say weighted = true in suppress "
+            "(--suppress-weighted); else leave suppress out."
+        )
+
+
+def check_roles(plan: Plan) -> None:
+    """Refuse a column that is given two things to be."""
+    seen: dict[Any, str] = {}
+    protected = {f"block {i + 1}": b.columns or () for i, b in enumerate(plan.blocks)}
+    if len(plan.blocks) == 1:
+        protected = {"columns": plan.blocks[0].columns or ()}
+    for role, names in (
+        *protected.items(),
+        ("drop", plan.drop),
+        ("renumber", plan.renumber),
+        ("confidential", plan.confidential),
+        # A stratum is known to everybody, and may be said to be.
+        ("known", [name for name in plan.known if name not in plan.all_strata]),
+        ("strata", plan.all_strata),
+        ("weight", () if plan.weight is None else (plan.weight.column,)),
+    ):
+        for name in names:
+            if name in seen:
+                raise InputError(
+                    f"A column has one role; {shown(name)} is named in {seen[name]} and in {role}. "
+                    f"{_instead(seen[name], role)}"
+                )
+            seen[name] = role
+    chosen = {name for block in plan.blocks for name in block.columns or ()}
+    _check_unit(plan, chosen)
+    for what, described in (
+        ("columns describes how a column is read, recoded and protected", plan.columns),
+        ("missing.codes tells what is missing in a protected column", plan.missing.codes),
+    ):
+        for name in described:
+            if name in plan.coarsened and seen.get(name) == "strata":
+                continue
+            if name in seen and seen[name] != "known" and name not in chosen:
+                raise InputError(
+                    f"{what}; {shown(name)} is in {seen[name]}. Leave it out there, or give it no other role."
+                )
+
+
+def _instead(first: str, second: str) -> str:
+    if second == "weight" and first == "drop":
+        return (
+            'Take it out of drop and say what becomes of the weight: weight = { release = "drop" }.'
+        )
+    return "Name it once."
+
+
+def _check_unit(plan: Plan, chosen: set[Any]) -> None:
+    for unit in plan.units:
+        if unit in plan.coarsened:
+            raise InputError(
+                f"The unit {shown(unit)} tells whose record it is; recoded, it would not. Leave its coarsen "
+                "out."
+            )
+        if unit in chosen:
+            raise InputError(
+                f"The unit {shown(unit)} tells whose record it is and cannot be protected by "
+                "averaging. Leave it out of the columns; renumber or drop it before release."
+            )
+        if any(
+            plan.unit_of(block).column == unit and unit in plan.strata_of(block).columns
+            for block in plan.blocks
+        ):
+            raise InputError(
+                f"A stratum must hold k units; {shown(unit)} is both the unit and in strata, so that each "
+                "stratum would hold one. Name one of them."
+            )
+        if plan.weight is not None and unit == plan.weight.column:
+            raise InputError(
+                f"The unit tells whose record it is, the weight how many it stands for; {shown(unit)} is "
+                "named as both. Name one of them."
+            )
+
+
+def check_weight(plan: Plan) -> None:
+    """Refuse a mean weight where a record has several groups, hence no one mean weight."""
+    if plan.weight is None or plan.weight.release != "mean":
+        return
+    _check_one_group(
+        plan,
+        "The released weight is the mean of the group",
+        'Say weight = { release = "keep" } or "drop", --weight-release keep.',
+    )
+
+
+def check_small_strata(plan: Plan) -> None:
+    """Refuse to merge small strata where a record has several groups, hence no one stratum to have."""
+    if any(plan.strata_of(block).small == "merge" for block in plan.blocks):
+        _check_one_group(
+            plan,
+            "Where small strata are merged, a record is released with the stratum of its group",
+            'Say strata = { small = "error" }, or name coarser strata.',
+        )
+
+
+def _check_one_group(plan: Plan, rule: str, way_out: str) -> None:
+    """Refuse a plan by which a record is in several groups."""
+    if len(plan.blocks) > 1:
+        raise InputError(
+            f"{rule}; the plan has several blocks, each with its own groups. {way_out}"
+        )
+    (block,) = plan.blocks
+    if block.per_column and len(block.columns or ()) > 1:
+        raise InputError(f"{rule}; per_column gives each column its own groups. {way_out}")
+
+
+def check_relations(plan: Plan) -> None:
+    """Refuse a plan whose release would break a relation that its records keep."""
+    for relation in plan.relations:
+        recoded = next((name for name in relation.columns if name in plan.coarsened), None)
+        if recoded is not None:
+            raise _breaks(
+                relation,
+                f"column {shown(recoded)} is recoded ({plan.coarsened[recoded].in_words})",
+                "Leave its coarsen or the relation out",
+            )
+        block = _block_of(plan, relation)
+        if block is not None:
+            _check_block(plan, block, relation)
+            _check_columns(plan, relation)
+
+
+def _block_of(plan: Plan, relation: Relation) -> Block | None:
+    """The block that protects the columns of a relation; None where it leaves all as they are."""
+    gone = dict.fromkeys(plan.drop, "dropped") | dict.fromkeys(plan.renumber, "renumbered")
+    if plan.weight is not None and plan.weight.release != "keep":
+        averaged = plan.weight.release == "mean"
+        gone[plan.weight.column] = "released as a mean weight" if averaged else "dropped"
+    for name in relation.columns:
+        if name in gone:
+            raise _breaks(
+                relation,
+                f"column {shown(name)} is {gone[name]}",
+                "Leave the column or the relation out",
+            )
+    places = {}
+    for name in relation.columns:
+        places[name] = next((b for b in plan.blocks if name in (b.columns or ())), None)
+    # Where nobody named the columns yet, those that the draft finds are checked when they are known.
+    if plan.blocks[0].columns is None:
+        return None
+    first = next(iter(places.values()))
+    for name, block in places.items():
+        if block is not first:
+            other = relation.columns[0]
+            how = "is left as it is" if block is None else "is protected in another block"
+            if first is None:
+                how, name, other = "is left as it is", other, name
+            raise _breaks(
+                relation,
+                f"column {shown(other)} is protected and {shown(name)} {how}",
+                "Protect all its columns in one block, or none of them",
+            )
+    return first
+
+
+def _check_block(plan: Plan, block: Block, relation: Relation) -> None:
+    """Refuse what a group does to all its columns and the relation does not outlive."""
+    plain = relation.is_plain_order
+    if block.per_column and len(relation.columns) > 1:
+        raise _breaks(
+            relation, "per_column forms other groups for each column", "Leave per_column out"
+        )
+    kept = ("mean", "median", "minimum", "maximum") if plain else ("mean",)
+    if block.released not in kept:
+        raise _breaks(
+            relation, f"groups release the {block.released}", f"Release the {' or the '.join(kept)}"
+        )
+    if plan.digits is not None and not plain:
+        raise _breaks(relation, "digits rounds each column by itself", "Leave digits out")
+    if plan.missing.policy in ("majority", "fill"):
+        raise _breaks(
+            relation,
+            f"the policy {plan.missing.policy} gives records values that are missing, column by column",
+            'Say missing = "pattern" or "drop"',
+        )
+
+
+def _check_columns(plan: Plan, relation: Relation) -> None:
+    """Refuse what happens to single columns and the relation does not outlive."""
+    rounded = {}
+    for name in relation.columns:
+        column = plan.column(name)
+        if column.kind is not None and column.kind not in QUANTITIES:
+            raise _breaks(
+                relation,
+                f"column {shown(name)} is of kind {column.kind}, which is not averaged",
+                f"Relations are about columns of kind {', '.join(QUANTITIES)}",
+            )
+        if column.release is not None:
+            raise _breaks(
+                relation,
+                f"column {shown(name)} releases its {column.release} in place of the mean",
+                "Leave its release out",
+            )
+        rounded[name] = column.round
+    ways = set(rounded.values())
+    if ways <= {"no"} or (relation.is_plain_order and ways == {"nearest"}):
+        return
+    name = next(name for name, way in rounded.items() if way != "no")
+    way_out = 'Say round = "no" for its columns'
+    if relation.is_plain_order:
+        way_out += ', or "nearest" for both'
+    raise _breaks(relation, f"column {shown(name)} is rounded ({rounded[name]}) by itself", way_out)
+
+
+def _breaks(relation: Relation, reason: str, way_out: str) -> InputError:
+    return InputError(
+        f"The release must keep the relation {shown(relation.text, 200)}, but {reason}. {way_out}."
+    )

@@ -1,0 +1,118 @@
+"""What is known of a method: its paper, its settings, what it guarantees, and where its function is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+__all__ = ["Method", "Option"]
+
+Guarantee = Literal["exact", "approximation", "heuristic"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting that a method takes beside the data and k."""
+
+    name: str
+    default: object
+    help: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the registry."""
+
+    name: str
+    family: str
+    paper: str
+    guarantee: Guarantee
+    time: str  # how the running time grows
+    summary: str
+    implementation: str = ""  # module:function for any number of columns, on scaled values
+    univariate: str = ""  # the same for one column, on its values as they are
+    order: str = ""  # module:function for an order; the optimal cut makes it a method
+    order_needs_k: bool = False  # whether that order depends on k
+    options: tuple[Option, ...] = ()
+    proves: bool = False  # whether every partition comes with a proved lower bound
+    weighted: bool = False  # whether records may have weights in the SSE that it makes small
+    categories: bool = False  # whether it is for one column of categories, and for no numbers
+    closeness: bool = (
+        False  # whether it makes groups for t-closeness of a column, and not for k alone
+    )
+    most_records: int | None = None  # the largest table that it takes
+    # Options of similar methods that this one does not take, and why.
+    refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the partition is proved to have the least possible loss."""
+        return self.guarantee == "exact"
+
+    @property
+    def for_numbers(self) -> bool:
+        """Whether it groups numbers by k alone, as :func:`microagg.partition` does."""
+        return not (self.categories or self.closeness)
+
+    @property
+    def one_column(self) -> bool:
+        """Whether the method works on a single column only."""
+        return not (self.implementation or self.order)
+
+    def takes_raw(self, n_columns: int, weighted: bool = False) -> bool:
+        """Whether the values are wanted as they are: exact methods are exact for those."""
+        return n_columns == 1 and bool(self.univariate) and not weighted
+
+    def guarantee_for(self, n_columns: int, weighted: bool = False) -> Guarantee:
+        """What is proved for data of this width: one column is done exactly, by auto too.
+
+        With weights nothing is: the univariate methods find the best runs of the sorted values, but
+        other groups may lose less (algorithms/univariate/weighted.py).
+        """
+        if weighted:
+            return "heuristic"
+        return "exact" if self.takes_raw(n_columns) else self.guarantee
+
+    def function(self, n_columns: int, weighted: bool = False) -> Callable[..., Any]:
+        """Load the function ``(X, k, *, state=None, **options) -> Outcome`` for data of this width.
+
+        One that takes raw values numbers the groups by first appearance. For records with weights it also
+        takes ``weights=``.
+        """
+        if self.takes_raw(n_columns, weighted) or self.one_column:
+            return _load(self.univariate)
+        if self.implementation:
+            return _load(self.implementation)
+        cut_along = _load("microagg.algorithms.ordering.cut:cut_along")
+        method: Callable[..., Any] = cut_along(self.order_function())
+        return method
+
+    def order_function(self) -> Callable[..., Any]:
+        """Load the function ``(X, k, *, state=None, **options)`` that gives the order."""
+        return _load(self.order)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data, as ``microagg methods --json`` prints it."""
+        return {
+            "name": self.name,
+            "family": self.family,
+            "paper": self.paper,
+            "exact": self.exact,
+            "guarantee": self.guarantee,
+            "time": self.time,
+            "summary": self.summary,
+            "one_column": self.one_column,
+            "orders": bool(self.order),
+            "weighted": self.weighted,
+            "categories": self.categories,
+            "closeness": self.closeness,
+            "options": {option.name: option.default for option in self.options},
+        }
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, name = place.split(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function

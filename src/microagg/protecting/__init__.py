@@ -1,0 +1,1 @@
+"""protect() a table in memory, and the Release that it returns."""

@@ -1,0 +1,332 @@
+"""The choice: what was tried, which of it is worth choosing, and what meets a target."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from microagg.base.formatting import TRADE_OFF, share
+from microagg.plan.plan import Accept, Plan
+
+if TYPE_CHECKING:
+    from microagg.measure.linkage import Linkage
+
+__all__ = [
+    "FAST",
+    "Cell",
+    "Suggestion",
+    "Targets",
+    "about_methods",
+    "is_real",
+    "mark_frontier",
+    "next_k",
+    "next_k_for",
+    "suggestion",
+]
+
+# Tried unless methods are named: of the literature's methods those that were worth choosing on the
+# reference sets and whose time grows nearly linearly with the records, at least in few columns.
+FAST = ("auto", "mdav", "mst", "kmeans-merge", "v-mdav")
+
+# Of the spread of loss and of linkage along the frontier: what is better by less is no reason to choose.
+TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method with one k."""
+
+    method: str
+    k: int
+    groups: int = 0
+    smallest: int = 0
+    largest: int = 0
+    information_loss: float | None = None
+    """100·SSE/SST of the released values; None if there is no result."""
+    linkage: Linkage | None = None
+    """Distance-based record linkage with the known columns; sampled for large tables."""
+    seconds: float = 0.0
+    """Time for the grouping, while other cells ran beside it."""
+    on_frontier: bool = False
+    """Whether it is worth choosing, see :func:`mark_frontier`."""
+    cut_short: bool = False
+    """Whether its search was ended before it was done; with more time it may lose less."""
+    tried: bool = True
+    """Whether it was tried to its end; False if time was over or somebody asked to stop."""
+    problem: str | None = None
+    """Why there is no result."""
+    group_loss: float | None = None
+    """100·SSE/SST if each group released its exact centroid."""
+    below_k: float | None = None
+    """Share of the records that known columns narrow down to fewer than k records, or units."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON: one row of the table."""
+        row = asdict(self)
+        linkage = row.pop("linkage")
+        row["record_linkage"] = linkage and linkage["share"]
+        row["record_linkage_interval"] = linkage and [linkage["low"], linkage["high"]]
+        return row
+
+
+def _loss(cell: Cell) -> float:
+    return sys.float_info.max if cell.information_loss is None else cell.information_loss
+
+
+def _linked(cell: Cell) -> float:
+    return 1.0 if cell.linkage is None else cell.linkage.share
+
+
+def mark_frontier(cells: Sequence[Cell]) -> list[Cell]:
+    """Mark the cells that are worth choosing.
+
+    They are the fewest such that every other cell is better than one of them by a hundredth of the
+    spread at most, in loss and in linkage alike. The spread is that of the cells that no other
+    beats in one respect and equals in the other. Of equal cells the one with the largest k counts.
+    """
+    order = sorted(
+        (i for i, cell in enumerate(cells) if cell.problem is None),
+        key=lambda i: (_loss(cells[i]), _linked(cells[i]), -cells[i].k),
+    )
+    front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
+    for i in order:
+        if not front or _linked(cells[i]) < _linked(cells[front[-1]]):
+            front.append(i)
+    losses, links = [_loss(cells[i]) for i in front], [_linked(cells[i]) for i in front]
+    worth: set[int] = set()
+    at = 0
+    while at < len(front):
+        # Of those that lose hardly more than this one, the last links the fewest, and stands for all.
+        limit = losses[at] + TOLERANCE * (losses[-1] - losses[0])
+        best = max(j for j in range(at, len(front)) if losses[j] <= limit)
+        worth.add(front[best])
+        limit = links[best] - TOLERANCE * (links[0] - links[-1])
+        at = next((j for j in range(best + 1, len(front)) if links[j] < limit), len(front))
+    return [replace(cell, on_frontier=i in worth) for i, cell in enumerate(cells)]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a choice must keep to."""
+
+    max_loss: float | None = None
+    """At most this information loss, in percent."""
+    max_linkage: float | None = None
+    """At most this share of the records linked, from 0 to 1; an estimated share is taken at the upper
+    end of its interval."""
+
+    def __post_init__(self) -> None:
+        Accept(self.max_loss, self.max_linkage)  # which refuses what is no such limit
+
+    @property
+    def given(self) -> list[str]:
+        """Each target in words."""
+        return [
+            *([] if self.max_loss is None else [f"a loss of at most {self.max_loss:g} %"]),
+            *(
+                []
+                if self.max_linkage is None
+                else [f"a linkage of at most {100 * self.max_linkage:g} %"]
+            ),
+        ]
+
+    def meets_loss(self, cell: Cell) -> bool:
+        """Whether a cell keeps to the loss, if one is given."""
+        return self.max_loss is None or _loss(cell) <= self.max_loss
+
+    def meets_linkage(self, cell: Cell) -> bool:
+        """Whether a cell keeps to the linkage, if one is given."""
+        return self.max_linkage is None or (
+            cell.linkage is not None and cell.linkage.high <= self.max_linkage
+        )
+
+
+def is_real(value: object) -> bool:
+    """Tell whether a setting is a number, of Python or numpy."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def next_k_for(cells: Sequence[Cell], targets: Targets, n: int) -> int | None:
+    """Name the k to try next with a method in search of its best cell that meets the targets.
+
+    With a target for the linkage that is the smallest k that meets it, since it loses least; else the
+    largest that meets the loss, since it links least. None when the search is over: also when a
+    cell has no result, and when meeting the linkage would lose too much.
+    """
+    if not cells or any(cell.problem is not None for cell in cells):
+        return None
+    if targets.max_linkage is None:
+        return next_k({cell.k: targets.meets_loss(cell) for cell in cells}, n, largest=True)
+    k = next_k({cell.k: targets.meets_linkage(cell) for cell in cells}, n, largest=False)
+    lose_too_much = [cell.k for cell in cells if not targets.meets_loss(cell)]
+    # Loss rises with k, but for neighbours.
+    hopeless = k is not None and any(other < k - 1 for other in lose_too_much)
+    return None if hopeless else k
+
+
+def next_k(meets: Mapping[int, bool], n: int, *, largest: bool) -> int | None:
+    """Name the k to try next in search of the largest (or smallest) k that meets a target.
+
+    Parameters
+    ----------
+    meets : whether each k tried so far meets it; at least one k
+    n : the number of records, which no k exceeds
+    largest : whether small k meet it and large ones do not; else the reverse
+
+    The first and the last k of a range enclose the edge, which bisection narrows down. Since
+    measures are not quite monotone in k, the k beyond the neighbour that fails is tried too, and
+    the search goes on from there if that meets the target. k = 1 protects nothing and is never named.
+
+    >>> next_k({3: True, 10: False}, 100, largest=True)
+    5
+    """
+    good = [k for k, holds in meets.items() if holds]
+    if largest:
+        best = max(good, default=1)
+        fails = min((k for k in meets if k > best), default=None)
+        step = 1
+    else:
+        best = min(good, default=n + 1)
+        fails = max((k for k in meets if k < best), default=1)
+        step = -1
+    if fails is None or best > n:  # no end of the range is known yet
+        most = max(best if fails is None else fails, 1)
+        return min(2 * most, n) if most < n else None
+    if fails != best + step:
+        low, high = sorted((best, fails))
+        return min(max(math.isqrt(low * high), low + 1), high - 1)
+    beyond = best + 2 * step
+    return beyond if 2 <= beyond <= n and beyond not in meets else None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An answer in words, and the cell it is about."""
+
+    words: str
+    cell: Cell | None
+    """What to choose; None if nothing meets the targets, or none was given."""
+    meets: bool | None
+    """Whether a cell that was tried meets the targets; None if none was given."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "words": self.words,
+            "cell": self.cell and self.cell.as_dict(),
+            "meets": self.meets,
+        }
+
+
+def suggestion(cells: Sequence[Cell], targets: Targets) -> Suggestion:
+    """Say which of the cells tried is the best that meets the targets."""
+    asked = targets.given
+    failed = False if asked else None
+    done = [cell for cell in cells if cell.problem is None]
+    if not done:
+        if all(cell.tried for cell in cells):
+            words = "No method could group this table; see the problems in the table."
+        else:
+            words = (
+                "No choice was finished in time. Allow more time (budget), or try fewer methods."
+            )
+        return Suggestion(words, None, failed)
+    if not asked:
+        return Suggestion(_without_target(done), None, None)
+    good = [cell for cell in done if targets.meets_loss(cell) and targets.meets_linkage(cell)]
+    if not good:
+        return Suggestion(_nearest(done, targets), None, failed)
+    # With a limit on the loss alone, what is left to wish for is little linkage.
+    key = (_linked, _loss) if targets.max_linkage is None else (_loss, _linked)
+    best = min(good, key=lambda cell: (key[0](cell), key[1](cell), -cell.k, cell.method))
+    return Suggestion(_meets(best, len(good), len(done), targets), best, True)
+
+
+def _without_target(done: list[Cell]) -> str:
+    worth = sorted((cell for cell in done if cell.on_frontier), key=_loss)
+    which = (
+        f"is one of {len(done)}: {_in_words(worth[0])}"
+        if len(worth) == 1
+        else f"are {len(worth)} of {len(done)}: from {_in_words(worth[0])}, to {_in_words(worth[-1])}"
+    )
+    return (
+        f"No target was given. Worth choosing {which}. Give a target, a largest loss or linkage, to "
+        f"get one answer. {TRADE_OFF}"
+    )
+
+
+def _nearest(done: list[Cell], targets: Targets) -> str:
+    words = f"None of the {len(done)} choices has {' and '.join(targets.given)}."
+    if len(targets.given) == 1:
+        nearest = min(done, key=_loss if targets.max_linkage is None else _linked)
+        words += f" Nearest comes {_in_words(nearest)}."
+    else:
+        within = [cell for cell in done if targets.meets_loss(cell)]
+        words += (
+            f" Within the loss, the least linkage has {_in_words(min(within, key=_linked))}."
+            if within
+            else f" The least loss has {_in_words(min(done, key=_loss))}."
+        )
+        within = [cell for cell in done if targets.meets_linkage(cell)]
+        words += (
+            f" Within the linkage, the least loss has {_in_words(min(within, key=_loss))}."
+            if within
+            else f" The least linkage has {_in_words(min(done, key=_linked))}."
+        )
+    return f"{words} Try other methods, or relax a target. {TRADE_OFF}"
+
+
+def _meets(best: Cell, good: int, done: int, targets: Targets) -> str:
+    max_loss, max_linkage = targets.max_loss, targets.max_linkage
+    loss = "" if max_loss is None else f" (at most {max_loss:g} % asked for)"
+    linked = "" if max_linkage is None else f" (at most {100 * max_linkage:g} % asked for)"
+    target = "target" if len(targets.given) == 1 else "targets"
+    least = "links least" if max_linkage is None else "loses least"
+    return (
+        f"{best.method} with k = {best.k} meets the {target}: it loses {_loss(best):.2f} %{loss} and "
+        f"{_linked_words(best)} of the records are linked{linked}. Of {done} choices {good} "
+        f"{'does' if good == 1 else 'do'}; this one {least}.{_below_words(best)} {TRADE_OFF}"
+    )
+
+
+def _below_words(cell: Cell) -> str:
+    """Say which share of the records the known columns narrow down to fewer than k."""
+    if not cell.below_k:
+        return ""
+    return (
+        f" But the known columns narrow {share(cell.below_k)} of the records down to fewer than k."
+    )
+
+
+def _in_words(cell: Cell) -> str:
+    return (
+        f"{cell.method} with k = {cell.k}, which loses {_loss(cell):.2f} % and links "
+        f"{_linked_words(cell)}"
+    )
+
+
+def _linked_words(cell: Cell) -> str:
+    """Put the share linked and, since targets count it, the upper end of its interval."""
+    high = (
+        f" (up to {100 * cell.linkage.high:.1f} %)" if cell.linkage and cell.linkage.sampled else ""
+    )
+    return f"{100 * _linked(cell):.1f} %{high}"
+
+
+def about_methods(plan: Plan) -> str | None:
+    """Say that the method matters little, where every method is followed by the same search."""
+    counted = [u.column for u in map(plan.unit_of, plan.blocks) if u.column and u.mode == "count"]
+    required = any(block.require for block in plan.blocks)
+    if not counted and not required:
+        return None
+    what = [f"k counts {plan.words_of_unit(counted[0]).many}"] if counted else []
+    what += ["the plan requires more than k"] if required else []
+    close = " but those for closeness" if any(b.require.closeness for b in plan.blocks) else ""
+    return (
+        f"Since {' and '.join(what)}, the same search follows every method{close}, and methods differ "
+        "little. Compare k."
+    )

@@ -1,0 +1,387 @@
+"""protect(): the way of a table on one page.
+
+plan → roles → encode, scale → partition → aggregate → release, whose evidence is measured when asked for
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microagg.base.formatting import names as listed_names
+from microagg.base.progress import Listener
+from microagg.base.typing import Labels
+from microagg.delivering.write_and_count import Outgoing
+from microagg.drafting.draft import Completed, Guess, complete
+from microagg.errors import DisclosureRiskWarning
+from microagg.evidence.measured import Part
+from microagg.evidence.measuring import Measuring
+from microagg.evidence.sentences import Caution
+from microagg.grouping.group_table import group
+from microagg.grouping.households import group_households
+from microagg.grouping.read_table import part_input, take_in
+from microagg.measure.analyses import check_analyses
+from microagg.plan.plan import UNSET, Block, Plan
+from microagg.protecting.release import Release
+from microagg.protecting.suppress import with_fewer_records
+from microagg.releasing.release_values import release_block, released_beside
+from microagg.tables.file_metadata import Coded
+from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.release_frame import outgoing
+from microagg.tables.released_metadata import left_out_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["protect", "protect_table"]
+
+_TOLD = 12  # columns that a sentence names
+
+
+def protect(
+    frame: Any,
+    k: int = UNSET,
+    *,
+    plan: Plan | None = None,
+    columns: Iterable[Any] | None = UNSET,
+    method: str = UNSET,
+    aggregate: str | None = UNSET,
+    scale: str = UNSET,
+    per_column: bool = UNSET,
+    refine: bool | str = UNSET,
+    bound: bool | str | None = UNSET,
+    drop: Iterable[Any] = UNSET,
+    renumber: Iterable[Any] = UNSET,
+    confidential: Iterable[Any] | Mapping[Any, str] = UNSET,
+    known: Iterable[Any] = UNSET,
+    unit: Any = UNSET,
+    strata: Any = UNSET,
+    weight: Any = UNSET,
+    missing: Any = UNSET,
+    suppress: Any = UNSET,
+    kinds: Mapping[Any, Any] = UNSET,
+    coarsen: Mapping[Any, Any] = UNSET,
+    relations: Iterable[str] = UNSET,
+    require: Mapping[str, Any] = UNSET,
+    analyses: str | Iterable[Any] = UNSET,
+    round: bool | str = UNSET,  # noqa: A002 - the word that users look for
+    digits: int | None = UNSET,
+    shuffle: bool = UNSET,
+    max_loss: float | None = UNSET,
+    max_linkage: float | None = UNSET,
+    max_agreeing: float | None = UNSET,
+    max_moved: float | None = UNSET,
+    random_state: int | None = UNSET,
+    progress: Listener | None = None,
+    **options: Any,
+) -> Release:
+    """Protect a table: replace values by those of groups of at least k similar records.
+
+    Every keyword is a setting of :class:`microagg.Plan`; with ``plan``, those given override it.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow. Never changed.
+    k : int
+        Least number of records (or units) that share their protected values.
+    plan : Plan, optional
+        The settings written down, from :func:`microagg.draft` or :meth:`microagg.Plan.from_toml`.
+    columns : names of the columns to protect. By default every column gets a role that protects the people
+        in the table, see :func:`microagg.draft`: identifiers and names are dropped.
+    method, scale, random_state, progress, refine, bound, **options
+        As for :func:`microagg.partition`.
+    aggregate : {"mean", "median", "midrange", "maximum", "minimum"}
+        What a group releases; by default the mean, or what fits the ``cost`` of the method.
+    per_column : bool
+        Protect each column by itself (individual ranking). Loses far less, but is no
+        k-anonymity of the combination of columns.
+    drop, renumber : names
+        Columns to leave out, and to replace by random numbers, one for each value.
+    confidential : names, or mapping of names to reasons
+        Columns left as they are that no attacker knows but many would like to. It is a claim: a reason can
+        be given for each (``{"diagnosis": "medical file; in no register"}``), and the evidence has what it
+        stakes.
+    known : names
+        Columns left as they are on purpose. All columns without a role count as known to an attacker.
+    unit : name, optional
+        Column that tells whose record it is (person, household, firm): k then counts its distinct
+        values in each group. ``{"column": "db030", "name": "household"}`` also says what a unit is called.
+    strata : names
+        Columns whose values never share a group, or ``{"columns": [...], "small": "merge"}`` to merge
+        strata with fewer than k units.
+    weight : name
+        Column of survey weights: means are weighted, and the weight is released as the group's mean, which
+        keeps all weighted totals. ``{"column": "w", "release": "keep"}`` keeps it as it is, ``"drop"``
+        leaves it out.
+    missing : {"pattern", "majority", "fill", "drop", "error"}
+        What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
+        "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.plan.Missing`.
+    suppress : float
+        Largest share of the records that may be left out, in whole units, where that lowers the loss most;
+        ``{"most": 0.01, "weighted": True}`` also where there are weights, whose totals then change. The
+        evidence is about the records that stay, and tells how many were left out and what that won.
+    kinds : mapping of names to kinds, where the type of the column does not tell
+        Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
+        "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
+        an ordinal column; or a mapping of settings of :class:`microagg.plan.plan.Column`.
+    coarsen : mapping of names to recodings, applied before groups are formed and counted as loss
+        Of numbers ``{"age": {"bands": 5, "top": 80}}`` (or ``{"bands": [0, 18, 65]}``, ``{"round": 100}``,
+        ``{"top": 80, "bottom": 16}``), of categories ``{"rare": 20}`` (levels of fewer records become
+        "other"), of codes ``{"prefix": 2}``, of dates ``{"to": "month"}``; also for strata and known columns.
+    relations : texts such as "gross = net + tax"
+        What holds in every record; checked before and after.
+    require : mapping
+        What groups must satisfy beside k, see :class:`microagg.plan.plan.Require`.
+    analyses : texts such as "income ~ age + sex", "income by region", "poverty(income)"
+        What must survive: run on both tables, see :mod:`microagg.plan.analyses`.
+    round : bool or "totals"
+        Round the aggregates of whole-number columns, which then keep their type. Groups stay
+        indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
+    digits : int, optional
+        Decimals of released values. By default means are rounded to a millionth of the column's
+        standard deviation, and no finer.
+    shuffle : bool
+        Release the rows in a random order, which differs from call to call.
+    max_loss, max_linkage, max_agreeing, max_moved : float, optional
+        What is accepted: information loss in percent, share of records linked, share of records whose
+        group discloses a confidential value (none by default), and share of its 95 % interval by which an
+        analysis moves. Checked and told.
+
+    Returns
+    -------
+    Release
+        ``data`` has the type, row order, index and column order of ``frame``; ``evidence`` all that is
+        claimed about it.
+
+    Warns
+    -----
+    DisclosureRiskWarning
+        For every caution that a disclosure board should weigh; see ``Release.cautions``.
+
+    >>> import pyarrow as pa
+    >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66]})
+    >>> r = protect(t, k=3, columns=["age"])
+    >>> r.data["age"].to_pylist(), r.risk.smallest_class, r.evidence.verdict
+    ([31.66667, 31.66667, 31.66667, 64.0, 64.0, 64.0], 3, 'green')
+    """
+    given = {
+        name: value
+        for name, value in locals().items()
+        if name not in ("frame", "plan", "progress", "options")
+    }
+    whole = (Plan() if plan is None else plan).override(**given, **options)
+    release = protect_table(Frame(frame), whole, progress)
+    for caution in release.cautions:
+        if caution.severity != "note":
+            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    return release
+
+
+def protect_table(
+    table: Frame,
+    plan: Plan,
+    progress: Listener | None = None,
+    text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
+    *,
+    is_complete: bool = False,
+    on_plan: Callable[[Plan], None] | None = None,
+) -> Release:
+    """Protect a table by a plan; nothing is warned of, cautions are part of the release.
+
+    ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
+    file that it came from. ``is_complete`` says that :func:`microagg.drafting.draft.complete` made the plan,
+    maybe from a table of which this one is a part.
+    ``on_plan`` is called with the plan as it is carried out, before the grouping.
+    """
+    plan.check_complete()
+    clock = Clock()
+    with clock.time("check"):
+        words = ("",) if text is None else MISSING_WORDS
+        settled = Completed(plan, None) if is_complete else complete(table, plan, words, coded)
+
+    def protected(plan: Plan, rows: Labels | None) -> Release:
+        found = Completed(plan, settled.guesses)
+        return _protect(table, found, progress, text, coded, rows, clock, on_plan)
+
+    if settled.plan.suppress.most:
+        return with_fewer_records(settled.plan, protected)
+    return protected(settled.plan, None)
+
+
+def _protect(
+    table: Frame,
+    settled: Completed,
+    progress: Listener | None,
+    text: pa.Table | None,
+    coded: Mapping[Any, Coded] | None,
+    rows: Labels | None,
+    clock: Clock,
+    on_plan: Callable[[Plan], None] | None,
+) -> Release:
+    """Protect some records of a table, by default all, by a plan with a role for every column."""
+    plan = settled.plan
+    with clock.time("check"):
+        intake = take_in(table, plan, text, coded, rows=rows)
+        gone = {*intake.roles.dropped, *intake.roles.renumbered}
+        before = intake.original or intake.frame
+        check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
+        wanted = [
+            (block, part_input(intake, block, columns))
+            for block in plan.blocks
+            for columns in _column_sets(block)
+        ]
+    if on_plan is not None:
+        on_plan(plan)
+    parts, released, of_households = [], [], None
+    for block, given in wanted:
+        states, of_households = given.states, None
+        with clock.time("partition"):
+            if plan.unit_of(block).mode == "together":
+                whole = group_households(intake, block, given, progress)
+                found, states = whole.partition, whole.states
+                of_households = (whole.of_households, whole.shared)
+            else:
+                found = group(
+                    given.space,
+                    block,
+                    given.cells,
+                    weights=intake.relative_weights if _weighs(plan) else None,
+                    requirements=given.requirements,
+                    seed=plan.seed,
+                    progress=progress,
+                )
+        names = [variable.name for variable in given.variables]
+        parts.append(Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1]))
+        with clock.time("aggregate"):
+            released.append(
+                release_block(
+                    intake.frame,
+                    given.variables,
+                    states,
+                    found.labels,
+                    block,
+                    intake.plan,
+                    intake.relative_weights,
+                    of_households,
+                    intake.units_of(block),
+                )
+            )
+    with clock.time("aggregate"):
+        columns = {name: column for one in released for name, column in one.columns.items()}
+        # Of what changes beside the protected columns a plan with several parts has nothing.
+        beside, recoded = released_beside(
+            intake,
+            *wanted[0],
+            parts[0].partition.labels,
+            None if of_households is None else of_households[0],
+        )
+        data, order = outgoing(
+            intake.frame,
+            {**columns, **beside},
+            drop=intake.roles.dropped,
+            renumber=intake.roles.renumbered,
+            shuffle=plan.shuffle,
+            text=None if intake.text is None else Frame(intake.text),
+        )
+
+    def again(other: Plan) -> Release:
+        return protect_table(table, other, None, text, coded)
+
+    measuring = Measuring(
+        plan,
+        intake,
+        parts,
+        Frame(intake.frame.with_columns({**columns, **beside})),
+        np.hstack([one.values for one in released]),
+        np.hstack([one.states for one in released]),
+        np.hstack([one.groups for one in released]),
+        {name: cells for one in released for name, cells in one.cells.items()},
+        recoded,
+        _about_unreadable(table, settled.guesses or {}, plan),
+        lambda other: again(other)._measuring,
+    )
+    inputs = [given for _, given in wanted]
+    return Release(
+        data=data,
+        plan=plan,
+        roles=intake.roles,
+        parts=parts,
+        seconds=clock.seconds,
+        _measuring=measuring,
+        _again=again,
+        outgoing=Outgoing(data, plan, intake, inputs, measuring.recoded_columns, order),
+        drafted=settled.guesses,
+        left_out=_left_out(table.native, data),
+    )
+
+
+def _left_out(given: Any, data: Any) -> list[str]:
+    """Say which metadata of a frame its release does not have."""
+    import pyarrow as pa
+
+    if isinstance(given, pa.Table):
+        return left_out_words(given.schema, data.schema)
+    if getattr(given, "attrs", None):
+        return [
+            "Left out, because a release does not need it: the attributes (attrs) of the frame."
+        ]
+    return []
+
+
+def _column_sets(block: Block) -> list[list[Any]]:
+    """Sets of columns of a block that get a partition each."""
+    chosen = list(block.columns or ())
+    return [[name] for name in chosen] if block.per_column else [chosen]
+
+
+def _weighs(plan: Plan) -> bool:
+    return plan.weight is not None and plan.weight.grouping == "weighted"
+
+
+def _about_unreadable(
+    table: Frame, guesses: Mapping[Any, Guess], plan: Plan
+) -> tuple[Caution, ...]:
+    """Say which columns the draft drops since their values cannot be read, and where the fault is."""
+    left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
+    if not left:
+        return ()
+    told, hints = [], set()
+    for name in left[:_TOLD]:
+        what: str = guesses[name].looks_like
+        if what == "quantity":
+            what = "infinite values"
+        cells = table.odd_numbers(name) if what == "number stored as text" else None
+        told.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
+        hints.add("" if cells is None else cells.hint)
+    more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
+    way_out = "Correct them to have them protected; the plan's notes say how."
+    return (
+        Caution(
+            "warning",
+            tuple(left),
+            f"The draft drops columns whose values cannot be read: {', '.join(told)}{more}.",
+            " ".join([*sorted(hints), way_out]).strip(),
+        ),
+    )
+
+
+class Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def time(self, stage: str) -> Iterator[None]:
+        """Add the time of a block to a stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started

@@ -1,0 +1,304 @@
+"""Release: a protected table, how it came about, and what is claimed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from microagg.algorithms.result import Partition
+from microagg.base.progress import Listener
+from microagg.delivering.write_and_count import Outgoing
+from microagg.drafting.guess import Guess
+from microagg.errors import MicroaggError
+from microagg.evidence.cautions import cautions_of
+from microagg.evidence.evidence import Evidence
+from microagg.evidence.measured import Counted, Part
+from microagg.evidence.measuring import Measuring
+from microagg.evidence.sentences import Caution
+from microagg.formats import FORMATS
+from microagg.formats.atomic import replacing
+from microagg.formats.files import FileFormat, kind_of
+from microagg.formats.format_limits import cannot_hold
+from microagg.formats.formulas import no_formulas
+from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
+from microagg.measure.harmful_columns import Stake
+from microagg.measure.known_columns import KnownRisk
+from microagg.measure.risk import Risk
+from microagg.measure.utility import Utility
+from microagg.measure.verify import Verification
+from microagg.plan.plan import Plan, Roles
+from microagg.plan.registry import find
+from microagg.protecting.choices import Cell, mark_frontier
+from microagg.report.html import check_report_target, notebook_view, write_report
+from microagg.report.model import release_model
+from microagg.report.provenance import file_facts
+from microagg.report.public import Bands, public_model
+from microagg.tables.frame import Frame
+
+__all__ = ["Part", "Release"]
+
+# Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
+_RECORDS_FOR_ALTERNATIVES = 5_000
+_EASILY_BOUND = 15_000  # records times k (at least 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A protected table and how it came about.
+
+    ``data`` has the frame type, index, column order and (unless shuffled) the row order of the table
+    given. Measures and evidence are computed when first asked for.
+    """
+
+    data: Any = field(repr=False)
+    plan: Plan
+    roles: Roles
+    parts: Sequence[Part] = field(repr=False)
+    seconds: Mapping[str, float] = field(repr=False)
+    _measuring: Measuring = field(repr=False)
+    _again: Callable[[Plan], Release] = field(repr=False)
+    """Carries out another plan on the same table."""
+    outgoing: Outgoing = field(repr=False)
+    """The table on its way to a file."""
+    drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
+    """What the draft made of each column; None where the columns to protect were named."""
+    _written: list[Counted] = field(default_factory=list, repr=False)
+    left_out: list[str] = field(default_factory=list, repr=False)
+    """Metadata of the table given that the release does not have, in words."""
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of the records, if there is one part; labels are in the order given."""
+        if len(self.parts) > 1:
+            raise AttributeError("The columns were protected in several parts; see .parts.")
+        return self.parts[0].partition
+
+    @property
+    def k(self) -> int:
+        """Least number of records in a group."""
+        return self.plan.k
+
+    @property
+    def columns(self) -> list[Any]:
+        """The protected columns."""
+        return self.roles.protected
+
+    @property
+    def utility(self) -> Utility:
+        """What was lost, see :func:`microagg.utility`."""
+        return self._measuring.utility
+
+    @property
+    def risk(self) -> Risk:
+        """What an attacker gains from the protected columns alone, see :func:`microagg.risk`."""
+        return self._measuring.risk
+
+    @property
+    def with_known(self) -> KnownRisk:
+        """What an attacker gains who also knows every untouched column that is not confidential."""
+        return self._measuring.with_known
+
+    @property
+    def if_confidential_known(self) -> KnownRisk:
+        """What an attacker gains if the confidential columns were known after all."""
+        return self._measuring.if_confidential_known
+
+    @property
+    def stakes(self) -> list[Stake]:
+        """Confidential columns by the share of records below k if each alone were known."""
+        return self._measuring.stakes
+
+    @cached_property
+    def cautions(self) -> list[Caution]:
+        """What is to be weighed before the file leaves the house."""
+        return cautions_of(self.plan, self.roles, self._measuring.signs)
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that is claimed about this release; with what was counted, once it is written."""
+        return self.evidence_with()
+
+    def measure(self, **measures: Any) -> tuple[Utility, Risk]:
+        """Loss and risk with more to measure.
+
+        Parameters
+        ----------
+        **measures
+            ``analyses``, ``dominance`` and ``dominance_percent`` as for :func:`microagg.utility` and
+            :func:`microagg.risk`; confidential columns are named in the plan.
+        """
+        return self._measuring.measure(**measures)
+
+    def evidence_with(self, **measures: Any) -> Evidence:
+        """Return the evidence with more measured, as for :meth:`measure`."""
+        found = self._measuring.measured(**measures)
+        counted = self._written[-1] if self._written else None
+        return Evidence(self.plan, replace(found, parts=self.parts, counted=counted))
+
+    def seconds_of_bound(self) -> float | None:
+        """How long a proof of :meth:`with_bound` takes, about; None where there is none."""
+        n = len(self.parts[0].rows)
+        if len(self.parts) > 1 or n * max(self.k, 10) > _EASILY_BOUND:
+            return None
+        part = self.parts[0]
+        found, (block,) = part.partition, self.plan.blocks
+        if block.bound is False or found.lower_bound is not None or found.stopped:
+            return None
+        exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
+        if (exact and self._measuring.intake.units is None) or block.released != "mean":
+            return None
+        if (
+            self._measuring.intake.relative_weights is not None
+        ):  # bounds are for records that count alike
+            return None
+        return seconds_of_bound(self.outgoing.inputs[0].cells, found.k)
+
+    def with_bound(self, progress: Listener | None = None) -> Release:
+        """Return the release with a proved bound on the loss, where that takes seconds."""
+        if self.seconds_of_bound() is None:
+            return self
+        part, (given,) = self.parts[0], self.outgoing.inputs
+        found = part.partition
+        least = bound_over_cells(given.space, given.cells, found.k, progress)
+        proved = replace(found, lower_bound=min(least, found.sse))
+        return replace(self, parts=[part._replace(partition=proved)])
+
+    def as_cell(self) -> Cell:
+        """What this release loses and hides, as one choice of a comparison."""
+        found = [part.partition for part in self.parts]
+        return Cell(
+            method=self.plan.blocks[0].method,
+            k=self.k,
+            groups=sum(one.n_groups for one in found),
+            smallest=int(min(one.sizes.min() for one in found)),
+            largest=int(max(one.sizes.max() for one in found)),
+            information_loss=self.utility.information_loss,
+            group_loss=self.utility.group_loss,
+            linkage=self.with_known.linkage,
+            below_k=self.with_known.below_k,
+            seconds=self.seconds["partition"],
+            cut_short=any(one.stopped for one in found),
+        )
+
+    @cached_property
+    def alternatives(self) -> Mapping[str, Any] | None:
+        """The same plan with other k, for the risk–utility map; None where that takes long."""
+        n, k = len(self.parts[0].rows), self.k
+        sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
+        if n > _RECORDS_FOR_ALTERNATIVES or not sizes:
+            return None
+        cells = [self.as_cell()]
+        for size in sizes:
+            try:
+                cells.append(self._again(_with_k(self.plan, size)).as_cell())
+            except MicroaggError as error:  # this k cannot be met, by a stratum for example
+                cells.append(Cell(cells[0].method, size, problem=str(error)))
+        found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
+        return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
+
+    def write(
+        self,
+        path: str | Path,
+        form: FileFormat | None = None,
+        *,
+        escape_formulas: bool = False,
+    ) -> Verification:
+        """Write the protected table; it gets its name only after it was read back and counted.
+
+        The ending of the name tells the format: .csv, .parquet, .arrow and some more. With
+        ``escape_formulas`` an apostrophe is put in front of texts in a CSV file that a spreadsheet
+        program would take for formulas.
+
+        Raises
+        ------
+        VerificationError
+            If a combination of protected values is shared by fewer than k records or units, or
+            records are missing. The file is removed.
+        """
+        target = Path(path)
+        kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
+        if FORMATS[kind].limits_values:
+            cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
+        if escape_formulas and not FORMATS[kind].has_formulas:
+            raise no_formulas(target)
+        with replacing(target) as part:
+            table = self.outgoing.table(kind)
+            counted = self.outgoing.write(table, part, target, form, escape_formulas)
+        self._written.append(counted)
+        return counted.least
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        public: bool = False,
+        source: str | Path | None = None,
+        compare: bool = False,
+        prices: Any = None,
+        **measures: Any,
+    ) -> None:
+        """Write the evidence as one HTML file, and every number of it as JSON beside it.
+
+        Parameters
+        ----------
+        path : file to write, such as report.html; its twin is report.json
+        public : a report for readers of the release: from the released table and the plan alone
+        source : the file that the table came from, of which the report gives the hash, unless the
+            release was written over it
+        compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
+        prices : what :func:`microagg.prices` found, to be shown in a report for the board
+        **measures
+            As for :meth:`measure`: ``analyses``, ``dominance``.
+        """
+        check_report_target(Path(path))
+        measured = self if public else self.with_bound()  # no bound is shown in public
+        evidence = measured.evidence_with(**measures)
+        if prices is not None:
+            evidence = evidence.with_figures(prices=prices.for_report())
+        written = {str(Path(file.path).resolve()) for file in self._written}
+        if source is not None and str(Path(source).resolve()) not in written:
+            evidence = evidence.with_figures(source=file_facts(source))
+        write_report(self.report_model(evidence, public, compare), Path(path))
+
+    def report_model(
+        self, evidence: Evidence | None = None, public: bool = False, compare: bool = False
+    ) -> dict[str, Any]:
+        """Gather what a report shows, as plain data."""
+        evidence = self.evidence if evidence is None else evidence
+        if public:
+            counted = evidence.counted
+            file = None if counted is None else (counted.path, counted.sha256)
+            bands = Bands.of(evidence)
+            text = self.outgoing.as_written
+            return public_model(Frame(self.data), self.plan, self.roles, bands, file, text)
+        pictures = self._measuring.pictures()
+        return release_model(
+            evidence.with_figures(
+                pictures=pictures, alternatives=self.alternatives if compare else None
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the verdict, the loss and the risk in a notebook."""
+        return notebook_view(self.evidence)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "A Release holds the original values and is not pickled, lest they travel. Pickle "
+            "its .data and .partition."
+        )
+
+
+def _with_k(plan: Plan, k: int) -> Plan:
+    """Return the plan with another k; a map need not take as long for every k as the release did."""
+    blocks = []
+    for block in plan.blocks:
+        options = {name: value for name, value in block.options.items() if name != "time_limit"}
+        if options.get("effort") == "best":
+            options["effort"] = "balanced"
+        refine = "balanced" if block.refine == "best" else block.refine
+        blocks.append(replace(block, k=k, bound=False, refine=refine, options=options))
+    return replace(plan, blocks=tuple(blocks))

@@ -1,0 +1,111 @@
+"""The protected columns of a released table, of any kind: what the public report counts and draws of them.
+
+Only the released table and the plan are looked at. A column is numbers, dates, or else categories; of these
+only levels that enough records have are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.measure.associations import associations
+from microagg.measure.both_tables import Pair
+from microagg.measure.chart_data import bars, bin_cuts, ends, with_dates
+from microagg.measure.classes import classes, combine
+from microagg.measure.known_columns import known_columns
+from microagg.measure.timescale import time_scale
+from microagg.plan.plan import Column
+from microagg.tables.frame import Frame
+from microagg.tables.variable import CATEGORIES, Variable, variable_of
+
+__all__ = ["ReleasedColumns"]
+
+
+class ReleasedColumns:
+    """Protected columns as they were released."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        names: Sequence[Any],
+        settings: Mapping[Any, Column],
+        codes: Mapping[Any, Sequence[Any]],
+    ) -> None:
+        self._frame = frame
+        self.names = list(names)
+        self.variables = [
+            _variable(frame, name, settings.get(name, Column()), codes.get(name, ()))
+            for name in names
+        ]
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        return np.column_stack([variable.values for variable in self.variables])
+
+    @cached_property
+    def classes(self) -> Labels:
+        """Class of each record by all its protected values; missing is a value."""
+        if any(v.is_category or v.missing.any() or v.kind == "date" for v in self.variables):
+            columns = known_columns(self._frame, self.names)
+            return combine([column.codes for column in columns.values()])
+        return classes(self._matrix)
+
+    def distributions(self, least: int) -> dict[str, dict[str, Any]]:
+        """Counts of each column in bins or categories of at least ``least`` records."""
+        return {
+            str(variable.name): self._distribution(variable, least) for variable in self.variables
+        }
+
+    def _distribution(self, variable: Variable, least: int) -> dict[str, Any]:
+        values = variable.values[~variable.missing]
+        if variable.is_category:
+            names = [str(level) for level in variable.levels]
+            return bars([values.astype(np.int64)], names, least, variable.kind == "ordinal")
+        if len(values) < least:
+            return {"levels": [], "after": []}
+        found = _binned(values, least)
+        return with_dates(found, time_scale(self._frame, variable, values))
+
+    def associations(self) -> Floats:
+        """How far any two columns go together, see :mod:`microagg.measure.associations`."""
+        both = Pair(self.names, self._matrix, self._matrix, variables=self.variables)
+        return associations(both)[1]
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether some column holds categories."""
+        return any(variable.is_category for variable in self.variables)
+
+
+def _variable(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Variable:
+    """Read a released column; what the plan says of the original's values need not hold for means."""
+    if setting.kind == "ordinal":
+        return variable_of(frame, name, setting, codes)
+    if setting.kind in CATEGORIES:
+        return variable_of(frame, name, Column(kind="nominal"), codes)
+    if setting.kind is not None and setting.kind != "date":
+        return variable_of(frame, name, Column(kind="number"), codes)
+    return variable_of(frame, name, Column(kind=None), codes)
+
+
+def _binned(values: Floats, least: int) -> dict[str, Any]:
+    """Counts of numbers in bins of at least ``least`` records."""
+    cuts = bin_cuts(values)
+    counts = np.bincount(np.searchsorted(cuts, values, "right"), minlength=len(cuts) + 1)
+    keep: list[float] = []
+    kept = [0]
+    for cut, count in zip([*cuts.tolist(), None], counts.tolist(), strict=True):
+        kept[-1] += count
+        if cut is not None and kept[-1] >= least:
+            keep.append(cut)
+            kept.append(0)
+    while len(kept) > 1 and kept[-1] < least:
+        last = kept.pop()
+        kept[-1] += last
+        keep.pop()
+    return {"cuts": keep, "ends": ends(values), "after": kept}

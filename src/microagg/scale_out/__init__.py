@@ -1,1 +1,0 @@
-"""Tables larger than memory, and the counting and linking that go with them."""

@@ -1,0 +1,377 @@
+"""What files of statistical packages tell about a table and its columns beside the values.
+
+Labels, value labels, missing codes, formats and widths travel as metadata of Arrow fields, so that a
+column takes them along wherever it goes, through Parquet too, and one that is dropped takes its own
+away. No value of a record is among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.base.typing import Labels
+from microagg.errors import TableError, shown
+
+__all__ = [
+    "ColumnFacts",
+    "Labelled",
+    "WholeTest",
+    "is_number_or_tag",
+    "label_alone",
+    "numbers_and_tags",
+    "typed",
+]
+
+_PREFIX = b"microagg."
+_FILE = b"microagg.file"
+
+# Words with which R, SAS and Stata would tell apart why a number is missing: .a to .z, .A to .Z, ._
+_TAG = r"^\.[A-Za-z_]$"
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What a file tells about one column.
+
+    Attributes
+    ----------
+    label : what the column holds, in words
+    value_labels : pairs of a value, or the letter of a tagged missing value, and its label
+    labels_name : name that Stata gives the set of value labels
+    missing : codes that stand for a missing value, and pairs of the ends of a range of such codes
+    format, informat : how values are shown and were entered, in the language of the package
+    measure, alignment, display_width : as SPSS knows them
+    storage : type within the file, such as int8, double or string
+    width : bytes that a value takes in the file
+    """
+
+    label: str | None = None
+    value_labels: tuple[tuple[Any, str], ...] = ()
+    labels_name: str | None = None
+    missing: tuple[Any, ...] = ()
+    format: str | None = None
+    informat: str | None = None
+    measure: str | None = None
+    alignment: str | None = None
+    display_width: int | None = None
+    storage: str | None = None
+    width: int | None = None
+
+    def as_metadata(self) -> dict[bytes, bytes]:
+        """As metadata of an Arrow field: one entry for each fact that is known."""
+        facts = dataclasses.asdict(self)
+        return {
+            _PREFIX + name.encode(): json.dumps(value).encode()
+            for name, value in facts.items()
+            if value not in (None, ())
+        }
+
+    @classmethod
+    def of(cls, column: pa.Field) -> ColumnFacts:
+        """Read the facts from the metadata of a field; those that are not there are unknown."""
+        known = {f.name for f in dataclasses.fields(cls)}
+        found: dict[str, Any] = {}
+        for key, text in (column.metadata or {}).items():
+            name = key.removeprefix(_PREFIX).decode(errors="replace")
+            if key.startswith(_PREFIX) and name in known:
+                found[name] = _checked(name, _parsed(text, column.name), column.name)
+        return cls(**found)
+
+    @property
+    def codes(self) -> list[Any]:
+        """Single codes that stand for a missing value."""
+        return [code for code in self.missing if not isinstance(code, tuple)]
+
+    @property
+    def ranges(self) -> list[tuple[float, float]]:
+        """Ranges of codes that stand for a missing value."""
+        return [code for code in self.missing if isinstance(code, tuple)]
+
+
+_TEXTS = ("label", "labels_name", "format", "informat", "measure", "alignment", "storage")
+
+
+def _parsed(text: bytes, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _bad_facts(column) from None
+
+
+def _checked(name: str, value: Any, column: str) -> Any:
+    """Refuse what is no fact: metadata may come from anybody's file."""
+    if name in _TEXTS:
+        good = isinstance(value, str)
+    elif name in ("display_width", "width"):
+        good = isinstance(value, int) and abs(value) < 2**31
+    elif name == "value_labels":
+        good = isinstance(value, list) and all(
+            isinstance(pair, list)
+            and len(pair) == 2
+            and isinstance(pair[0], int | float | str)
+            and isinstance(pair[1], str)
+            for pair in value
+        )
+        value = tuple((pair[0], pair[1]) for pair in value) if good else value
+    else:
+        good = isinstance(value, list) and all(
+            isinstance(code, int | float | str)
+            or (
+                isinstance(code, list)
+                and len(code) == 2
+                and all(isinstance(end, int | float) for end in code)
+            )
+            for code in value
+        )
+        value = tuple(tuple(c) if isinstance(c, list) else c for c in value) if good else value
+    if not good:
+        raise _bad_facts(column)
+    return value
+
+
+def _bad_facts(column: str) -> TableError:
+    return TableError(
+        "Labels and formats that microagg keeps in a table's metadata are JSON of a known shape; those of "
+        f"column {shown(column)} are something else. Take the metadata away, in pyarrow by "
+        "field.remove_metadata(), and write the table again."
+    )
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a file of a statistical package tells beside the values.
+
+    Attributes
+    ----------
+    columns : facts about each column
+    family : whose language formats are in: spss, stata or sas; "" where there are none
+    label, notes : of the whole table
+    table_name : name that SAS gives the table
+    version : of the format of the file, as it counts
+    compression : of an SPSS file: 0 none, 1 by bytes, 2 by zlib
+    lost : what the package that reads the file tells of but cannot write, in words
+    """
+
+    columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
+    family: str = ""
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    table_name: str = ""
+    version: int = 0
+    compression: int = 0
+    lost: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Labelled:
+        """Read what the metadata of an Arrow schema tells.
+
+        >>> facts = Labelled({"age": ColumnFacts(label="Age in years")}, "spss", label="Survey")
+        >>> schema = facts.on(pa.schema({"age": pa.int64()}))
+        >>> Labelled.of(schema) == facts
+        True
+        """
+        columns = {column.name: ColumnFacts.of(column) for column in schema}
+        text = (schema.metadata or {}).get(_FILE)
+        if text is None:
+            return cls(columns)
+        found = _parsed(text, "the whole table")
+        plain = {f.name: f.type for f in dataclasses.fields(cls) if f.name != "columns"}
+        if not isinstance(found, dict) or not set(found) <= set(plain):
+            raise _bad_facts("the whole table")
+        for name, value in found.items():
+            if plain[name] in ("str", "int"):
+                good = type(value).__name__ == plain[name]
+            else:
+                good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                found[name] = tuple(value) if good else ()
+            if not good:
+                raise _bad_facts("the whole table")
+        return cls(columns, **found)
+
+    def on(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema with what is told about the table and its columns as metadata."""
+        fields = [
+            column.with_metadata(
+                {**_others(column.metadata), **self.columns.get(column.name, _NONE).as_metadata()}
+                or None
+            )
+            for column in schema
+        ]
+        facts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        del facts["columns"]
+        known = {name: value for name, value in facts.items() if value not in ("", 0, ())}
+        own = {_FILE: json.dumps(known).encode()} if known else {}
+        rest = {k: v for k, v in (schema.metadata or {}).items() if k != _FILE}
+        return pa.schema(fields, {**rest, **own} or None)
+
+    def __getitem__(self, name: str) -> ColumnFacts:
+        return self.columns.get(name, _NONE)
+
+
+_NONE = ColumnFacts()
+
+
+def _others(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
+    return {k: v for k, v in (metadata or {}).items() if not k.startswith(_PREFIX)}
+
+
+def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
+    """Metadata for a column whose values are replaced by others: of all facts, only its label stays.
+
+    >>> facts = ColumnFacts(label="Household", value_labels=((7, "the Smiths"),))
+    >>> label_alone(pa.field("hid", pa.int64(), metadata=facts.as_metadata()))
+    {b'microagg.label': b'"Household"'}
+    """
+    key = _PREFIX + b"label"
+    label = (column.metadata or {}).get(key)
+    return None if label is None else {key: label}
+
+
+def is_number_or_tag(column: pa.Field) -> bool:
+    """Whether a column of text holds numbers among which some are missing for a reason, such as .a."""
+    storage = ColumnFacts.of(column).storage
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return text and storage is not None and not storage.startswith("string")
+
+
+def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Take a column of numbers and tags, stored as text, apart: doubles, and letters of the tags.
+
+    >>> numbers, tags = numbers_and_tags(pa.chunked_array([["1.5", ".a", None]]))
+    >>> numbers.to_pylist(), tags.to_pylist()
+    ([1.5, None, None], [None, 'a', None])
+    """
+    text = column.cast(pa.string())
+    tagged = pc.fill_null(pc.match_substring_regex(text, _TAG), False)
+    nothing = pa.scalar(None, pa.string())
+    numbers = pc.if_else(tagged, nothing, text).cast(pa.float64())
+    tags = pc.if_else(tagged, pc.utf8_slice_codeunits(text, 1, 2), nothing)
+    return numbers, tags
+
+
+def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
+    """Return a table with null in place of every code and tag that stands for a missing value.
+
+    ``whole`` says of numbers without a type of their own whether they are whole, where the table is a
+    part of a larger one (see :class:`WholeTest`).
+    """
+    told = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
+    if not told:
+        return table
+    columns, fields = list(table.columns), list(table.schema)
+    for j, column in told:
+        facts = ColumnFacts.of(column)
+        if is_number_or_tag(column):
+            numbers, _ = numbers_and_tags(columns[j])
+            known = None if whole is None else whole.get(column.name)
+            columns[j] = _as_stored(numbers, facts.storage, known)
+            fields[j] = column.with_type(columns[j].type)
+        elif facts.missing:
+            columns[j] = _without_codes(columns[j], facts)
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
+
+
+_STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
+
+
+def _as_stored(
+    numbers: pa.ChunkedArray, storage: str | None, whole: bool | None
+) -> pa.ChunkedArray:
+    """Doubles in the Arrow type of what the file stores."""
+    kind = _STORED.get(storage or "")
+    if kind is not None:
+        return numbers.cast(kind)
+    if whole is None:
+        whole = are_whole(numbers.drop_null().to_numpy())
+    return numbers.cast(pa.int64()) if whole else numbers
+
+
+class WholeTest:
+    """Which columns of numbers and tags are whole numbers, told from all batches of a table."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.columns = [
+            column.name
+            for column in schema
+            if column.metadata
+            and is_number_or_tag(column)
+            and ColumnFacts.of(column).storage not in _STORED
+        ]
+        self._seen: set[str] = set()
+        self._broken: set[str] = set()
+
+    def add(self, table: pa.Table) -> None:
+        """Look at a batch, which has these columns."""
+        for name in self.columns:
+            values = numbers_and_tags(table[name])[0].drop_null().to_numpy()
+            if len(values):
+                self._seen.add(name)
+                if not are_whole(values):
+                    self._broken.add(name)
+
+    @property
+    def whole(self) -> dict[str, bool]:
+        """Whether each column has values, all of them whole."""
+        return {name: name in self._seen - self._broken for name in self.columns}
+
+
+def are_whole(values: Any) -> bool:
+    """Whether doubles are whole numbers that an integer type holds exactly, none of them minus zero."""
+    with np.errstate(invalid="ignore"):
+        whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
+        return bool(len(values) and (whole & ~((values == 0) & np.signbit(values))).all())
+
+
+def _without_codes(column: pa.ChunkedArray, facts: ColumnFacts) -> pa.ChunkedArray:
+    kind = column.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (text or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return column
+    compared = column if text else column.cast(pa.float64(), safe=False)
+    missing = pa.chunked_array([pa.nulls(len(column), pa.bool_()).fill_null(False)])
+    codes = [code for code in facts.codes if isinstance(code, str) == text]
+    if codes:
+        missing = pc.or_(missing, pc.is_in(compared, value_set=pa.array(codes, compared.type)))
+    if not text:
+        for low, high in facts.ranges:
+            inside = pc.and_(pc.greater_equal(compared, low), pc.less_equal(compared, high))
+            missing = pc.or_(missing, pc.fill_null(inside, False))
+    return pc.if_else(missing, pa.scalar(None, kind), column)
+
+
+class Coded(NamedTuple):
+    """What stands for missing values in a column, and where."""
+
+    codes: tuple[float | str, ...]
+    """Numbers, or tags such as ".a"."""
+    tags: Labels
+    """Number of each record's code, −1: none."""
+
+
+def coded_numbers(
+    column: pa.Field, as_written: pa.ChunkedArray, typed_column: pa.ChunkedArray
+) -> Coded | None:
+    """Find the codes and tags of a column of numbers; None where there are none."""
+    if is_number_or_tag(column):
+        _, letters = numbers_and_tags(as_written)
+        words = letters.combine_chunks().dictionary_encode()
+        codes: tuple[float | str, ...] = tuple(f".{tag}" for tag in words.dictionary.to_pylist())
+        tags = np.asarray(words.indices.cast(pa.int64()).fill_null(-1))
+    elif pa.types.is_integer(as_written.type) or pa.types.is_floating(as_written.type):
+        given = np.asarray(as_written.cast(pa.float64(), safe=False))
+        hidden = np.asarray(typed_column.is_null()) & ~np.isnan(given)
+        values, place = np.unique(given[hidden], return_inverse=True)
+        codes = tuple(values.tolist())
+        tags = np.full(len(given), -1)
+        tags[hidden] = place.reshape(-1)
+    else:
+        return None
+    return Coded(codes, tags) if codes else None

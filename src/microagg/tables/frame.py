@@ -1,0 +1,465 @@
+"""Data frames of pandas, polars and pyarrow, as microagg sees them.
+
+Frames come in as the caller has them and go out as the same type, with index, order and
+untouched columns as they were. narwhals recognises them and speaks to columns that are no numbers;
+``libraries.py`` knows how each library stores numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.errors import InputError, TableError, listed, shown
+from microagg.tables.frame_libraries import library_of, pandas_notes, plain_arrow
+from microagg.tables.non_numeric_cells import (
+    MISSING_WORDS,
+    OddCells,
+    OddCount,
+    count_odd,
+    reads_as_number,
+)
+
+__all__ = [
+    "MISSING_WORDS",
+    "Frame",
+    "OddCells",
+    "check_finite",
+    "is_frame",
+    "reads_as_number",
+]
+
+# Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
+_LARGEST_EXACT_INTEGER = 2**53
+_LOOKED_AT_AT_ONCE = 1 << 20  # values, by one thread
+
+
+def is_frame(data: Any) -> bool:
+    """Whether the data are a frame (of any library, eager or lazy) rather than an array."""
+    if isinstance(data, np.ndarray | list | tuple):
+        return False
+    import narwhals as nw
+
+    return isinstance(_wrap(data), nw.DataFrame | nw.LazyFrame)
+
+
+def _wrap(native: Any) -> Any:
+    """Let narwhals recognise a frame; what is none comes back as it is."""
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        return nw.from_native(native, pass_through=True)
+    except DuplicateError as error:
+        raise InputError(
+            f"Column names must differ; they do not: {' '.join(str(error).split())}. "
+            "Rename the columns."
+        ) from None
+
+
+class Frame:
+    """A data frame as microagg sees it: named columns, some of them numbers.
+
+    Columns are reached by position, since pandas allows names that are no strings.
+    """
+
+    def __init__(self, native: Any) -> None:
+        import narwhals as nw
+
+        native = nw.to_native(native, pass_through=True)
+        wrapped = _wrap(native)
+        if isinstance(wrapped, nw.LazyFrame):
+            raise InputError(
+                "The frame is lazy, so its values are not there yet. Call .collect() first."
+            )
+        if not isinstance(wrapped, nw.DataFrame):
+            raise InputError(
+                f"A data frame of pandas, polars or pyarrow is needed; got {type(native).__name__}. "
+                "For arrays use microagg.partition or microagg.Microaggregator."
+            )
+        self.native = native
+        self._wrapped: nw.DataFrame[Any] = wrapped
+        self._library = library_of(wrapped.implementation)
+        self.names: list[Any] = list(wrapped.columns)
+        self._position = {name: j for j, name in enumerate(self.names)}
+        self._columns: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._wrapped)
+
+    def _column(self, name: Any) -> Any:
+        """Return a column as its library has it, but for encodings of numbers, looked up once."""
+        if name not in self._columns:
+            self._columns[name] = self._library.column(self.native, self._position[name])
+        return self._columns[name]
+
+    def _series(self, name: Any) -> Any:
+        """Return a column as narwhals wraps it."""
+        import narwhals as nw
+
+        return nw.from_native(self._column(name), series_only=True)
+
+    def index_columns(self) -> list[str]:
+        """Columns of an Arrow table in which pandas keeps the index of its frame."""
+        import pyarrow as pa
+
+        if not isinstance(self.native, pa.Table):
+            return []
+        notes = pandas_notes(self.native.schema)
+        return [name for name in notes.get("index_columns", ()) if isinstance(name, str)]
+
+    def distinct_row_labels(self) -> int:
+        """Number of distinct row labels of a pandas frame, which are released with it.
+
+        The labels 0, 1, 2, … that pandas gives by itself tell nothing: 0.
+        """
+        if not self._wrapped.implementation.is_pandas_like():
+            return 0
+        index = self.native.index
+        automatic = type(index).__name__ == "RangeIndex" and index.name is None
+        return 0 if automatic else int(index.nunique(dropna=False))
+
+    def has(self, name: Any) -> bool:
+        """Whether there is a column of this name."""
+        try:
+            return name in self._position
+        except TypeError:  # a list, say, which is no name
+            return False
+
+    def is_numeric(self, name: Any) -> bool:
+        """Whether a column holds numbers, however they are stored (truth values are none)."""
+        return self._library.kind(self._column(name)) is not None
+
+    def is_integer(self, name: Any) -> bool:
+        """Whether a column holds whole numbers by its type."""
+        return self._library.kind(self._column(name)) == "integer"
+
+    def values(self, name: Any) -> Floats:
+        """Values of a numeric column as doubles; anything but finite numbers is refused."""
+        if not self.is_numeric(name):
+            raise self.not_numbers(name)
+        values = self._library.doubles(self._column(name))
+        check_finite(values, name)
+        return values
+
+    def doubles(self, name: Any) -> Floats:
+        """Values of a numeric column as doubles; NaN where one is missing."""
+        return self._library.doubles(self._column(name))
+
+    def is_ordered(self, name: Any) -> bool:
+        """Whether a column holds categories whose type says that they have an order."""
+        kind = self.arrow_column(name).type
+        return bool(getattr(kind, "ordered", False))
+
+    def trimmed_texts(self, name: Any) -> list[str | None] | None:
+        """Cells of a text column without outer blanks, None where missing; None for other columns."""
+        import narwhals as nw
+
+        series = self._series(name)
+        if series.dtype not in (nw.String, nw.Object):
+            return None
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        texts = [None if null else str(value).strip() for value, null in pairs]
+        return [None if text in MISSING_WORDS else text for text in texts]
+
+    def categories(
+        self, name: Any, missing_words: Sequence[str] = ("",)
+    ) -> tuple[Labels, list[Any]]:
+        """Number the distinct values of a column: the number of each record, −1 if missing; the values.
+
+        Values are in the order that their type gives them, those that do not occur among them, else
+        ascending. Texts among ``missing_words`` are
+        missing ones.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = plain_arrow(self.arrow_column(name))
+        ordered = bool(getattr(column.type, "ordered", False))
+        if isinstance(column, pa.Array):
+            column = pa.chunked_array([column])
+        declared = None
+        if pa.types.is_dictionary(column.type):
+            if ordered:
+                declared = (
+                    column.unify_dictionaries().chunk(0).dictionary if column.num_chunks else None
+                )
+            column = column.cast(column.type.value_type)
+        if pa.types.is_string_view(column.type):  # which arrow does not sort
+            column = column.cast(pa.large_string())
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            words = pa.array(missing_words, column.type)
+            absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+            column = pc.if_else(absent, pa.scalar(None, column.type), column)
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(
+                pc.is_nan(column), pa.scalar(None, column.type), pc.add(column, 0.0)
+            )
+        if pa.types.is_nested(column.type):
+            raise self.not_numbers(name)
+        encoded = column.combine_chunks().dictionary_encode()
+        values = encoded.dictionary
+        codes = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
+        if pa.types.is_boolean(values.type):
+            order = np.argsort(np.asarray(values.cast(pa.int8())))
+        elif declared is not None:
+            place = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
+            return place[codes].astype(np.int64), declared.to_pylist()
+        else:
+            order = np.asarray(pc.array_sort_indices(values))
+        place = np.full(len(values) + 1, -1)
+        place[order] = np.arange(len(order))
+        return place[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
+
+    def arrow_column(self, name: Any) -> Any:
+        """Return a column of any type as an Arrow array with exactly the values it has."""
+        import pyarrow as pa
+
+        try:
+            return self._library.arrow(self._column(name))
+        except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            raise InputError(
+                f"The values of a column must have one type that files know; column {shown(name)} holds "
+                f"others ({_fault_in_words(error)}). Convert it or leave it out."
+            ) from None
+
+    def levels(self, name: Any) -> tuple[Labels, list[Any]]:
+        """Number the distinct values of a column of any type: the number of each record, the values.
+
+        Numbers are in ascending order, other values by first appearance; missing is a value, None,
+        and comes last.
+        """
+        if self.is_integer(name):  # as doubles, long ids would be fewer than they are
+            values = plain_arrow(self.arrow_column(name)).to_pylist()
+            ascending = sorted({value for value in values if value is not None})
+            rank = {value: i for i, value in enumerate([*ascending, *([None] * (None in values))])}
+            return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
+        if self.is_numeric(name):
+            numbers = self._library.doubles(self._column(name))
+            found, codes = np.unique(numbers, return_inverse=True)
+            levels = [None if np.isnan(value) else value for value in found.tolist()]
+            return codes.reshape(-1).astype(np.int64), levels
+        series = self._series(name)
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        values = [None if null else value for value, null in pairs]  # NaN and NA of pandas too
+        if any(isinstance(value, list | dict) for value in values):
+            values = [None if value is None else repr(value) for value in values]
+        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
+        if None in number:
+            number[None] = len(number)  # last; the gap it leaves is closed below
+        rank = {value: i for i, value in enumerate(sorted(number, key=number.__getitem__))}
+        return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
+
+    def kind_in_words(self, name: Any) -> str:
+        """What a column holds, for messages: text, truth values, categories, dates or times, …."""
+        import narwhals as nw
+
+        if self.is_numeric(name):
+            return "numbers"
+        dtype = self._series(name).dtype
+        if dtype == nw.String:
+            return "text"
+        if dtype == nw.Boolean:
+            return "truth values"
+        if dtype in (nw.Categorical, nw.Enum):
+            return "categories"
+        if dtype.is_temporal():
+            return "dates or times"
+        native = self._column(name)
+        return f"values of type {getattr(native, 'dtype', None) or native.type}"
+
+    def not_numbers(self, name: Any) -> InputError:
+        """Explain why a column that is not numeric cannot be averaged."""
+        kind, odd = self.kind_in_words(name), self._odd_cells(name)
+        way_out = "Leave it out of the columns to protect, or turn it into numbers first."
+        if odd is not None and odd.row is None:
+            kind, way_out = f"numbers stored as {kind}", "Convert it to a numeric type first."
+        elif odd is not None:
+            kind = f"{kind} ({odd.in_words()}; the first record is row 1)"
+        if odd is not None:
+            way_out = odd.hint or way_out
+        return InputError(
+            f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
+        )
+
+    def odd_numbers(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
+        """Tell why a text column that mostly holds numbers is text; None for all other columns.
+
+        Such a column was probably meant as numbers. Codes, several digits of one length, were not. Where
+        the frame is the beginning of a larger table, ``counted`` has the odd cells of that.
+        """
+        odd = self._odd_cells(name, counted)
+        if odd is not None and odd.row is None:
+            head = _texts(self._series(name).head(1000))
+            lengths = {len(text) for text in head}
+            if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
+                return None
+        return odd
+
+    def _odd_cells(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
+        """Find what is no number in a text column that mostly holds numbers."""
+        import narwhals as nw
+        import pyarrow as pa
+
+        if self.is_numeric(name):
+            return None
+        series = self._series(name)
+        if series.dtype not in (nw.String, nw.Object):
+            return None
+        head = _texts(series.head(1000))
+        with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
+        if not head or 2 * with_comma <= len(head):
+            return None
+        if counted is None:
+            if series.dtype == nw.String:
+                cells = self.arrow_column(name).cast(pa.large_string())
+            else:
+                values = zip(series.to_list(), series.is_null().to_list(), strict=True)
+                cells = pa.array([None if null else str(value) for value, null in values])
+            counted = count_odd(cells)
+        if not counted.cells:
+            return OddCells(None, 0, False)
+        return OddCells(counted.row, counted.cells, 2 * counted.with_comma > counted.cells)
+
+    def check_roundable(self, name: Any, values: Floats) -> None:
+        """Refuse to round a column whose whole numbers are too large for doubles."""
+        if np.abs(values).max(initial=0) > _LARGEST_EXACT_INTEGER:
+            raise InputError(
+                f"Rounding needs whole numbers up to 2^53; column {shown(name)} has larger ones. "
+                "Release its means unrounded, or leave it out."
+            )
+
+    def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
+        """Return a native frame with new values in some columns, all else as it was.
+
+        Float columns keep their width and decimal ones their scale, to which values are rounded;
+        integer columns become float64, except those in ``whole``, whose values are whole numbers and
+        which keep their type. NaN stands for a missing value. Numbers in a dictionary, in runs, sparse
+        or as categories come out as plain columns.
+        """
+        kept = frozenset(whole)
+        new = {name: self.numbers_like(name, v, name in kept) for name, v in columns.items()}
+        return self.with_columns(new)
+
+    def with_columns(self, columns: Mapping[Any, Any]) -> Any:
+        """Return a native frame with some columns replaced by native ones, all else as it was."""
+        new = {self._position[name]: column for name, column in columns.items()}
+        return self._library.replace(self.native, new)
+
+    def numbers_like(self, name: Any, values: Floats, whole: bool = False) -> Any:
+        """Make a native column of new numbers in the type of a column, see :meth:`replace`."""
+        return self._library.like(values, self._column(name), whole)
+
+    def doubles_like(self, name: Any, values: Floats) -> Any:
+        """Make a native column of doubles, all digits kept, in place of a column of numbers."""
+        return self._library.of_doubles(values, self._column(name))
+
+    def taken(self, name: Any, rows: Labels) -> Any:
+        """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
+        return self._library.taken(self._library.stored(self.native, self._position[name]), rows)
+
+    def arrow_like(self, name: Any, values: Any) -> Any:
+        """Make a native column of an Arrow array, as near to the type of a column as its library allows."""
+        return self._library.of_arrow(values, self._column(name))
+
+    def _misfit(self) -> str:
+        """Name the first column that no file takes."""
+        for name in self.names:
+            try:
+                self.arrow_column(name)
+                str(name).encode()
+            except (InputError, UnicodeError):
+                return f"column {shown(name)}"
+        return "the index"
+
+    def to_arrow(self, unnamed_index: bool = True) -> Any:
+        """As a pyarrow table; an index of pandas becomes columns where it holds information.
+
+        Without ``unnamed_index``, an index needs a name for that.
+        """
+        import narwhals as nw
+        import pyarrow as pa
+
+        if isinstance(self.native, pa.Table):
+            return self.native
+        try:
+            if self._wrapped.implementation.is_pandas():
+                named = any(name is not None for name in self.native.index.names)
+                keep = None if unnamed_index or named else False
+                table = pa.Table.from_pandas(self.native, preserve_index=keep)
+            elif nw.Object in self._wrapped.schema.values():
+                raise TypeError
+            else:
+                table = self._wrapped.to_arrow()
+        except (pa.ArrowException, UnicodeError, OverflowError, TypeError) as error:
+            raise TableError(
+                f"Each column of a file has one type that files know; {self._misfit()} has not "
+                f"({_fault_in_words(error)}). Convert it or drop it before writing."
+            ) from None
+        names = table.column_names
+        if len(set(names)) < len(names):
+            raise TableError(
+                f"Column names in a file are text and must differ; {listed(names)} do not. "
+                "Rename the columns."
+            )
+        return table
+
+
+def _texts(series: Any) -> list[str]:
+    """Cells as text without outer blanks, but for missing ones."""
+    values = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    texts = (str(value).strip() for value, null in values if not null)
+    return [text for text in texts if text not in MISSING_WORDS]
+
+
+def _fault_in_words(error: BaseException) -> str:
+    """Say why values have no place in a file; what a library says may quote them."""
+    if isinstance(error, UnicodeError):
+        return "text with half of a surrogate pair, which is no sign"
+    if isinstance(error, OverflowError):
+        return "a number too large for its type"
+    return "objects or values of several types"
+
+
+def check_finite(values: Floats, name: object) -> None:
+    """Refuse a column with a missing or infinite value, naming the first."""
+    if _all_finite(values):
+        return
+    if np.isnan(values).any():
+        raise missing_values(np.isnan(values), name)
+    raise InputError(
+        f"Columns to work on must hold finite numbers; column {shown(name)} has an infinite "
+        f"value, {_first_row(~np.isfinite(values))}. Replace it or drop the record."
+    )
+
+
+def _all_finite(values: Floats) -> bool:
+    pieces = -(-len(values) // _LOOKED_AT_AT_ONCE)
+    if pieces <= 1:
+        return bool(np.isfinite(values).all())
+    from microagg.compile.threads import each  # here, for the sake of a fast import
+
+    finite = np.empty(pieces, dtype=bool)
+
+    def look(piece: int) -> None:
+        begin = piece * _LOOKED_AT_AT_ONCE
+        finite[piece] = np.isfinite(values[begin : begin + _LOOKED_AT_AT_ONCE]).all()
+
+    each(look, pieces)
+    return bool(finite.all())
+
+
+def missing_values(mask: Any, name: object) -> InputError:
+    """Say where values are missing."""
+    return InputError(
+        f"Columns to work on must have no missing values; column {shown(name)} has "
+        f"{int(np.sum(mask))}, {_first_row(mask)}. Fill them, drop those records, or "
+        "name the columns to work on without this one."
+    )
+
+
+def _first_row(mask: Any) -> str:
+    return f"the first in row {int(np.argmax(mask)) + 1} (the first record is row 1)"

@@ -1,0 +1,137 @@
+"""Which columns of text are numbers, and of which type: decided on a whole column, or batch by batch.
+
+There are four ways to turn a column into numbers, tried in this order: as whole numbers or as doubles with
+every cell as it is, then the same with null in place of each word for a missing value. A column takes
+the first way that succeeds in all of its cells, and stays text where none does. Since each cell is
+converted by itself, a way succeeds in a column exactly if it does in every batch of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.tables.non_numeric_cells import MISSING_WORDS, reads_as_number
+
+__all__ = ["NumberTest", "Way", "as_numbers"]
+
+_MISSING = pa.array(MISSING_WORDS)
+
+
+class Way(NamedTuple):
+    """How a column of text becomes numbers: their type, and whether words for missing become null."""
+
+    kind: pa.DataType
+    nulls: bool
+
+
+_WAYS = tuple(Way(kind, nulls) for nulls in (False, True) for kind in (pa.int64(), pa.float64()))
+
+
+class NumberTest:
+    """The test of one column, which may come in batches.
+
+    >>> test = NumberTest(".", codes_are_text=True)
+    >>> test.add(pa.chunked_array([["1", "NA"]]))
+    >>> test.add(pa.chunked_array([["2.5"]]))
+    >>> test.way
+    Way(kind=DataType(double), nulls=True)
+    """
+
+    def __init__(self, decimal: str, codes_are_text: bool) -> None:
+        self.decimal = decimal
+        # 00123 is a code rather than a quantity unless one says otherwise, 0x1F always is.
+        self._code = r"^0[\dxX]" if codes_are_text else r"^[-+]?0[xX]"
+        self._ways: tuple[Way, ...] = _WAYS  # that no cell has ruled out
+        self._present = False  # whether a cell was seen that is not missing
+
+    @property
+    def way(self) -> Way | None:
+        """The way that suits all that was added; None: it stays text."""
+        return self._ways[0] if self._present and self._ways else None
+
+    def add(self, text: pa.ChunkedArray) -> None:
+        """Rule out the ways that do not suit a batch."""
+        numbers = self._look(text)
+        if numbers is None:
+            return
+        held: list[Way] = []
+        for way in self._ways:
+            # What is a whole number is a double, and a way that needs no nulls succeeds with them.
+            implied = any(one.kind in (way.kind, pa.int64()) for one in held)
+            if implied or _cast(numbers, way) is not None:
+                held.append(way)
+        self._ways = tuple(held)
+
+    def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Convert a column of which this is all; text stays text."""
+        numbers = self._look(text)
+        for way in self._ways if numbers is not None and self._present else ():
+            found = _cast(numbers, way)
+            if found is not None:
+                return found
+        return text
+
+    def convert(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Convert a batch as all batches together are to be converted."""
+        if self.way is None:
+            return text
+        found = _cast(_pointed(text, self.decimal), self.way)
+        if found is None:
+            raise pa.ArrowInvalid("the file changed while it was read")
+        return found
+
+    def _look(self, text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        """Trim cells, with decimal points; None: the column is text, as one of these cells shows."""
+        if not self._present and self._ways:
+            first = _first_present(text)
+            if first is not None:
+                self._present = True
+                if not reads_as_number(first.replace(self.decimal, ".")):
+                    self._ways = ()  # found out at once for most columns of text
+                elif not first.lstrip("+-").isdecimal():
+                    self._ways = tuple(way for way in self._ways if way.kind != pa.int64())
+        if not self._ways:
+            return None
+        if self.decimal == "," and pc.any(pc.match_substring(text, ".")).as_py():
+            self._ways = ()
+            return None
+        numbers = _pointed(text, self.decimal)
+        if pc.any(pc.match_substring_regex(numbers, self._code)).as_py():
+            self._ways = ()
+            return None
+        return numbers
+
+
+def as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa.ChunkedArray:
+    """Turn a whole text column into int64 or double, missing values to null; text stays text."""
+    return NumberTest(decimal, codes_are_text).whole(text)
+
+
+def _pointed(text: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
+    """Cells without outer blanks, with a decimal point."""
+    numbers = pc.utf8_trim_whitespace(text)
+    return pc.replace_substring(numbers, ",", ".") if decimal == "," else numbers
+
+
+def _first_present(text: pa.ChunkedArray) -> str | None:
+    """Return the first cell that is not missing, without outer blanks; None if all are."""
+    start, rows = 0, 10
+    while start < len(text):
+        for cell in text.slice(start, rows).to_pylist():
+            if cell.strip() not in MISSING_WORDS:
+                return str(cell.strip())
+        start, rows = start + rows, 10_000
+    return None
+
+
+def _cast(numbers: pa.ChunkedArray, way: Way) -> pa.ChunkedArray | None:
+    if way.nulls:
+        missing = pc.is_in(numbers, value_set=_MISSING)
+        numbers = pc.if_else(missing, pa.scalar(None, pa.string()), numbers)
+    try:
+        return pc.cast(numbers, way.kind)
+    except pa.ArrowInvalid:
+        return None

@@ -1,0 +1,118 @@
+"""The frame that leaves the house: new values in, identifiers out or renumbered, rows shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Labels
+from microagg.tables.as_written import codes_as_written
+from microagg.tables.frame import Frame
+
+__all__ = ["outgoing", "reordered"]
+
+
+def outgoing(
+    frame: Frame,
+    columns: Mapping[Any, Any],
+    *,
+    drop: Collection[Any] = (),
+    renumber: Collection[Any] = (),
+    shuffle: bool = False,
+    text: Frame | None = None,
+) -> tuple[Any, Labels | None]:
+    """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
+
+    Of metadata it has what a release needs, see :mod:`microagg.tables.released_metadata`.
+
+    ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
+    table as a CSV file holds it, in which long ids differ that are one double.
+
+    Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
+    never from a seed: who knows the seed could undo them.
+    """
+    native = frame.with_columns(columns)
+    chance = np.random.default_rng()
+    for name in renumber:
+        codes = codes_as_written(frame if text is None else text, name, text is not None)
+        numbers = 1 + chance.permutation(int(codes.max(initial=-1)) + 1)
+        missing = codes < 0
+        new = np.zeros(len(codes), dtype=np.int64)
+        new[~missing] = numbers[codes[~missing]]
+        native = _with_whole_numbers(native, frame.names.index(name), new, missing)
+    if drop:
+        native = _without(native, [j for j, name in enumerate(frame.names) if name not in drop])
+    native = _with_needed_metadata(native)
+    if not shuffle:
+        return native, None
+    order = chance.permutation(len(frame))
+    return reordered(native, order), order
+
+
+def _with_needed_metadata(native: Any) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(native, pa.Table):  # of pandas' attributes nothing is here any more
+        return native
+    from microagg.tables.released_metadata import released_table
+
+    return released_table(native)
+
+
+def _is_pandas(native: Any) -> bool:
+    return hasattr(native, "iloc")
+
+
+def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    from microagg.tables.file_metadata import label_alone
+
+    if _is_pandas(native):
+        series = native.iloc[:, at]
+        kind = "Int64" if missing.any() else "int64"
+        new = type(series)(values, index=native.index).astype(kind)
+        new[missing] = None if missing.any() else new[missing]
+        result = native.copy(deep=False)
+        result.isetitem(at, new)
+        return result
+    array = pa.array(values, mask=missing)
+    if isinstance(native, pa.Table):
+        label = label_alone(native.schema.field(at))
+        return native.set_column(
+            at, pa.field(native.column_names[at], pa.int64(), metadata=label), array
+        )
+    wrapped = nw.from_native(native, eager_only=True)
+    series = nw.new_series(
+        wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation
+    )
+    return wrapped.with_columns(series).to_native()
+
+
+def _without(native: Any, keep: list[int]) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if _is_pandas(native):
+        return native.iloc[:, keep]
+    if isinstance(native, pa.Table):
+        return native.select(keep)
+    return nw.from_native(native, eager_only=True)[:, keep].to_native()
+
+
+def reordered(native: Any, order: Labels) -> Any:
+    """Return a native frame of some rows, in the order given."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if _is_pandas(native):
+        result = native.iloc[order]
+        index = native.index
+        automatic = type(index).__name__ == "RangeIndex" and index.name is None
+        return result.reset_index(drop=True) if automatic else result
+    if isinstance(native, pa.Table):
+        return native.take(order)
+    return nw.from_native(native, eager_only=True)[order.tolist(), :].to_native()

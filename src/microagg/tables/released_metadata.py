@@ -1,0 +1,325 @@
+"""What a released table says about itself: an allowlist.
+
+A release needs the types, labels and formats of its columns, and labels of the codes that some released
+record has. Anything else that stands beside the values may tell of people (a note, the label of a code
+that only one record had, what a pipeline wrote into the schema) and is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from microagg.errors import listed
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
+from microagg.tables.frame_libraries import pandas_notes, plain_arrow
+
+__all__ = ["PresentCodes", "left_out_words", "released_schema", "released_table", "with_schema"]
+
+_PANDAS, _FILE = b"pandas", b"microagg.file"
+_FIELD_ID = b"PARQUET:field_id"  # the number of a column, which each Parquet file has
+_OWN = b"microagg."
+
+# How pandas names its types, as far as the type of an Arrow column does not settle it.
+_PANDAS_TYPES = {"object", "category", "str", "string", "bool", "boolean"}
+_PANDAS_TYPES |= {"string[python]", "string[pyarrow]", "string[pyarrow_numpy]"}
+_PANDAS_UNITS = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)\]")
+_AXIS_TYPES = ("unicode", "string", "empty", "mixed", "mixed-integer", "bytes", "date", "datetime")
+_VERSION = re.compile(r"\d+(\.\d+){1,3}")
+
+
+class PresentCodes:
+    """The labelled and the missing codes that records of a table have, found batch by batch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        facts = {column.name: ColumnFacts.of(column) for column in schema if column.metadata}
+        self._facts = {n: fact for n, fact in facts.items() if fact.value_labels or fact.missing}
+        self._found: dict[str, set[Any]] = {name: set() for name in self._facts}
+
+    @property
+    def any_to_look_for(self) -> bool:
+        """Whether a column has labelled or missing codes."""
+        return bool(self._facts)
+
+    def add(self, table: pa.Table) -> None:
+        """Look at a batch, which has these columns."""
+        for name, fact in self._facts.items():
+            if name in table.column_names:
+                field = table.schema.field(name)
+                self._found[name].update(_present(field, table[name], fact))
+
+    def of(self, name: str, fact: ColumnFacts) -> ColumnFacts:
+        """Return the facts about a column without the codes that no record has."""
+        if name not in self._facts:
+            return fact
+        found = self._found[name]
+        return dataclasses.replace(
+            fact,
+            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in found),
+            missing=tuple(code for code in fact.missing if code in found),
+        )
+
+
+def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
+    """Codes of a column, and ranges of missing codes, that some record has."""
+    codes = [value for value, _ in fact.value_labels] + fact.codes
+    if is_number_or_tag(field):
+        numbers, tags = numbers_and_tags(column)
+        return _in_numbers(numbers, codes, fact) | _among(tags, codes, pa.string())
+    column = plain_arrow(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return _among(column, codes, column.type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return _in_numbers(column.cast(pa.float64(), safe=False), codes, fact)
+    return set()  # values of other types are never codes
+
+
+def _in_numbers(numbers: Any, codes: Sequence[Any], fact: ColumnFacts) -> set[Any]:
+    found = _among(numbers, codes, pa.float64())
+    for low, high in fact.ranges:
+        inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
+        if pc.any(inside).as_py():
+            found.add((low, high))
+    return found
+
+
+def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
+    text = not pa.types.is_floating(kind)
+    wanted = [code for code in dict.fromkeys(codes) if isinstance(code, str) == text]
+    if not wanted:
+        return set()
+    values = pa.array([code if text else float(code) for code in wanted], kind)
+    places = pc.index_in(column, value_set=values, skip_nulls=True)
+    return {wanted[place] for place in places.unique().drop_null().to_pylist()}
+
+
+def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
+    """Return a schema with the metadata that a release needs and no other.
+
+    ``rows`` is the number of records, by which the row numbers of a pandas frame are kept.
+    """
+    fields = []
+    for column in schema:
+        kept = present.of(column.name, ColumnFacts.of(column)).as_metadata()
+        number = (column.metadata or {}).get(_FIELD_ID, b"")
+        if re.fullmatch(rb"-?\d{1,10}", number):
+            kept[_FIELD_ID] = number
+        bare = column.with_type(_bare(column.type)).remove_metadata()
+        fields.append(bare.with_metadata(kept) if kept else bare)
+    whole: dict[bytes, bytes] = {}
+    notes = pandas_notes(schema)
+    if notes:
+        whole[_PANDAS] = json.dumps(_released_notes(notes, schema, rows)).encode()
+    if _FILE in (schema.metadata or {}):
+        told = Labelled.of(schema)
+        # Whose formats the columns have, and how the file is written.
+        plain = Labelled({}, told.family, version=told.version, compression=told.compression)
+        whole |= plain.on(pa.schema([])).metadata or {}
+    return pa.schema(fields, whole or None)
+
+
+def _bare(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose inner fields have no metadata."""
+    if not kind.num_fields or not _has_inner_metadata(kind):
+        return kind
+    inner = [kind.field(j) for j in range(kind.num_fields)]
+    plain = [one.with_type(_bare(one.type)).remove_metadata() for one in inner]
+    if pa.types.is_struct(kind):
+        return pa.struct(plain)
+    if pa.types.is_map(kind):
+        return pa.map_(_bare(kind.key_type), _bare(kind.item_type), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain[0], kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain[0])
+    return pa.list_(plain[0]) if pa.types.is_list(kind) else kind
+
+
+def _has_inner_metadata(kind: pa.DataType) -> bool:
+    inner = [kind.field(j) for j in range(kind.num_fields)]
+    return any(one.metadata or _has_inner_metadata(one.type) for one in inner)
+
+
+def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | None) -> Any:
+    """Write anew what pandas needs to know to make the same frame of a released table."""
+    noted = {
+        one["field_name"]: one
+        for one in notes.get("columns", ())
+        if isinstance(one, dict) and isinstance(one.get("field_name"), str)
+    }
+    columns = [_described(column, noted[column.name]) for column in schema if column.name in noted]
+    axes = notes.get("column_indexes", ())
+    version = str(notes.get("pandas_version", ""))
+    return {
+        "index_columns": _index_columns(notes.get("index_columns", ()), schema, rows),
+        "column_indexes": [_axis(one) for one in axes if isinstance(one, dict)],
+        "columns": columns,
+        "creator": {"library": "pyarrow", "version": pa.__version__},
+        "pandas_version": version if _VERSION.fullmatch(version) else None,
+    }
+
+
+def _index_columns(given: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
+    found: list[Any] = []
+    for one in given:
+        if isinstance(one, str):
+            found += [one] if one in schema.names else []
+        elif isinstance(one, dict) and one.get("kind") == "range":
+            ends: list[Any] = [one.get(end) for end in ("start", "stop", "step")]
+            whole = all(isinstance(end, int) for end in ends) and ends[2]
+            if not whole or rows is None or len(range(*ends)) != rows:
+                ends = [0, 0 if rows is None else rows, 1]
+            name = one.get("name")
+            found.append(
+                {
+                    "kind": "range",
+                    "name": name if isinstance(name, str) else None,
+                    **dict(zip(("start", "stop", "step"), ends, strict=True)),
+                }
+            )
+    return found
+
+
+def _described(column: pa.Field, noted: Mapping[str, Any]) -> dict[str, Any]:
+    kind, name = column.type, noted.get("name", column.name)
+    metadata: dict[str, Any] | None = None
+    if pa.types.is_dictionary(kind):
+        metadata = {"num_categories": None, "ordered": kind.ordered}
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        metadata = {"timezone": kind.tz}
+    elif pa.types.is_decimal(kind):
+        metadata = {"precision": kind.precision, "scale": kind.scale}
+    return {
+        "name": None if name is None else column.name,
+        "field_name": column.name,
+        "pandas_type": _logical(kind),
+        "numpy_type": _numpy_type(kind, noted.get("numpy_type")),
+        "metadata": metadata,
+    }
+
+
+def _logical(kind: pa.DataType) -> str:
+    """Name a type as pandas does in its notes."""
+    tests = {
+        "bool": pa.types.is_boolean,
+        "unicode": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
+        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
+        "date": pa.types.is_date,
+        "time": pa.types.is_time,
+        "timedelta": pa.types.is_duration,
+        "decimal": pa.types.is_decimal,
+        "categorical": pa.types.is_dictionary,
+        "empty": pa.types.is_null,
+    }
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return str(np.dtype(kind.to_pandas_dtype()).name)
+    if pa.types.is_timestamp(kind):
+        return "datetime" if kind.tz is None else "datetimetz"
+    return next((name for name, test in tests.items() if test(kind)), "object")
+
+
+def _numpy_type(kind: pa.DataType, noted: Any) -> str:
+    """Return the type that pandas noted where it is one of its own for such a column."""
+    if pa.types.is_dictionary(kind):
+        return str(np.dtype(kind.index_type.to_pandas_dtype()).name)
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    plain = np.dtype(kind.to_pandas_dtype()).name if numeric else "object"
+    if not isinstance(noted, str):
+        return plain
+    own = noted in (plain, plain.capitalize(), plain.replace("uint", "UInt"), f"{kind}[pyarrow]")
+    if numeric:
+        return noted if own else plain
+    moment = _PANDAS_UNITS.fullmatch(noted)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        moment = re.fullmatch(rf"datetime64\[(s|ms|us|ns), {re.escape(kind.tz)}\]", noted)
+    return noted if own or moment or noted in _PANDAS_TYPES else plain
+
+
+def _axis(noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what the names of the columns are for pandas."""
+    name, kind, numpy = (noted.get(key) for key in ("name", "pandas_type", "numpy_type"))
+    number = re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)|bool", str(kind))
+    kind = kind if kind in _AXIS_TYPES or number else "unicode"
+    moment = _PANDAS_UNITS.fullmatch(str(numpy))
+    known = numpy in _PANDAS_TYPES or moment or numpy == kind
+    name = name if isinstance(name, str) else None
+    return {
+        "name": name,
+        "field_name": name,
+        "pandas_type": kind,
+        "numpy_type": numpy if known else "object",
+        "metadata": {"encoding": "UTF-8"} if kind == "unicode" else None,
+    }
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with another schema of the same types, whose metadata may differ."""
+    columns = [
+        column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def released_table(table: pa.Table) -> pa.Table:
+    """Return a table with the metadata that a release needs and no other.
+
+    >>> facts = ColumnFacts(label="Sex", value_labels=((1, "male"), (2, "female")))
+    >>> field = pa.field("sex", pa.int64(), metadata=facts.as_metadata())
+    >>> table = pa.table([[1, 1, 1]], schema=pa.schema([field], {"author": "Ann"}))
+    >>> safe = released_table(table).schema
+    >>> safe.metadata, ColumnFacts.of(safe.field("sex")).value_labels
+    (None, ((1, 'male'),))
+    """
+    present = PresentCodes(table.schema)
+    present.add(table)
+    return with_schema(table, released_schema(table.schema, present, table.num_rows))
+
+
+def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Say what the metadata of a table tell and those of its release do not, as one sentence or none.
+
+    >>> left_out_words(pa.schema([("age", pa.int64())], {"author": "Ann"}), pa.schema([("age", pa.int64())]))
+    ["Left out, because a release does not need it: the table's metadata 'author'."]
+    """
+    found = []
+    given, kept = before.metadata or {}, after.metadata or {}
+    others = sorted(_name(key) for key in given if key not in (_PANDAS, _FILE) and key not in kept)
+    if others:
+        found.append(f"the table's metadata {listed(others, limit=5)}")
+    if pandas_notes(before).get("attributes"):
+        found.append("the attributes of the pandas frame")
+    old, new = Labelled.of(before), Labelled.of(after)
+    found += ["the label of the file"] if old.label and not new.label else []
+    found += ["the notes of the file"] if old.notes and not new.notes else []
+    found += ["the name of the table"] if old.table_name and not new.table_name else []
+    same = [name for name in before.names if name in after.names]
+    marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
+    if marked:
+        found.append(f"metadata of columns ({listed(marked, limit=5)})")
+    for what in ("value_labels", "missing"):
+        fewer = [n for n in same if len(getattr(new[n], what)) < len(getattr(old[n], what))]
+        if fewer:
+            words = "labels of codes" if what == "value_labels" else "missing codes"
+            found.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
+    return [f"Left out, because a release does not need it: {'; '.join(found)}."] if found else []
+
+
+def _foreign(field: pa.Field) -> set[bytes]:
+    found = {k for k in field.metadata or {} if not k.startswith(_OWN) and k != _FIELD_ID}
+    return found | ({b""} if _has_inner_metadata(field.type) else set())
+
+
+def _name(key: bytes) -> str:
+    return key.decode(errors="replace")

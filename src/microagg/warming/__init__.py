@@ -1,0 +1,1 @@
+"""Compile in advance the kernels that a job will need."""

@@ -1,0 +1,31 @@
+"""NPN against its naive twin."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import tables
+
+from microagg.algorithms.ordering.npn import npn_order
+from microagg.base.progress import DONE, STOP, new_state
+
+
+@given(tables(max_rows=60))
+def test_equals_the_naive_twin(table):
+    X, k = table
+    assert npn_order(X, k).tolist() == naive.npn(X.tolist())
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_equals_the_naive_twin_through_several_trees(d):
+    X = np.random.default_rng(d).normal(size=(400, d))
+    assert npn_order(X, 3).tolist() == naive.npn(X.tolist())
+
+
+def test_stops_when_asked():
+    state = new_state()
+    state[STOP] = 1
+    npn_order(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
+    assert state[DONE] == 0

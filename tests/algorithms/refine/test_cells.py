@@ -1,0 +1,44 @@
+"""Splitting groups into cells of neighbours."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from microagg.algorithms.refine import cells
+from microagg.compile import threads
+
+
+def split(centroid, most, seed=7):
+    return cells.split_groups(centroid, most, np.array([seed], np.uint64))
+
+
+@pytest.mark.parametrize("most", [2, 16, 128, 20_000])
+@pytest.mark.parametrize("kind", ["normal", "ties"])
+def test_cells_do_not_depend_on_the_number_of_threads(most, kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    centroid = (
+        rng.normal(size=(9_000, 3)) if kind == "normal" else rng.integers(0, 3, (9_000, 3)) + 0.0
+    )
+    monkeypatch.setattr(threads, "thread_count", lambda: 1)
+    groups, first = split(centroid, most)
+    assert sorted(groups) == list(range(9_000))
+    assert np.diff(first).max() <= most
+    assert first[0] == 0
+    assert first[-1] == 9_000
+    for count, shared in ((2, 50_000), (3, 1_000), (16, 50_000), (16, 1_000)):
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(cells, "_SHARED", shared)
+        monkeypatch.setattr(cells, "_PIECE", 300)
+        again, places = split(centroid, most)
+        assert (again == groups).all()
+        assert (places == first).all()
+
+
+def test_cells_are_of_neighbours():
+    centroid = np.random.default_rng(1).normal(size=(4_096, 2))
+    groups, first = split(centroid, 64)
+    within = [centroid[groups[a:b]].std(axis=0).mean() for a, b in itertools.pairwise(first)]
+    assert np.mean(within) < 0.5 * centroid.std()

@@ -1,0 +1,155 @@
+"""Every univariate algorithm × every cost gives the optimum for the doubles given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rational import COSTS, best_ends, exhaustive
+
+from microagg.algorithms.univariate import windows
+from microagg.algorithms.univariate.sorted_cut import ALGORITHMS, cut_sorted
+
+EACH = ("auto", *ALGORITHMS)
+FAST = ("simple-plus", "halving", "staggered", "wilber", "galil-park")
+
+
+def _outliers(rng, n, at):
+    x = rng.integers(0, 9, n).astype(float)
+    x[: min(5, n)] = at + rng.integers(0, 9, min(5, n))
+    return x
+
+
+DATA = {
+    "ties": lambda rng, n: rng.integers(0, 20, n).astype(float),
+    "few values": lambda rng, n: rng.integers(0, 3, n).astype(float),
+    "integers + 1e9": lambda rng, n: rng.integers(0, 200, n) + 1e9,
+    "integers + 1e12": lambda rng, n: rng.integers(0, 200, n) + 1e12,
+    "integers + 1e15": lambda rng, n: rng.integers(0, 50, n) + 1e15,
+    "uniform + 1e3": lambda rng, n: rng.random(n) + 1e3,
+    "uniform + 1e6": lambda rng, n: rng.random(n) + 1e6,
+    "uniform + 1e9": lambda rng, n: rng.random(n) + 1e9,
+    "unix seconds": lambda rng, n: 1.7e9 + rng.integers(0, 86400, n),
+    "lognormal": lambda rng, n: rng.lognormal(0, 3, n),
+    "-lognormal": lambda rng, n: -rng.lognormal(0, 3, n),
+    "all scales": lambda rng, n: rng.choice([-1, 1], n) * rng.lognormal(0, 40, n),
+    "a few at 1e12": lambda rng, n: _outliers(rng, n, 1e12),
+    "a few at -1e12": lambda rng, n: _outliers(rng, n, -1e12),
+    "a few at -1e15": lambda rng, n: _outliers(rng, n, -1e15),
+    "two clusters": lambda rng, n: np.where(rng.random(n) < 0.5, 0, 1e12) + rng.random(n),
+    "constant": lambda rng, n: np.full(n, 0.1),
+    "even spacing": lambda rng, n: np.arange(n) * 1.0,
+    "pairs": lambda rng, n: np.arange(n) // 2 * 0.1,
+    "denormals": lambda rng, n: rng.integers(0, 30, n) * 5e-324,
+    "huge": lambda rng, n: rng.uniform(-1, 1, n) * 1.7e308,
+    "huge ties": lambda rng, n: rng.integers(-3, 4, n) * 4e307,
+    "zeros of both signs": lambda rng, n: rng.choice([-0.0, 0.0, 1.0], n),
+    "huge and denormal": lambda rng, n: np.where(
+        rng.random(n) < 0.5, rng.integers(0, 9, n) * 5e-324, 1e308 * rng.integers(-1, 2, n)
+    ),
+}
+
+
+def sizes_of(ends):
+    return np.diff([0, *ends])
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("data", DATA)
+def test_all_algorithms_give_the_optimum_with_the_larger_last_groups(data, cost):
+    rng = np.random.default_rng(len(data) * 7 + len(cost))
+    for k, n in [(1, 9), (2, 4), (2, 5), (2, 60), (3, 8), (3, 9), (3, 150), (5, 40), (17, 90)]:
+        x = np.sort(DATA[data](rng, n))
+        best = best_ends(x, k, cost)
+        for method in EACH:
+            ends = cut_sorted(x, k, method=method, cost=cost)
+            assert ends.dtype == np.int64
+            assert ends.tolist() == best, (method, k, n)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("data", DATA)
+def test_equal_to_exhaustive_search(data, cost):
+    rng = np.random.default_rng(3)
+    for k, n in [(1, 6), (2, 11), (3, 14), (4, 13)]:
+        x = np.sort(DATA[data](rng, n))
+        least, group = exhaustive(x, k, cost)
+        for method in EACH:
+            ends = cut_sorted(x, k, method=method, cost=cost)
+            assert group.of(ends) == least, (method, k, n)
+            assert sizes_of(ends).min() >= k
+
+
+@pytest.mark.parametrize("method", EACH)
+def test_one_group_while_k_is_more_than_half(method):
+    x = np.sort(np.random.default_rng(0).random(20))
+    for k in range(11, 21):
+        assert cut_sorted(x, k, method=method).tolist() == [20]
+
+
+@pytest.mark.parametrize(
+    "data", ["ties", "lognormal", "even spacing", "integers + 1e15", "-lognormal"]
+)
+@pytest.mark.parametrize("cost", COSTS)
+def test_many_windows(data, cost):
+    rng = np.random.default_rng(5)
+    for k, n in [(1, 500), (2, 1500), (70, 3000)]:
+        x = np.sort(DATA[data](rng, n))
+        best = best_ends(x, k, cost)
+        for method in FAST:
+            assert cut_sorted(x, k, method=method, cost=cost).tolist() == best, (method, k)
+
+
+def test_a_long_table_of_few_values():
+    # Partitions of a run of equal values never meet: their costs are carried along.
+    x = np.sort(np.random.default_rng(6).integers(0, 10, 15_000).astype(float))
+    for k in (2, 3, 10):
+        best = best_ends(x, k, "sse")
+        for method in FAST:
+            assert cut_sorted(x, k, method=method).tolist() == best, (method, k)
+
+
+@pytest.mark.parametrize("k", [64, pytest.param(100, marks=pytest.mark.long)])
+def test_carried_costs_over_a_long_table(k):
+    rng = np.random.default_rng(k)
+    x = np.sort(np.concatenate([rng.integers(0, 4000, 15_000), [10**12, -(10**12)]]).astype(float))
+    best = best_ends(x, k, "sse")
+    for method in FAST:
+        assert cut_sorted(x, k, method=method).tolist() == best, method
+
+
+@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_many_integers_far_from_zero(n):
+    rng = np.random.default_rng(8)
+    x = np.sort(rng.integers(0, n, n) + 1e9)
+    best = best_ends(x, 2, "sse")
+    for method in ("simple-plus", "staggered"):
+        assert np.array_equal(cut_sorted(x, 2, method=method), best)
+
+
+def test_all_algorithms_agree_on_a_hundred_thousand():
+    rng = np.random.default_rng(9)
+    for x in (rng.random(100_000) + 1e6, rng.integers(0, 5000, 100_000) * 1.0):
+        x = np.sort(x)
+        for k in (3, 40, 300):
+            cuts = [
+                cut_sorted(x, k, method=method) for method in EACH if method != "simple" or k < 50
+            ]
+            assert all(np.array_equal(cuts[0], other) for other in cuts[1:])
+            assert sizes_of(cuts[0]).min() >= k
+            assert sizes_of(cuts[0]).max() < 2 * k
+
+
+def test_what_doubled_precision_cannot_decide_is_asked_in_rational_numbers(monkeypatch):
+    asked = []
+    answer = windows.prefers_rationally
+
+    def watched(*question):
+        asked.append(question)
+        return answer(*question)
+
+    monkeypatch.setattr(windows, "prefers_rationally", watched)
+    rng = np.random.default_rng(10)
+    x = np.sort(DATA["huge and denormal"](rng, 300))
+    for method in EACH:
+        assert cut_sorted(x, 3, method=method).tolist() == best_ends(x, 3, "sse")
+    assert asked

@@ -1,0 +1,164 @@
+"""Costs beside those of the values: per group, and per record that a group lacks."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from command import here
+from rational import COSTS, Groups
+
+import microagg
+from algorithms.univariate.test_exact import DATA
+from microagg import DisclosureRiskWarning, InputError
+from microagg.algorithms.univariate import windows
+
+METHODS = ("wilber", "galil-park")
+REFUSING = ("simple", "simple-plus", "staggered", "hansen-mukherjee")
+
+
+def best_ends(x, k, cost, group_cost, penalty=None):
+    """Ends of the best groups of at least k; of equal ones, the largest last group.
+
+    With a penalty of at least 1 value and of any number, at that much for each value under k.
+    """
+    n = len(x)
+    most = n if group_cost else min(2 * k - 1, n)
+    group = Groups(x, most, cost)
+    # The oracle's costs are integers: times the unit of the values, or its square, and the scale.
+    unit = unit_of(x, cost) * (group.scale if cost == "sse" else 1)
+    each, lack = Fraction(group_cost) * unit, Fraction(penalty or 0.0) * unit
+    common = math.lcm(each.denominator, lack.denominator)
+    each, lack = int(each * common), int(lack * common)
+    f, back = [0] + [None] * n, [0] * (n + 1)
+    for j in range(1, n + 1):
+        last = j - k if penalty is None else j - 1
+        for i in range(max(0, j - most), last + 1):
+            if f[i] is not None:
+                total = f[i] + common * group(i, j) + each + lack * max(k - (j - i), 0)
+                if f[j] is None or total < f[j]:
+                    f[j], back[j] = total, i
+    ends, j = [], n
+    while j > 0:
+        ends.append(j)
+        j = back[j]
+    return ends[::-1]
+
+
+def unit_of(x, cost):
+    """What the oracle's integers are multiples of: values, squares, or ranges for half of them."""
+    unit = max(float(v).as_integer_ratio()[1] for v in x)
+    return {"sse": unit * unit, "max": 2 * unit}.get(cost, unit)
+
+
+def prices(x, cost):
+    """Costs per group that make groups a little, much and very much larger; some that tie."""
+    group = Groups(x, len(x), cost)
+    whole = Fraction(group(0, len(x)), unit_of(x, cost) * (group.scale if cost == "sse" else 1))
+    whole = float(min(whole, Fraction(1e308)))
+    return [whole * part for part in (1e-6, 1e-3, 0.05, 0.5)] + [1.0, 5e-324]
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("data", DATA)
+def test_the_optimum_with_the_larger_last_groups(data, cost):
+    rng = np.random.default_rng(len(data) * 5 + len(cost))
+    for k, n in [(1, 9), (2, 5), (3, 9), (3, 40), (17, 50)]:
+        x = np.sort(DATA[data](rng, n))
+        for price in prices(x, cost):
+            best = best_ends(x, k, cost, price)
+            for method in METHODS:
+                ends = microagg.cut_sorted(x, k, method, cost, group_cost=price)
+                assert ends.tolist() == best, (method, k, n, price)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("data", ["ties", "lognormal", "even spacing", "integers + 1e15", "huge"])
+def test_the_soft_minimum_is_the_optimum(data, cost):
+    rng = np.random.default_rng(len(data))
+    for k, n in [(2, 3), (3, 5), (3, 60), (9, 50)]:
+        x = np.sort(DATA[data](rng, n))
+        for penalty in (0.0, *prices(x, cost)):
+            for each in (0.0, penalty / 3):
+                best = best_ends(x, k, cost, each, penalty)
+                for method in METHODS:
+                    with pytest.warns(DisclosureRiskWarning):
+                        ends = microagg.cut_sorted(
+                            x, k, method, cost, size_penalty=penalty, group_cost=each
+                        )
+                    assert ends.tolist() == best, (method, k, n, penalty, each)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("data", ["ties", "lognormal", "even spacing", "integers + 1e15"])
+def test_many_windows_and_groups_that_grow(data, cost):
+    rng = np.random.default_rng(5)
+    x = np.sort(DATA[data](rng, 350))
+    for k, part in [(1, 1e-7), (2, 1e-4), (30, 1e-2)]:
+        price = prices(x, cost)[3] * part
+        best = best_ends(x, k, cost, price)
+        for method in METHODS:
+            ends = microagg.cut_sorted(x, k, method, cost, group_cost=price)
+            assert ends.tolist() == best, (method, k)
+
+
+def test_windows_become_longer_and_costs_are_carried(monkeypatch):
+    seen = []
+    grow, carry = windows.wider, windows._carry
+    monkeypatch.setattr(windows, "wider", lambda line: seen.append("wider") or grow(line))
+    monkeypatch.setattr(windows, "_carry", lambda *a: seen.append("carry") or carry(*a))
+    x = np.concatenate([np.arange(300.0), 300 + np.arange(900) / 64])
+    for price in (3.0, 40.0):
+        best = best_ends(x, 2, "sse", price)
+        for method in METHODS:
+            assert microagg.cut_sorted(x, 2, method, group_cost=price).tolist() == best
+    assert set(seen) == {"wider", "carry"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_long_table(method):
+    # A cost of 0 leaves the problem as it is; the other algorithms say what is right then.
+    x = np.sort(np.random.default_rng(6).random(300_000)) + 1e6
+    tiny = microagg.cut_sorted(x, 3, method, group_cost=1e-40)
+    assert np.array_equal(tiny, microagg.cut_sorted(x, 3, "simple-plus"))
+    large = microagg.cut_sorted(x, 3, method, group_cost=1e-4)
+    # Groups of m values at a price p: the cost per value is least at about m³ = 6·p·n².
+    assert np.diff(large, prepend=0).mean() == pytest.approx(
+        (6e-4 * 300_000**2) ** (1 / 3), rel=0.05
+    )
+    assert np.array_equal(large, microagg.cut_sorted(x, 3, "auto", group_cost=1e-4))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_through_partition(method):
+    x = np.array([21, 1, 2, 2, 7, 8, 9, 20.0])
+    p = microagg.partition(x, 2, method=method, group_cost=100, bound=True)
+    assert p.labels.tolist() == [0, 1, 1, 1, 1, 1, 1, 0]
+    assert p.options == {"cost": "sse", "group_cost": 100}
+    assert p.lower_bound < p.sse
+    plain = microagg.partition(x, 2, method=method)
+    assert plain.labels.tolist() == [0, 1, 1, 1, 2, 2, 2, 0]
+    with pytest.raises(InputError, match="group_cost must be a finite number of at least 0"):
+        microagg.partition(x, 2, method=method, group_cost=-1)
+
+
+@pytest.mark.parametrize("method", REFUSING)
+def test_the_others_refuse_and_say_why(method):
+    with pytest.raises(InputError, match=f"{method}' has no option 'group_cost': it tries only"):
+        microagg.partition([1, 2, 3, 4], 2, method=method, group_cost=1.0)
+    with pytest.raises(InputError, match=f"'{method}' tries only groups of k to 2k−1"):
+        microagg.cut_sorted([1, 2, 3, 4], 2, method, group_cost=1.0)
+
+
+def test_as_an_option_of_the_command(tmp_path):
+    table = tmp_path / "in.csv"
+    table.write_text("v\n1\n2\n2\n7\n8\n9\n20\n21\n")
+    command = ["protect", table, tmp_path / "out.csv", "--k", "2", "--option", "group_cost=100"]
+    done = here(*command, "--method", "wilber", "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(set((tmp_path / "out.csv").read_text().split()[1:])) == 2
+    done = here(*command, "--method", "simple")
+    assert done.returncode == 2
+    assert "2k−1" in done.stderr

@@ -1,0 +1,118 @@
+"""k-means with merging against its naive twin and scikit-learn."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import same_groups
+from sklearn.cluster import KMeans
+from strategies import tables, whole_numbers
+
+import microagg
+from microagg.algorithms.variable_size.kmeans_merge import kmeans_merge
+from microagg.kernels.labels import canonical_labels, sum_of_squares
+
+FACTORS = st.sampled_from([0.5, 1, 2, 3.7])
+
+
+@given(table=tables(max_rows=60), factor=FACTORS)
+def test_equals_the_naive_twin(table, factor):
+    X, k = table
+    expected = naive.labels_of(naive.kmeans_merge(X.tolist(), k, factor), len(X))
+    assert same_groups(kmeans_merge(X, k, factor=factor).labels.tolist(), expected)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("factor", [0.5, 1, 2])
+def test_equals_the_naive_twin_on_larger_data(d, factor):
+    X = np.random.default_rng(d).normal(size=(400, d))
+    expected = naive.labels_of(naive.kmeans_merge(X.tolist(), 4, factor), 400)
+    assert same_groups(kmeans_merge(X, 4, factor=factor).labels.tolist(), expected)
+
+
+@pytest.mark.parametrize("n", [5_000, 10_000])
+def test_clusters_are_those_of_scikit_learn(n):
+    # With groups of at least one record nothing is merged; scikit-learn gets the same start.
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    X -= X.mean(axis=0)
+    ours = canonical_labels(kmeans_merge(X, 1, factor=0.02).labels)
+    centres = np.array([X[ours == c].mean(axis=0) for c in range(ours.max() + 1)])
+    theirs = KMeans(len(centres), init=centres, n_init=1, tol=0).fit(X)
+    assert theirs.n_iter_ <= 2  # ours had come to an end
+    assert same_groups(ours.tolist(), theirs.labels_.tolist())
+
+
+@pytest.mark.parametrize(
+    ("data", "factor"), [("tarragona", 0.5), ("tarragona", 1), ("tarragona", 2), ("census", 1)]
+)
+def test_loses_about_as_much_as_with_random_starts(data, factor, reference):
+    X = reference(data)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    k = 5
+    losses = []
+    for seed in range(2):
+        found = KMeans(int(factor * len(Z) / k), n_init=1, random_state=seed).fit(Z)
+        into = _merged(Z, found.labels_, k)
+        losses.append(100 * sum_of_squares(Z, canonical_labels(into)) / (Z**2).sum())
+    ours = microagg.partition(X, k, method="kmeans-merge", factor=factor).information_loss
+    assert ours <= 1.1 * np.mean(losses)
+
+
+def _merged(Z, labels, k):
+    """The paper's merging in the order of labels."""
+    labels = labels.copy()
+    while True:
+        sizes = np.bincount(labels)
+        small = np.flatnonzero((sizes > 0) & (sizes < k))
+        if small.size == 0:
+            return labels
+        there = np.flatnonzero(sizes)
+        centres = {c: Z[labels == c].mean(axis=0) for c in there}
+        a = min(small, key=lambda c: sizes[c])
+        b = min((c for c in there if c != a), key=lambda c: np.sum((centres[c] - centres[a]) ** 2))
+        labels[labels == a] = b
+
+
+def test_factor_sets_the_number_of_clusters():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    groups = [
+        microagg.partition(X, 30, method="kmeans-merge", factor=f).n_groups for f in (0.1, 0.2)
+    ]
+    assert groups == [3, 6]
+
+
+@pytest.mark.parametrize("factor", [0, -1, np.nan, np.inf, "1", None, True])
+def test_factor_must_be_a_number_above_0(factor):
+    with pytest.raises(microagg.InputError, match="factor must be a number above 0"):
+        microagg.partition(np.arange(10.0), 2, method="kmeans-merge", factor=factor)
+
+
+def test_ties_go_to_the_lower_cell_whatever_the_factor():
+    X = whole_numbers(np.random.default_rng(1), 300, 2, high=4)
+    for factor in (0.5, 1, 2, 50):
+        expected = naive.labels_of(naive.kmeans_merge(X.tolist(), 3, factor), 300)
+        assert same_groups(kmeans_merge(X, 3, factor=factor).labels.tolist(), expected)
+
+
+def test_stops_when_asked():
+    from microagg.base.progress import STOP, new_state
+
+    state = new_state()
+    state[STOP] = 1
+    kmeans_merge(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
+    assert state[0] == 0
+
+
+@pytest.mark.parametrize("method", ["kmeans-merge", "mu-approx"])
+def test_one_thread_or_five_give_the_same(method, monkeypatch):
+    X = np.random.default_rng(3).normal(size=(20_000, 2))
+    found = []
+    for threads in (1, 5):
+        monkeypatch.setattr(
+            "microagg.compile.threads.thread_count", lambda threads=threads: threads
+        )
+        found.append(microagg.partition(X, 4, method=method).labels.tolist())
+    assert found[0] == found[1]

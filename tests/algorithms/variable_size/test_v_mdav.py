@@ -1,0 +1,98 @@
+"""V-MDAV against its naive twin and the published figures."""
+
+from __future__ import annotations
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import same_groups
+from published import V_MDAV, V_MDAV_CLUSTERED
+from strategies import tables
+
+import microagg
+from microagg.algorithms.variable_size.v_mdav import v_mdav
+from microagg.base.progress import STOP, new_state
+from microagg.errors import InputError
+
+TOY = [
+    (2.4, 3), (1.68, 4.9), (3.18, 5.54), (5.32, 3.6), (18.68, 11.49), (20.14, 9.56), (19.85, 12.33),
+    (13.67, 18.9), (17.11, 21), (16.07, 19.23), (21.28, 18.9), (22, 21), (23, 18.5),
+]  # fmt: skip
+
+
+def check_equal(X, k, gamma):
+    expected = naive.labels_of(naive.v_mdav(X.tolist(), k, gamma), len(X))
+    assert same_groups(v_mdav(X, k, gamma=gamma).labels.tolist(), expected)
+
+
+@given(table=tables(), gamma=st.sampled_from([0, 0.2, 0.7, 1, 1.1, 3, 1e9]))
+def test_equals_the_naive_twin(table, gamma):
+    check_equal(*table, gamma)
+
+
+@pytest.mark.parametrize("gamma", [0.2, 1.1])
+@pytest.mark.parametrize("k", [2, 3, 8])
+def test_equals_the_naive_twin_on_a_grid(k, gamma):
+    X = np.array([[x, y] for x in range(10) for y in range(10)], dtype=float)
+    check_equal(X[np.random.default_rng(k).permutation(100)], k, gamma)
+
+
+@pytest.mark.parametrize("gamma", [0.2, 1.1, 2])
+@pytest.mark.parametrize("d", [1, 5, 12])
+def test_equals_the_naive_twin_on_clusters(d, gamma):
+    X, _ = microagg.simulate_clusters(15, d, 5, 15, sigma=0.05, random_state=d)
+    check_equal(X, 4, gamma)
+
+
+@pytest.mark.parametrize("data", V_MDAV)
+@pytest.mark.parametrize("k", [3, 4, 5, 10])
+def test_published_information_loss(data, k, reference):
+    gamma = 1.1 if (data, k) in V_MDAV_CLUSTERED else 0.2
+    loss = microagg.partition(reference(data), k, method="v-mdav", gamma=gamma).information_loss
+    assert round(loss, 2) == V_MDAV[data][k]
+
+
+@pytest.mark.parametrize("data", V_MDAV)
+@pytest.mark.parametrize("k", [3, 4, 5, 10])
+def test_auto_is_no_worse_than_the_two_values_of_the_paper(data, k, reference):
+    X = reference(data)
+    auto, low, high = (
+        microagg.partition(X, k, method="v-mdav", gamma=gamma).sse for gamma in ("auto", 0.2, 1.1)
+    )
+    assert auto <= min(low, high)
+
+
+def test_toy_example_of_the_paper():
+    # The four clusters, one of which has four records, are found with the gamma for clusters.
+    p = microagg.partition(TOY, 3, method="v-mdav", gamma=1.1, scale="none")
+    assert p.labels.tolist() == [0] * 4 + [1] * 3 + [2] * 3 + [3] * 3
+    fixed = microagg.partition(TOY, 3, method="mdav", scale="none")
+    assert fixed.sse > 4 * p.sse
+
+
+def test_gamma_of_zero_extends_nothing():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    assert np.bincount(v_mdav(X, 3, gamma=0).labels).tolist() == [3] * 30
+
+
+def test_a_huge_gamma_fills_every_group():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    assert np.bincount(v_mdav(X, 3, gamma=1e300).labels).tolist() == [5] * 18
+
+
+@pytest.mark.parametrize(
+    "gamma", [-0.1, float("nan"), float("inf"), "automatic", None, [0.2], True]
+)
+def test_a_gamma_that_makes_no_sense_is_refused(gamma):
+    with pytest.raises(InputError, match=r"gamma=.* is not a finite number of at least 0"):
+        microagg.partition(np.zeros((9, 2)), 3, method="v-mdav", gamma=gamma)
+
+
+@pytest.mark.parametrize("gamma", [0.2, "auto"])
+def test_stops_when_asked(gamma):
+    state = new_state()
+    state[STOP] = 1
+    v_mdav(np.random.default_rng(0).normal(size=(100, 2)), 3, gamma=gamma, state=state)
+    assert state[0] == 0

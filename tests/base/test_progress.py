@@ -1,0 +1,223 @@
+"""Watching and stopping a computation."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from microagg.base.progress import (
+    DONE,
+    STOP,
+    Progress,
+    new_state,
+    part,
+    rest_of,
+    run_watched,
+    seconds_left,
+    stop_after,
+    tell_best,
+)
+from microagg.errors import StopSearch
+
+
+def test_reports_while_running_and_at_the_end():
+    def work(state):
+        state[DONE] = 3
+        time.sleep(0.35)
+        state[DONE] = 9
+        return "result"
+
+    reports = []
+    assert run_watched(work, reports.append) == "result"
+    assert reports[0] == 3
+    assert reports[-1] == 9
+
+
+def test_an_interrupt_stops_the_work_first():
+    stopped = []
+
+    def work(state):
+        while not state[STOP]:
+            time.sleep(0.01)
+        stopped.append(True)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(work, interrupt)
+    assert stopped
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), TimeoutError("late")])
+def test_errors_of_the_work_reach_the_caller(error):
+    def work(_):
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        run_watched(work)
+
+
+def search(state):
+    """Hold a valid partition after a while, and give it when asked to stop."""
+    time.sleep(0.15)
+    tell_best(state, 5.0, 4.0)
+    while not state[STOP]:
+        time.sleep(0.01)
+    return "the best so far"
+
+
+def test_a_report_can_end_a_search_with_the_best_so_far():
+    seen = []
+
+    def report(progress):
+        seen.append((progress.information_loss, progress.gap))
+        if progress.information_loss is not None:
+            raise StopSearch
+
+    state = new_state()
+    assert run_watched(search, report, state=state, sst=50.0) == "the best so far"
+    assert state[STOP]
+    assert seen[-1] == (pytest.approx(10), pytest.approx(0.2))
+
+
+def test_a_search_without_a_partition_yet_is_left_by_the_exception():
+    def work(state):
+        while not state[STOP]:
+            time.sleep(0.01)
+        return "nothing"
+
+    def report(_):
+        raise StopSearch
+
+    with pytest.raises(StopSearch):
+        run_watched(work, report)
+
+
+def test_a_wish_to_stop_after_the_end_changes_nothing():
+    def report(_):
+        raise StopSearch
+
+    state = new_state()
+    assert run_watched(lambda _: "done", report, state=state) == "done"
+    assert not state[STOP]
+
+
+def test_a_wish_to_stop_is_not_lost_to_a_clock():
+    def work(state):
+        tell_best(state, 1.0)
+        for _ in range(2):  # the first time, a clock that is over takes its stop back
+            while not state[STOP]:
+                time.sleep(0.01)
+            state[STOP] = 0
+        return "stopped"
+
+    def report(_):
+        raise StopSearch
+
+    assert run_watched(work, report) == "stopped"
+
+
+def test_an_interrupt_while_stopping_is_raised():
+    def report(_):
+        raise StopSearch
+
+    def slow(state):
+        tell_best(state, 1.0)
+        while state[STOP] != 1:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        raise KeyboardInterrupt  # as if pressed a second time
+
+    with pytest.raises(KeyboardInterrupt):
+        run_watched(slow, report)
+
+
+def test_time_that_is_over_stops_the_block_alone():
+    state = new_state()
+    with stop_after(state, 0.05, 1_000):
+        while not state[STOP]:
+            time.sleep(0.005)
+    assert not state[STOP]
+    with stop_after(state, 0):
+        assert state[STOP]
+    assert not state[STOP]
+    with stop_after(state, None):
+        assert not state[STOP]
+        assert seconds_left(state) == np.inf
+    with stop_after(state, 1e12, 1_000):
+        assert 0.9e12 < seconds_left(state) <= 1e12
+        state[STOP] = 1  # somebody else
+    assert state[STOP] == 1
+    assert seconds_left(state) == np.inf
+
+
+def test_records_done_rise_with_the_time():
+    state = new_state()
+    with stop_after(state, 0.5, 1_000):
+        while not state[STOP]:
+            time.sleep(0.01)
+    assert 500 < state[DONE] <= 1_000
+
+
+def test_a_part_counts_from_0_and_the_whole_rises_on():
+    def work(state):
+        state[DONE] = 100
+        with part(state, 0.5):
+            assert state[DONE] == 0
+            for done in range(0, 1001, 10):
+                state[DONE] = done
+                time.sleep(0.004)
+            with part(state, 0.1):
+                assert state[DONE] == 0
+                state[DONE] = 1000
+            assert state[DONE] == 1100
+        assert state[DONE] == 650
+        with part(state, 0.0):
+            state[DONE] = 1000
+            time.sleep(0.15)
+        assert state[DONE] == 650
+        time.sleep(0.15)
+        state[DONE] = 1000
+
+    reports = []
+    run_watched(work, reports.append)
+    assert reports == sorted(reports)
+    assert 100 <= reports[0] < 650
+    assert 650 in reports
+    assert set(reports) <= {*range(100, 651), 1000}
+
+
+def test_a_part_that_fails_counts_what_it_did():
+    state = new_state()
+    with suppress(ValueError), part(state, 0.5):
+        state[DONE] = 10
+        raise ValueError
+    assert state[DONE] == 5
+
+
+def test_the_best_partition_stays_the_best():
+    losses = []
+
+    def work(state):
+        for sse in (9.0, 5.0, 7.0):
+            tell_best(state, sse)
+            time.sleep(0.15)
+
+    run_watched(work, lambda progress: losses.append(progress.information_loss), sst=100.0)
+    assert losses[-1] == pytest.approx(5)
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_the_rest_of_a_time_limit():
+    assert rest_of(None, 0.0) is None
+    assert rest_of(5.0, time.monotonic() - 10) == 0
+    assert 4.0 < rest_of(5.0, time.monotonic()) <= 5.0
+
+
+def test_progress_is_a_number():
+    assert Progress(7) + 1 == 8
+    assert Progress(7).information_loss is None

@@ -1,0 +1,455 @@
+"""compare(): each cell is what partition and the measures give, in time, stopped, told in public."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import microagg
+from microagg import InputError, StopSearch
+from microagg.compile.threads import helpers
+from microagg.report.loss_bands import band
+
+module = import_module("microagg.comparing.comparison")
+trials = import_module("microagg.comparing.method_trials")
+grouping = import_module("microagg.grouping.group_table")
+
+
+def at_work():
+    """Threads that carry out choices; those that share one search out stay for the next."""
+    return [one for one in threading.enumerate() if one.name.startswith("microagg-")]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(size=(150, 3))
+    return pd.DataFrame(X, columns=["a", "b", "c"]).assign(name="x")
+
+
+def test_each_cell_counts_as_a_thread_at_work(frame, monkeypatch):
+    both, found, original = threading.Barrier(2, timeout=60), [], grouping.partition
+
+    def watched(*arguments, **settings):
+        if len(arguments[0]) > 50:  # not while it is compiled
+            both.wait()
+            found.append(helpers())
+            both.wait()
+        return original(*arguments, **settings)
+
+    monkeypatch.setattr("microagg.compile.threads.thread_count", lambda: 6)
+    monkeypatch.setattr(grouping, "partition", watched)
+    microagg.compare(frame, k=[3, 5], methods=["mdav"], workers=2)
+    assert found == [2, 2]
+    assert helpers() == 5
+
+
+def test_cells_are_what_partition_and_the_measures_give(frame):
+    found = microagg.compare(frame, k=[3, 7], methods=["mdav", "auto"])
+    assert [(c.method, c.k) for c in found.cells] == [
+        ("mdav", 3),
+        ("mdav", 7),
+        ("auto", 3),
+        ("auto", 7),
+    ]
+    for cell in found.cells:
+        release = microagg.protect(frame, k=cell.k, method=cell.method)
+        assert cell.information_loss == pytest.approx(release.utility.information_loss)
+        assert cell.linkage.share == pytest.approx(release.risk.record_linkage)
+        assert cell.groups == release.partition.n_groups
+        assert cell.smallest >= cell.k
+        assert cell.seconds > 0
+    assert found.blind_guess == 1 / 150
+    assert pd.DataFrame(found.rows)["information_loss"].notna().all()
+
+
+def test_the_number_of_workers_changes_nothing_but_times(frame):
+    one, four = (
+        [{**row, "seconds": 0} for row in microagg.compare(frame, methods=["mdav"], workers=w).rows]
+        for w in (1, 4)
+    )
+    assert one == four
+
+
+def test_all_methods_that_fit_are_tried_if_asked_for(frame, monkeypatch):
+    def refuse(X, k, **settings):
+        raise InputError("not now")
+
+    monkeypatch.setattr(grouping, "partition", refuse)
+    tried = [cell.method for cell in microagg.compare(frame, k=30, methods="all").cells]
+    assert set(tried) == {m.name for m in microagg.methods() if m.for_numbers and not m.one_column}
+    assert tried[: len(module.FAST)] == list(module.FAST)
+    assert tried[-1] == "optimal"
+    one = microagg.compare(frame["a"].to_numpy(), k=30, methods="all")
+    assert {cell.method for cell in one.cells} == {
+        m.name for m in microagg.methods() if m.for_numbers
+    }
+    few = microagg.compare(frame, k=30).cells
+    assert [cell.method for cell in few] == list(module.FAST)
+    assert "No method could group" in microagg.suggest(frame, max_loss=1).words
+
+
+def test_times_are_without_loading_and_compiling(frame, monkeypatch):
+    called = []
+    real = grouping.partition
+
+    def watched(X, k, *, method, **settings):
+        called.append((len(X), k, method))
+        return real(X, k, method=method, **settings)
+
+    monkeypatch.setattr(grouping, "partition", watched)
+    microagg.compare(frame, k=[7, 3], methods=["mdav"], workers=1)
+    assert called == [(50, 3, "mdav"), (150, 7, "mdav"), (150, 3, "mdav")]
+
+
+def test_progress_reaches_the_end(frame):
+    seen = []
+    microagg.compare(frame, k=[3, 5], methods="mdav", progress=lambda *now: seen.append(now))
+    assert seen[-1] == (300, 300)
+
+
+def test_an_interruption_stops_the_work(frame):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        microagg.compare(np.random.default_rng(0).normal(size=(60_000, 8)), k=[2, 3], progress=stop)
+    assert not at_work()
+
+
+def test_a_method_that_refuses_leaves_a_reason(frame, monkeypatch):
+    real = grouping.partition
+
+    def refuse(X, k, *, method, **settings):
+        if method == "auto":
+            raise InputError("too large for this method")
+        return real(X, k, method=method, **settings)
+
+    monkeypatch.setattr(grouping, "partition", refuse)
+    found = microagg.compare(frame, k=3, methods=["auto", "mdav"])
+    assert found.cells[0].problem == "too large for this method"
+    assert not found.cells[0].on_frontier
+    assert found.cells[1].on_frontier
+    assert found.suggest(max_loss=100).cell.method == "mdav"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": [3, 999]}, "k=999 needs at least 999 records"),
+        ({"k": []}, "No k was named"),
+        ({"k": 0}, "whole number of at least 1; got 0"),
+        ({"k": [3, -1]}, "whole number of at least 1; got -1"),
+        ({"k": "three"}, "whole number of at least 1; got 'three'"),
+        ({"k": [3, "5"]}, "whole number of at least 1; got '5'"),
+        ({"k": 2.5}, r"whole number of at least 1; got 2\.5"),
+        ({"k": None}, "whole number of at least 1; got None"),
+        ({"k": True}, "whole number of at least 1; got True"),
+        ({"budget": 0}, "a number of seconds above 0; got 0"),
+        ({"budget": "1 min"}, "a number of seconds above 0; got '1 min'"),
+        ({"budget": float("nan")}, "a number of seconds above 0; got nan"),
+        ({"workers": 0}, "a whole number from 1 up; got 0"),
+        ({"workers": 1.5}, r"a whole number from 1 up; got 1\.5"),
+        ({"random_state": -1}, "random_state must be a whole number"),
+        ({"methods": 5}, "method=5 is not known"),
+        ({"options": {"mdav": 3}}, "options= names methods, and the settings of each"),
+        ({"options": {"auto": {"random_state": 1}}}, "Give it to compare itself"),
+        ({"max_loss": "5"}, "max_loss is a percentage from 0 up; got '5'"),
+        ({"methods": ["magic"]}, "method='magic' is not known"),
+        ({"methods": ["simple"]}, "is for one column"),
+        ({"methods": []}, "No method was named"),
+        ({"columns": ["z"]}, "no column 'z'"),
+        ({"scale": "x"}, "scale='x'"),
+    ],
+)
+def test_wrong_settings_are_refused_before_any_work(frame, settings, message):
+    with pytest.raises(InputError, match=message):
+        microagg.compare(frame, **settings)
+
+
+def test_wrong_targets(frame):
+    with pytest.raises(
+        InputError, match=r"share of the records from 0 to 1 \(for 20 % write 0\.2\); got 20"
+    ):
+        microagg.suggest(frame, max_linkage=20)
+    with pytest.raises(InputError, match="percentage from 0 up"):
+        microagg.suggest(frame, max_loss=-1)
+
+
+def test_large_tables_are_linked_by_a_sample():
+    X = np.random.default_rng(0).normal(size=(21_000, 1))
+    (found,) = microagg.compare(X, k=[500], methods=["auto"]).cells
+    assert found.linkage.sampled
+    assert found.linkage.low < found.linkage.share < found.linkage.high
+
+
+def test_settings_of_methods(frame):
+    found = microagg.compare(frame, 5, ["v-mdav", "mdav"], options={"v-mdav": {"gamma": 0}})
+    alone = microagg.protect(frame, 5, method="v-mdav", gamma=0).utility
+    assert found.cells[0].information_loss == pytest.approx(alone.information_loss)
+    with pytest.raises(InputError, match="'mdav' has no option 'gamma'"):
+        microagg.compare(frame, 5, "mdav", options={"mdav": {"gamma": 0}})
+    with pytest.raises(InputError, match="for methods that are tried; 'mst' is none of 'mdav'"):
+        microagg.compare(frame, 5, "mdav", options={"mst": {}})
+
+
+def test_one_choice_is_named_once(frame):
+    words = microagg.compare(frame, 5, "mdav").suggest().words
+    assert words.count("mdav with k = 5") == 1
+
+
+@pytest.mark.parametrize(
+    ("k", "sizes"),
+    [
+        (3, [3]),
+        (np.int64(4), [4]),
+        (np.array(4), [4]),
+        (np.array([3, 5]), [3, 5]),
+        (range(3, 6), [3, 4, 5]),
+        ((7, 3, 7), [7, 3]),
+        (pd.Series([3, 5]), [3, 5]),
+    ],
+)
+def test_ways_to_name_k(frame, k, sizes):
+    found = microagg.compare(frame, k, "mdav")
+    assert found.settings["k"] == sizes
+    assert [cell.k for cell in found.cells] == sorted(sizes)
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def slow(monkeypatch, seconds, methods=("mdav",), valid=False):
+    """Let some methods take longer on tables of more than a few records."""
+    real = grouping.partition
+
+    def work(X, k, *, method, progress=None, **settings):
+        ends = time.monotonic() + seconds
+        stopped = False
+        while method in methods and len(X) > 50 and time.monotonic() < ends and not stopped:
+            time.sleep(0.01)
+            try:
+                progress(1)
+            except StopSearch:
+                if not valid:
+                    raise
+                stopped = True
+        found = real(X, k, method=method, **settings)
+        return microagg.Partition(**{**vars(found), "stopped": True}) if stopped else found
+
+    monkeypatch.setattr(grouping, "partition", work)
+
+
+def test_what_does_not_fit_the_budget_is_told(frame, monkeypatch):
+    slow(monkeypatch, 60)
+    found = microagg.compare(
+        frame,
+        [3, 5],
+        ["auto", "mdav", "mst"],
+        budget=3,  # not less: the quick ones must be done in their share on a busy machine too
+        workers=1,
+        options={"auto": {"effort": "fast"}},
+    )
+    by = {(cell.method, cell.k): cell for cell in found.cells}
+    assert len(by) == 6
+    assert by["auto", 3].problem is None
+    assert by["mdav", 3].problem == "not finished: out of time"
+    assert not by["mdav", 3].tried
+    # Half of the time that is left goes to each, so that the quick ones behind get their turn.
+    assert by["mst", 3].problem is None
+    assert by["mst", 5].problem is None
+    assert "Partial results, since time was over: 2 of 6 choices were not tried" in found.partial
+    assert not found.stopped
+    rows = found.as_dict()["cells"]
+    assert rows[2]["problem"] == "not finished: out of time"
+    assert rows[2]["tried"] is False
+
+
+def test_without_time_nothing_is_tried(frame):
+    found = microagg.compare(frame, methods="mdav", budget=1e-9)
+    assert {cell.problem for cell in found.cells} == {"not tried: out of time"}
+    assert "No choice was finished in time" in found.suggest(max_loss=5).words
+    assert found.suggest(max_loss=5).meets is False
+    assert found.frontier == []
+
+
+def test_a_search_that_holds_groups_when_time_is_over_gives_them(frame, monkeypatch):
+    slow(monkeypatch, 60, valid=True)
+    (found,) = (c := microagg.compare(frame, 3, "mdav", budget=0.2)).cells
+    assert found.cut_short
+    assert found.information_loss > 0
+    assert "1 searches were cut short" in c.partial
+
+
+def test_no_limit(frame):
+    for budget in (None, float("inf")):
+        found = microagg.compare(frame, 3, "mdav", budget=budget)
+        assert found.settings["budget"] is None
+        assert found.partial is None
+
+
+def test_stopping_keeps_what_is_done(frame, monkeypatch, tmp_path):
+    slow(monkeypatch, 60)
+
+    def stop(done, total):
+        if done.tried >= 2:
+            raise StopSearch
+
+    found = microagg.compare(frame, [3, 5], ["mst", "mdav"], workers=1, budget=None, progress=stop)
+    assert not at_work()
+    assert found.stopped
+    assert [cell.problem for cell in found.cells] == [
+        None,
+        None,
+        "not finished: stopped",
+        "not tried: stopped",
+    ]
+    assert "since it was stopped: 2 of 4 choices were not tried" in found.partial
+    assert found.suggest(max_loss=100).cell.method == "mst"
+    found.report(tmp_path / "c.html")
+    page, twin = (tmp_path / "c.html").read_text(), json.loads((tmp_path / "c.json").read_text())
+    assert found.partial in page
+    assert "not tried: stopped" in page
+    assert twin["comparison"]["stopped"] is True
+
+
+def test_stopping_before_anything_is_done_comes_out(frame, monkeypatch):
+    slow(monkeypatch, 60)
+
+    def stop(done, total):
+        raise StopSearch
+
+    with pytest.raises(StopSearch):
+        microagg.compare(frame, 3, "mdav", progress=stop)
+
+
+def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
+    monkeypatch.setattr(trials, "_SECONDS_TO_LOAD", -1.0)
+    seen = []
+    microagg.compare(
+        frame, [3, 5], ["mdav", "mst"], budget=30, progress=lambda done, total: seen.append(done)
+    )
+    assert seen[0].words == "compiling for the first job of this kind on this machine"
+    assert (seen[-1].tried, seen[-1].cells) == (4, 4)
+    assert 0 < seen[-1].seconds_left <= 30
+    assert seen[-1].words.startswith("4 of 4 tried, at most ")
+    assert seen == sorted(seen)
+
+
+def test_a_target_is_searched_beyond_the_k_listed(frame):
+    found = microagg.compare(frame, [3, 5], ["mdav", "mst"], max_linkage=0.06)
+    answer = found.suggest()
+    assert answer.meets
+    assert answer.cell.k > 5
+    assert answer.cell.linkage.share <= 0.06
+    every = microagg.compare(frame, range(2, 76), ["mdav", "mst"], budget=None)
+    best = every.suggest(max_linkage=0.06)
+    assert answer.cell.information_loss == pytest.approx(best.cell.information_loss, rel=0.1)
+    assert found.settings["k"] == [3, 5]
+    again = microagg.suggest(frame, max_linkage=0.06, k=[3, 5], methods=["mdav", "mst"])
+    assert again.cell.k == answer.cell.k
+
+
+def test_a_target_of_the_loss_is_searched_too(frame):
+    answer = microagg.suggest(frame, max_loss=30, k=3, methods="mdav")
+    more = microagg.protect(frame, answer.cell.k + 1, method="mdav").utility.information_loss
+    assert answer.cell.k > 3
+    assert answer.cell.information_loss <= 30 < more
+    # Released means are rounded, so that one group of all records loses a little more than 100 %.
+    assert microagg.suggest(frame, max_loss=100.01, k=3, methods="mdav").cell.k == 150
+
+
+def test_no_time_is_left_for_the_search(frame, monkeypatch):
+    slow(monkeypatch, 60)
+    found = microagg.compare(frame, 3, ["mst", "mdav"], max_linkage=0.01, budget=0.3, workers=1)
+    searched = [cell for cell in found.cells if cell.k != 3]
+    assert searched
+    assert all(not cell.tried for cell in searched)
+
+
+def test_the_call_in_the_report_repeats_it(frame, tmp_path):
+    found = microagg.compare(frame, [3], ["mdav"], max_loss=40, scale="range", random_state=7)
+    found.report(tmp_path / "c.html")
+    call = json.loads((tmp_path / "c.json").read_text())["repeat"]["command"]
+    again = eval(call, {"microagg": microagg, "frame": frame})
+    assert [(c.method, c.k, c.information_loss) for c in again.cells] == [
+        (c.method, c.k, c.information_loss) for c in found.cells
+    ]
+
+
+def public(table, folder, **settings):
+    """What everybody gets to read, as bytes."""
+    found = microagg.compare(table, methods="mdav", budget=None, **settings)
+    found.report(folder / "p.html", public=True, source=__file__, command=["microagg", "compare"])
+    return (folder / "p.html").read_bytes(), (folder / "p.json").read_bytes(), found
+
+
+def test_the_public_report_holds_what_is_listed_and_nothing_else(frame, tmp_path):
+    page, twin, found = public(frame, tmp_path, k=[3, 5], max_loss=40)
+    model = json.loads(twin)
+    assert sorted(model) == ["cells", "kind", "methods", "public", "trade_off", "versions"]
+    assert [sorted(cell) for cell in model["cells"]] == [["k", "linkage", "loss", "method"]] * 2
+    assert [cell["k"] for cell in model["cells"]] == [3, 5]  # not those that the search came to
+    assert len(found.cells) > 2
+    assert {word for cell in model["cells"] for word in (cell["loss"], cell["linkage"])} <= {
+        band(percent) for percent in (0, 1, 2, 5, 10, 20, 50)
+    }
+    text = page.decode()
+    assert "<svg" not in text  # its coordinates would be digits
+    assert "hypothesis" not in text
+    assert str(tmp_path) not in text
+    for cell in found.cells:
+        for digits in (f"{cell.information_loss:.2f}", f"{100 * cell.linkage.share:.1f}"):
+            assert digits not in text.split("<body>")[1].split("<footer>")[0]
+
+
+def differing(n, seed, row, factor):
+    """Two tables that differ in one record."""
+    table = np.random.default_rng(seed).lognormal(size=(n, 2)).round(3)
+    other = table.copy()
+    other[row % n] *= factor
+    return table, other
+
+
+def bands(found):
+    return [(band(c.information_loss), band(100 * c.linkage.share)) for c in found.cells]
+
+
+@settings(max_examples=50)
+@given(
+    n=st.integers(6, 14),
+    seed=st.integers(0, 2**32 - 1),
+    row=st.integers(0, 13),
+    factor=st.sampled_from([0.9, 1.001, 1.1, 3.0]),
+)
+def test_one_record_changes_public_output_only_across_the_edge_of_a_band(n, seed, row, factor):
+    """Whoever knows all records but one must not be able to solve for that one."""
+    one, two = (
+        microagg.compare(table, [2, 3], "mdav", budget=None)
+        for table in differing(n, seed, row, factor)
+    )
+    told = [json.dumps(module._public_model(found)) for found in (one, two)]
+    assert (told[0] == told[1]) == (bands(one) == bands(two))
+
+
+def test_the_public_files_of_tables_within_the_same_bands_are_equal_byte_for_byte(tmp_path):
+    (*one, first), (*two, second) = (
+        public(table, tmp_path, k=[2, 3]) for table in differing(12, 0, 3, 1.001)
+    )
+    assert first.cells[0].information_loss != second.cells[0].information_loss
+    assert bands(first) == bands(second)
+    assert one == two
+
+
+def test_a_public_report_of_many_choices_is_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    found = microagg.compare(rng.normal(size=(60, 2)), k=range(2, 18), methods=["mdav"])
+    with pytest.raises(InputError, match=r"at most 15 choices.* here are 16"):
+        found.report(tmp_path / "p.html", public=True)
+    assert not list(tmp_path.iterdir())

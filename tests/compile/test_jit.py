@@ -1,0 +1,76 @@
+"""How kernels are written: numba infers their types, and nothing else goes without written ones."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import microagg
+from microagg.compile import jit
+
+ROOT = Path(microagg.__file__).parent
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
+FILES = [
+    path
+    for part in ("kernels", "methods", "bounds")
+    for path in sorted((ROOT / part).rglob("*.py"))
+]
+
+
+def untyped(source: str) -> list[str]:
+    """Functions that are no kernels and lack the type of a parameter or of what they return."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if DECORATORS & {ast.unparse(decorator) for decorator in node.decorator_list}:
+            continue
+        given = node.args
+        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        parameters = [one for one in named if one is not None and one.arg not in ("self", "cls")]
+        if node.returns is None or any(one.annotation is None for one in parameters):
+            found.append(node.name)
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_kernels_go_without_types(path):
+    assert untyped(path.read_text(encoding="utf-8")) == []
+
+
+def test_the_check_sees_what_lacks_types():
+    assert untyped("@kernel\ndef f(x):\n    return x") == []
+    assert untyped("def f(x: int) -> int:\n    return x") == []
+    assert untyped("def f(x: int):\n    return x") == ["f"]
+    assert untyped("def f(x, y: int) -> int:\n    return x") == ["f"]
+    assert untyped("class C:\n    def f(self, *x: int, **y) -> int: ...") == ["f"]
+
+
+def test_a_kernel_works_where_no_folder_can_be_written_to(monkeypatch):
+    def nowhere(function):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(jit, "KernelCache", nowhere)
+    assert jit.compiled(lambda x: x + 1)(2) == 3
+
+
+def test_a_constant_does_not_compile_a_kernel_anew():
+    part = jit.subkernel(lambda x, y: x + y)
+    whole = jit.compiled(lambda x: part(x, 1) + part(x, 2) + part(1, x))
+    assert whole(5) == 6 + 7 + 6
+    assert len(part.signatures) == 1
+
+
+def test_a_part_raises_its_words():
+    @jit.subkernel
+    def refuse(x):
+        if x > 1:
+            raise ValueError("too much")
+        return x
+
+    whole = jit.compiled(lambda x: refuse(x))
+    assert whole(1) == 1
+    with pytest.raises(ValueError, match="too much"):
+        whole(2)

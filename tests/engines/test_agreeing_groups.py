@@ -1,0 +1,156 @@
+"""Groups that agree and the price of claims mean the same on every engine: counted by code of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from microagg.engines.agreeing_groups import count_agreeing
+from microagg.formats.batches import open_batches
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
+
+ENGINES = ["memory", "disk"]
+
+
+def test_spark_counts_the_same(spark, tmp_path):
+    from microagg.engines.spark.spark_job import protect_files
+
+    frame = table().assign(row=np.arange(4000))
+    frame.to_parquet(tmp_path / "in.parquet", index=False)
+    plan = Plan.of(
+        k=4,
+        columns=["a", "b"],
+        unit={"column": "home", "name": "household"},
+        confidential={"ill": "medical file", "party": "", "pay": ""},
+        drop=["home", "row"],
+        effort="fast",
+    )
+    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "out", plan)
+    after = pd.read_parquet(tmp_path / "out")
+    assert naive(after, "ill")[0] > 0
+    assert found.verdict == "amber"
+    (told,) = [c for c in found.cautions if "the same confidential value" in c.words]
+    assert f"ill ({naive(after, 'ill')[0]} records)" in told.words
+    assert ("party" in told.words) == (naive(after, "party")[0] > 0)
+    view = found.as_dict()["risk"]["if_confidential_known"]
+    assert view["claims"][0]["name"] == "pay"
+    assert {c["name"]: c["reason"] for c in view["claims"]}["ill"] == "medical file"
+    cured = plan.override(require={"distinct": {"ill": 2, "party": 2}})
+    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "cured", cured)
+    assert naive(pd.read_parquet(tmp_path / "cured"), "ill") == (0, 0)
+    assert not [c for c in found.cautions if "confidential value" in c.words]
+
+
+def table(n: int = 4000) -> pd.DataFrame:
+    """Two confidential columns: one with a common value, one without."""
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "a": a,
+            "b": rng.normal(size=n),
+            "home": np.repeat(np.arange(n // 2), 2),
+            "ill": np.where(np.abs(a) > 2.2, "yes", rng.choice(["no", "no", "no", None], n)),
+            "party": np.where(a > 0, rng.choice([*"xyz"], n), rng.choice([*"xyzuvw"], n)),
+            "pay": np.exp(rng.normal(size=n)).round(3),
+        }
+    )
+
+
+def naive(after, column):
+    """Records of classes that agree, with a value that fewer than half have, and with another."""
+    values = after[column].fillna("?")
+    agree = values.groupby([after["a"], after["b"]]).transform("nunique") == 1
+    common = values.map(values.value_counts()) * 2 >= len(after)
+    return int((agree & ~common).sum()), int((agree & common).sum())
+
+
+def below(after, columns, k):
+    codes = [after[c].fillna(-1 if c == "pay" else "?") for c in columns]
+    homes = after["home"].groupby(codes).transform("nunique")
+    return float((homes < k).mean())
+
+
+@pytest.fixture
+def protected(request, tmp_path):
+    def work(engine, frame, **settings):
+        source, target = tmp_path / "in.parquet", tmp_path / f"{engine}.parquet"
+        frame.to_parquet(source, index=False)
+        plan = Plan.of(
+            k=4,
+            columns=["a", "b"],
+            unit={"column": "home", "name": "household"},
+            confidential={"ill": "medical file", "party": "", "pay": ""},
+            drop=["home"],
+            effort="fast",
+            **settings,
+        )
+        found = run(Job(source, target, plan, engine=engine)).evidence
+        return found, pd.read_parquet(target)
+
+    return work
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_groups_that_agree_are_counted_in_all_records(protected, engine):
+    frame = table()
+    found, after = protected(engine, frame)
+    for column in ("ill", "party"):
+        agreement = found.alone.diversity[column].agreement
+        assert (agreement.exact, agreement.harmless) == naive(after, column)
+        assert agreement.of == len(frame)
+    assert naive(after, "ill")[0] > 0
+    assert naive(after, "ill")[1] > 0
+    assert found.verdict == "amber"
+    (told,) = [c for c in found.cautions if "the same confidential value" in c.words]
+    assert f"ill ({naive(after, 'ill')[0]} records)" in told.words
+    assert "--require distinct:ill=2" in told.advice
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_price_of_a_claim_is_that_of_all_records(protected, engine):
+    frame = table()
+    found, after = protected(engine, frame)
+    after = after.assign(home=frame["home"])
+    view = found.if_confidential_known
+    assert view.below_k == pytest.approx(below(after, ["a", "b", "ill", "party", "pay"], 4))
+    sizes = after.fillna("?").groupby(["a", "b", "ill", "party", "pay"]).size()
+    assert view.smallest_class == sizes.min()
+    assert view.unique == pytest.approx((sizes == 1).sum() / len(after))
+    assert view.record_linkage > found.with_known.record_linkage
+    stakes = {stake.name: stake.below_k for stake in found.stakes}
+    assert stakes == pytest.approx(
+        {c: below(after, ["a", "b", c], 4) for c in ("ill", "party", "pay")}
+    )
+    assert found.stakes[0].name == "pay"
+    assert "fewer than 4 households" in found.claim_words
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_requirement_cures_it(protected, engine):
+    require = {"distinct": {"ill": 2, "party": 2}}
+    found, after = protected(engine, table(), require=require)
+    assert naive(after, "ill") == naive(after, "party") == (0, 0)
+    assert not [c for c in found.cautions if "confidential value" in c.words]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_counted_in_small_parts_and_little_memory(tmp_path, text):
+    frame = table(3000)
+    frame[["a", "b"]] = frame[["a", "b"]].round() + 0.0  # −0 is another text
+    # Half of the records each: no news, neither the one nor the other.
+    frame["half"] = np.where(frame["a"].rank(method="first") <= 1500, "f", "m")
+    path = tmp_path / ("in.csv" if text else "in.parquet")
+    if text:
+        frame.fillna("?").to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False, row_group_size=97)
+        assert pq.ParquetFile(path).num_row_groups > 20
+    columns = ["ill", "party", "home", "half"]
+    found = count_agreeing(open_batches(path), ["a", "b"], columns, tmp_path, 1 << 16)
+    for column in columns:
+        values = frame.assign(home=frame["home"].astype(str))
+        assert tuple(found[column]) == naive(values, column)

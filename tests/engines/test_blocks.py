@@ -1,0 +1,258 @@
+"""Blocks: the same whatever the order, each large enough, and nearly as good as the whole table."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from engine_tables import mixed_table
+
+from microagg import InputError, partition
+from microagg.encode.space import space_of
+from microagg.engines.aggregates import shared_values, sums_of
+from microagg.engines.block_losses import loss_of
+from microagg.engines.blocks import (
+    in_sample,
+    plan_blocks,
+    requirements,
+    sample_share,
+    work_on_block,
+)
+from microagg.engines.capabilities import check_plan_in_parts
+from microagg.engines.fit import recipe_of
+from microagg.engines.table_summary import summarise
+from microagg.grouping.require.from_plan import RULES, requirements_of
+from microagg.kernels.labels import canonical_labels, sum_of_squares
+from microagg.plan.block import Require
+from microagg.plan.plan import Column, Plan
+from microagg.protecting.protect import protect_table
+from microagg.tables.frame import Frame
+from microagg.tables.variable import variable_of
+
+
+def table_of(n, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    columns = {"a": rng.normal(size=n), "b": rng.exponential(size=n), "id": np.arange(n)}
+    return pa.table({**columns, **more})
+
+
+def mixed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(n) < 0.2
+    return pa.table(
+        {
+            "number": rng.normal(10, 3, n),
+            "whole": pa.array(rng.integers(0, 40, n), mask=gaps),
+            "kind": rng.choice(["x", "y", "z"], n, p=[0.5, 0.3, 0.2]),
+            "size": rng.choice(["S", "M", "L"], n),
+            "yes": rng.random(n) < 0.3,
+            "spiked": np.where(rng.random(n) < 0.4, 0.0, rng.exponential(100, n)),
+            "date": pa.array(rng.integers(0, 9000, n).astype("int32")).cast(pa.date32()),
+            "weight": rng.uniform(1, 9, n),
+            "region": rng.choice(["north", "south"], n),
+            "id": np.arange(n),
+        }
+    )
+
+
+KINDS = {"size": ["S", "M", "L"], "spiked": "spiked"}
+PROTECTED = ["number", "whole", "kind", "size", "yes", "spiked", "date"]
+
+
+def plan_for(columns, k=3, **settings):
+    return Plan().override(k=k, columns=columns, **settings)
+
+
+def fitted(table, plan, cuts=()):
+    edges = [0, *cuts, table.num_rows]
+    parts = [table.slice(a, b - a) for a, b in pairwise(edges)]
+    summary = summarise(parts[-1], plan)
+    for part in parts[:-1]:
+        summary = summary.merge(summarise(part, plan))
+    return recipe_of(plan, pickle.loads(pickle.dumps(summary)))
+
+
+def solved(table, plan, leaf):
+    """Groups by row: one process, one block after the other, as any engine does it."""
+    recipe = fitted(table, plan)
+    words = np.column_stack([recipe.words(table), np.arange(table.num_rows, dtype=np.uint64)])
+    records = recipe.records_of(words)
+    sample = words[in_sample(records.keys, sample_share(len(words)))]
+    blocks = plan_blocks(recipe, sample, leaf)
+    apart = recipe.apart(records)
+    places = blocks.assign(recipe.coordinates(records), apart, records.keys)
+    counts = np.bincount(places, minlength=blocks.n_places())
+    blocks = blocks.with_sound(lambda some: counts[some].sum() >= recipe.k)
+    places, groups = blocks.assign(recipe.coordinates(records), apart, records.keys), None
+    for turn in range(blocks.rounds + 1):
+        moved = []
+        for number in np.unique(places):
+            rows = np.flatnonzero(places == number)
+            own = None if groups is None else groups[rows]
+            moved.append(work_on_block(recipe, blocks, int(number), words[rows], own, turn))
+        words = np.concatenate([one.words for one in moved])
+        groups = np.concatenate([one.groups for one in moved])
+        if turn < blocks.rounds:
+            places = np.concatenate([one.blocks for one in moved])
+    labels = np.empty(len(words), dtype=np.int64)
+    labels[words[:, -1].astype(np.int64)] = groups
+    return recipe, labels
+
+
+@pytest.mark.parametrize("settings", [{}, {"weight": "weight"}, {"missing": "majority"}])
+def test_coordinates_are_those_of_the_whole_table(settings):
+    table = mixed(700)
+    plan = plan_for(PROTECTED, kinds=KINDS, **settings)
+    recipe = fitted(table, plan, cuts=(100, 333))
+    found = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    frame = Frame(table)
+    variables = [variable_of(frame, name, plan.column(name)) for name in PROTECTED]
+    weights = None
+    if "weight" in settings:
+        weights = np.asarray(table["weight"]) / np.asarray(table["weight"]).mean()
+    states = settings.get("missing") == "majority"
+    expected = space_of(variables, "zscore", weights, states=states).scaled
+    # Dates are counted from another day, and the weights of states are not looked at.
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["zscore", "range", "none", "robust"])
+def test_scales_are_those_of_the_whole_table(scale):
+    table = table_of(2000)
+    recipe = fitted(table, plan_for(["a", "b"], scale=scale), cuts=(7,))
+    found = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    variables = [variable_of(Frame(table), name, Column()) for name in ("a", "b")]
+    expected = space_of(variables, scale).scaled
+    near = 0.02 if scale == "robust" else 1e-9  # quartiles come from a sketch
+    assert found - found.mean(axis=0) == pytest.approx(
+        expected - expected.mean(axis=0), rel=near, abs=near
+    )
+
+
+def test_summaries_do_not_depend_on_cuts_or_order():
+    table = mixed(500)
+    plan = plan_for(PROTECTED, kinds=KINDS, weight="weight", strata=["region"])
+    shuffled = table.take(np.random.default_rng(1).permutation(500))
+    one, other = fitted(table, plan, (100, 200)), fitted(shuffled, plan, (50,))
+    first = one.coordinates(one.records_of(one.words(table)))
+    second = other.coordinates(other.records_of(other.words(table)))
+    assert np.array_equal(first, second)
+    assert list(one.cells) == list(other.cells)
+
+
+@pytest.mark.parametrize("strata", [[], ["region"]])
+def test_groups_do_not_depend_on_the_order_of_rows(strata):
+    table = mixed(3000, seed=4)
+    plan = plan_for(["number", "spiked", "kind"], strata=strata, effort="fast")
+    order = np.random.default_rng(2).permutation(table.num_rows)
+    _, labels = solved(table, plan, leaf=400)
+    _, again = solved(table.take(order), plan, leaf=400)
+    assert np.array_equal(canonical_labels(labels[order]), canonical_labels(again))
+    assert np.bincount(canonical_labels(labels)).min() >= 3
+    if strata:
+        region = np.asarray(table["region"])
+        assert all(len(set(region[labels == group])) == 1 for group in np.unique(labels))
+
+
+def test_equal_rows_are_dealt_out():
+    """Where most records are equal no tree can halve them, and no block may hold them all."""
+    table = pa.table({"a": np.repeat([0.0, 1.0], [9000, 1000]), "b": np.zeros(10_000)})
+    table = table.append_column("id", pa.array(np.arange(10_000)))
+    recipe, labels = solved(table, plan_for(["a", "b"], effort="fast"), leaf=500)
+    assert np.bincount(canonical_labels(labels)).min() >= 3
+    X = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    assert sum_of_squares(X, canonical_labels(labels)) < 0.002 * len(X)
+    words = recipe.words(table)
+    blocks = plan_blocks(recipe, words, 500)
+    records = recipe.records_of(words)
+    places = blocks.assign(recipe.coordinates(records), None, records.keys)
+    assert np.bincount(places).max() < 4 * 500
+
+
+def test_the_loss_is_near_that_of_the_whole_table():
+    table = table_of(12_000, c=np.random.default_rng(9).normal(size=12_000))
+    plan = plan_for(["a", "b", "c"], k=4, effort="fast")
+    recipe, labels = solved(table, plan, leaf=3000)
+    X = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    whole = partition(X, 4, scale="none", effort="fast")
+    assert sum_of_squares(X, canonical_labels(labels)) < 1.02 * whole.sse
+
+
+def test_unsound_places_are_joined_with_their_neighbours():
+    table = table_of(1000)
+    recipe = fitted(table, plan_for(["a", "b"]))
+    blocks = plan_blocks(recipe, recipe.words(table), leaf=130)
+    assert blocks.n_places() == 8
+    found = blocks.with_sound(lambda some: 5 not in some or len(some) >= 4)
+    assert found.joined == (0, 1, 2, 3, 4, 4, 4, 4)
+
+
+def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
+    """Aggregates of blocks follow the rules of microagg.releasing.release_values, knowing the whole table."""
+    table = mixed(400, seed=3)
+    settings = {"kinds": KINDS, "weight": "weight", "effort": "fast"}
+    plan = plan_for(PROTECTED, **settings, known=["id"])
+    release = protect_table(Frame(table), plan)
+    recipe = fitted(table, plan)
+    records = recipe.records_of(recipe.words(table))
+    labels = release.partition.labels
+    shared = shared_values(recipe, records, labels)
+    expected = release._measuring.values.copy()
+    origin = release._measuring.intake.variables["date"].origin
+    expected[:, PROTECTED.index("date")] += origin
+    assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
+    sums = sums_of(recipe, records, labels, shared)
+    summary, utility = summarise(table, plan), release.utility
+    found = [loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)]
+    assert found[0].by_column == pytest.approx(utility.by_column, rel=1e-6)
+    assert found[1].by_column == pytest.approx(utility.group_loss_by_column, rel=1e-6)
+    assert found[0].overall == pytest.approx(utility.information_loss, rel=1e-6)
+    assert found[1].overall == pytest.approx(utility.group_loss, rel=1e-6)
+
+
+_ASKED: dict[str, object] = {
+    "distinct": {"town": 2},
+    "entropy": {"town": 1.5},
+    "recursive": {"town": (3, 2)},
+    "closeness": {"town": 0.4},
+    "p_percent": {"amount": 10},
+    "n_k": {"amount": (1, 80)},
+    "population": 12,
+    "individual_risk": 0.5,
+}
+
+
+@pytest.mark.parametrize("key", [one.name for one in fields(Require)])
+def test_a_requirement_is_made_as_in_memory_or_refused(key):
+    """Whatever a plan can ask for, none is dropped or taken for another where a table is read in parts."""
+    table = mixed_table(200)
+    table = table.append_column("amount", pc.abs(table["wealth"]))
+    plan = Plan.of(
+        k=4,
+        columns=["age", "in.come"],
+        require={key: _ASKED[key]},
+        unit="person",
+        weight="weight",
+        missing="majority",
+    )
+    if not RULES[key].in_parts:
+        with pytest.raises(InputError, match=f"{key} is asked"):
+            check_plan_in_parts(plan)
+        return
+    recipe = recipe_of(plan, summarise(table, plan))
+    records = recipe.records_of(recipe.words(table))
+    ours = requirements(recipe, records)
+    frame = Frame(table)
+    units, weights = frame.categories("person")[0], frame.doubles("weight")
+    theirs = requirements_of(frame, plan.blocks[0], units, "person", weights)
+    assert [rule.describe() for rule in ours] == [rule.describe() for rule in theirs]
+    assert [rule.feasible() for rule in ours] == [rule.feasible() for rule in theirs]
+    assert len(ours) == 2
+    for one, other in zip(ours, theirs, strict=True):
+        for rows in (np.arange(3), np.arange(50), np.arange(len(records))):
+            assert one.violation(rows) == pytest.approx(other.violation(rows))

@@ -1,0 +1,724 @@
+"""From disk: files that keep the promise, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import here, said
+
+from microagg import InputError, TableError
+from microagg.engines import complete_plan as completing
+from microagg.engines import disk
+from microagg.engines.disk_job import owner_of
+from microagg.engines.scratch import opened_scratch
+from microagg.formats.batches import open_batches
+from microagg.formats.files import CsvFormat, FileFormat, write_file
+from microagg.job.run import Job, Observer, run
+from microagg.plan.plan import Plan
+
+LEAF = 600
+PROTECTED = ["number", "whole", "kind", "spiked"]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Blocks, and batches, so small that little tables have many."""
+    monkeypatch.setattr(disk, "LEAF", LEAF)
+    monkeypatch.setattr(disk, "AT_ONCE", 512)
+
+
+def survey(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(n) < 0.1
+    return pd.DataFrame(
+        {
+            "household": np.repeat(np.arange(n // 2), 2),
+            "number": rng.normal(10, 3, n).round(3),
+            "whole": np.where(gaps, np.nan, rng.integers(0, 40, n)),
+            "kind": rng.choice(["x", "y", "z"], n, p=[0.5, 0.3, 0.2]),
+            "spiked": np.where(rng.random(n) < 0.4, 0.0, rng.exponential(100, n).round(2)),
+            "weight": rng.uniform(1, 9, n).round(3),
+            "region": rng.choice(["north", "south"], n),
+            "note": rng.choice(["0.50", "1e3", "a,b", ""], n),
+        }
+    )
+
+
+def plan_for(columns=PROTECTED, k=4, **settings):
+    settings.setdefault("kinds", {"spiked": "spiked"} if "spiked" in columns else {})
+    return Plan().override(k=k, columns=columns, effort="fast", **settings)
+
+
+def written(table, folder, name):
+    path = folder / name
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        arrow = pa.Table.from_pandas(table, preserve_index=False)
+        pq.write_table(arrow, path, row_group_size=700)
+    return path
+
+
+def shared_by(frame, columns, unit=None):
+    groups = frame.groupby(columns, dropna=False)
+    return (groups.size() if unit is None else groups[unit].nunique()).min()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"strata": ["region"], "weight": "weight"},
+        {"unit": "household", "drop": ["note"]},
+        {"missing": "majority"},
+        {"missing": "drop"},
+        {"require": {"distinct": {"region": 2}}},
+    ],
+    ids=lambda s: "-".join(s) or "plain",
+)
+def test_the_written_file_keeps_its_promise(tmp_path, ending, settings):
+    table = survey()
+    source = written(table, tmp_path, f"in.{ending}")
+    target = tmp_path / f"out.{ending}"
+    outcome = run(Job(source, target, plan_for(**settings), engine="disk"))
+    read = pd.read_csv if ending == "csv" else pd.read_parquet
+    before, after = read(source), read(target)
+    if settings.get("missing") == "drop":
+        before = before.dropna(subset=["whole"]).reset_index(drop=True)
+    assert len(after) == len(before)
+    columns = [
+        *PROTECTED,
+        *settings.get("strata", []),
+        *(["weight"] if "weight" in settings else []),
+    ]
+    assert shared_by(after, columns, settings.get("unit")) >= 4
+    if "require" in settings:
+        assert shared_by(after, columns, "region") >= 2
+    untouched = [c for c in before if c not in columns and c not in settings.get("drop", [])]
+    pd.testing.assert_frame_equal(after[untouched], before[untouched])
+    assert list(after) == [c for c in before if c not in settings.get("drop", [])]
+    evidence = outcome.evidence
+    assert evidence.counted.holds
+    assert evidence.records == len(after)
+    assert not list(tmp_path.glob(".*"))
+    if "weight" in settings:  # weighted totals stay, also by stratum
+        for _, rows in before.groupby("region"):
+            own = after.loc[rows.index]
+            total = (rows.weight * rows.number).sum()
+            assert (own.weight * own.number).sum() == pytest.approx(total, rel=1e-9)
+    elif "missing" not in settings:
+        assert after.number.mean() == pytest.approx(before.number.mean(), rel=1e-6)
+
+
+def test_evidence_is_that_of_the_job_in_memory(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    plan = plan_for(drop=["household"], confidential=["note", "weight"])
+    found = {}
+    for engine in ("disk", "memory"):
+        target = tmp_path / f"{engine}.parquet"
+        job = Job(source, target, plan, engine=engine, report=target.with_suffix(".html"))
+        found[engine] = run(job).evidence
+    disk_says, memory_says = found["disk"], found["memory"]
+    assert disk_says.verdict == memory_says.verdict
+    assert disk_says.utility.information_loss == pytest.approx(
+        memory_says.utility.information_loss, rel=0.1
+    )
+    assert disk_says.alone.unique_before == memory_says.alone.unique_before
+    assert disk_says.alone.smallest_class >= 4
+    assert disk_says.alone.record_linkage == pytest.approx(
+        memory_says.alone.record_linkage, abs=0.05
+    )
+    assert disk_says.with_known.below_k == pytest.approx(memory_says.with_known.below_k, abs=0.05)
+    assert disk_says.with_known.record_linkage == pytest.approx(
+        memory_says.with_known.record_linkage, abs=0.05
+    )
+    for one, other in zip(disk_says.summaries, memory_says.summaries, strict=True):
+        if one.total is not None:
+            assert one.total[0] == pytest.approx(other.total[0], rel=1e-12)
+            assert one.sd[0] == pytest.approx(other.sd[0], rel=1e-12)
+            assert one.sd[1] == pytest.approx(other.sd[1], rel=0.05)
+        assert one.missing == other.missing
+    model = json.loads((tmp_path / "disk.json").read_text())
+    assert model["records"] == 4000
+    assert model["verified"]["holds"]
+
+
+@pytest.mark.parametrize("wanted", [400, 40_000])
+def test_a_sample_is_told_of_where_there_is_one(tmp_path, monkeypatch, wanted):
+    monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", wanted)
+    source = written(survey(), tmp_path, "in.parquet")
+    evidence = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk")).evidence
+    told = [
+        c.words for c in evidence.cautions if "are of all 4,000 records; distributions" in c.words
+    ]
+    assert len(told) == (wanted < 4000)
+    assert all(words.endswith(" in whole groups.") for words in told)
+
+
+def test_the_loss_told_is_that_of_the_written_file(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    evidence = run(
+        Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
+    ).evidence
+    x, y = (pd.read_parquet(tmp_path / name).number for name in ("in.parquet", "out.parquet"))
+    lost = ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
+    assert evidence.utility.information_loss == pytest.approx(100 * lost, rel=1e-9)
+
+
+def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
+    from microagg.engines import one_column
+
+    stretches, plain = [], one_column.split_column
+
+    def split(recipe, words, stretch):
+        found = plain(recipe, words, stretch)
+        stretches.append(found.first[-1])
+        return found
+
+    monkeypatch.setattr(disk, "STRETCH", 900)
+    monkeypatch.setattr(one_column, "split_column", split)
+    monkeypatch.setattr(one_column, "overlap_for", lambda k: 100)
+    source = written(survey(), tmp_path, "in.parquet")
+    plan = plan_for(["number"], strata=["region"])
+    for engine in ("disk", "memory"):
+        run(Job(source, tmp_path / f"{engine}.parquet", plan, engine=engine))
+    assert stretches == [6]  # three in each region
+    found, expected = (pd.read_parquet(tmp_path / f"{e}.parquet") for e in ("disk", "memory"))
+    for region in ("north", "south"):
+        ours, theirs = (f[f.region == region].number.sort_values() for f in (found, expected))
+        assert np.array_equal(ours, theirs)
+
+
+def test_order_and_cut_of_the_files_make_no_difference(tmp_path):
+    table = survey().assign(id=np.arange(4000))
+    plan = plan_for(known=["id"])
+    found = []
+    for number, order in enumerate(([0, 1, 2], [2, 0, 1])):
+        folder = tmp_path / f"in{number}"
+        folder.mkdir()
+        parts = [table[:700], table[700:3000], table[3000:]]
+        for at, part in enumerate(order):
+            written(parts[part], folder, f"{at}.parquet")
+        run(Job(folder, tmp_path / f"out{number}", plan, engine="disk"))
+        names = sorted(path.name for path in (tmp_path / f"out{number}").iterdir())
+        assert names == ["0.parquet", "1.parquet", "2.parquet"]
+        found.append(
+            pd.read_parquet(tmp_path / f"out{number}").sort_values("id", ignore_index=True)
+        )
+    pd.testing.assert_frame_equal(*found)
+
+
+def test_groups_are_those_of_any_engine(tmp_path, monkeypatch):
+    """The loop in one process is what Spark is compared with, too."""
+    from engine_tables import LEAF as SMALLER
+    from engine_tables import in_order, mixed_plan, mixed_table
+    from one_process import protect_alone
+
+    monkeypatch.setattr(disk, "LEAF", SMALLER)
+    table, plan = mixed_table(), mixed_plan()
+    pq.write_table(table, tmp_path / "in.parquet")
+    run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    expected = protect_alone(table, plan, SMALLER)
+    assert expected.rounds == 2
+    assert in_order(pq.read_table(tmp_path / "out.parquet")).equals(in_order(expected.data))
+
+
+def test_rare_patterns_are_joined(tmp_path):
+    table = survey()
+    table.loc[[5, 900], ["number", "spiked"]] = np.nan  # a pattern of two records
+    source = written(table, tmp_path, "in.parquet")
+    outcome = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"))
+    after = pd.read_parquet(tmp_path / "out.parquet")
+    assert shared_by(after, PROTECTED) >= 4
+    blanked = sum(cells.blanked for cells in outcome.evidence.cells.values())
+    assert blanked == int(after[PROTECTED].isna().sum().sum() - table[PROTECTED].isna().sum().sum())
+    assert 0 < blanked <= 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shuffle": True}, "order they came"),
+        ({"renumber": ["household"]}, "dropped"),
+        ({"per_column": True}, "one partition"),
+        ({"unit": {"column": "household", "mode": "together"}}, "together"),
+        ({"require": {"closeness": {"region": 0.5}}}, "closeness"),
+        ({"round": "totals"}, "totals"),
+        ({"aggregate": "median"}, "means"),
+    ],
+)
+def test_what_cannot_be_done_in_parts_is_refused_with_the_way_out(tmp_path, settings, words):
+    source = written(survey(200), tmp_path, "in.parquet")
+    with pytest.raises(InputError, match=words) as caught:
+        run(
+            Job(
+                source,
+                tmp_path / "out.parquet",
+                plan_for(["number", "spiked"], **settings),
+                engine="disk",
+            )
+        )
+    assert "engine = memory" in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_an_error_tells_from_where_it_counts_rows(tmp_path):
+    """Row 700 is the 188th of the second batch."""
+    frame = survey()
+    frame.loc[699, "weight"] = -1.0
+    source = written(frame, tmp_path, "in.csv")
+    job = Job(source, tmp_path / "out.csv", plan_for(weight="weight"), engine="disk")
+    with pytest.raises(InputError, match=r"row 188 \(row 1 is here row 513 of the table"):
+        run(job)
+
+
+def test_a_public_report_is_refused(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    job = Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
+    with pytest.raises(InputError, match="from the whole released table"):
+        run(replace(job, report=tmp_path / "r.html", public=True))
+
+
+def test_relations_hold_after(tmp_path):
+    table = survey(900)
+    table["double"] = 2 * table.number
+    plan = plan_for(["number", "double"], relations=["double = number + number"])
+    source = written(table, tmp_path, "in.parquet")
+    run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
+    after = pd.read_parquet(tmp_path / "out.parquet")
+    assert after.double.to_numpy() == pytest.approx(2 * after.number.to_numpy(), rel=1e-12)
+    table.loc[3, "double"] += 1
+    with pytest.raises(InputError, match="relation"):
+        run(
+            Job(
+                written(table, tmp_path, "in.parquet"),
+                tmp_path / "out.parquet",
+                plan,
+                engine="disk",
+            )
+        )
+
+
+def test_small_strata_are_named(tmp_path):
+    table = survey(300)
+    table.loc[:1, "region"] = "isle"
+    source = written(table, tmp_path, "in.parquet")
+    with pytest.raises(InputError, match="isle"):
+        run(
+            Job(
+                source,
+                tmp_path / "o.parquet",
+                plan_for(["number"], strata=["region"]),
+                engine="disk",
+            )
+        )
+
+
+def test_an_interrupt_leaves_nothing(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+
+    class Impatient(Observer):
+        def progress(self, stage, done, total):
+            if stage == "grouping":
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"), Impatient())
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_a_run_that_is_refused_leaves_the_one_that_works_alone(tmp_path):
+    """Two runs for one target: the second is refused while the first groups, and the first ends well."""
+    source = written(survey(), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    run(Job(source, tmp_path / "alone.parquet", plan_for(), engine="disk"))
+    refused = []
+
+    class Second(Observer):
+        def progress(self, stage, done, total):
+            if not refused and stage == "grouping":
+                with pytest.raises(TableError, match="another one does now") as caught:
+                    run(Job(source, target, plan_for(k=7), engine="disk"))
+                refused.append(caught)
+
+    run(Job(source, target, plan_for(), engine="disk"), Second())
+    assert refused
+    assert target.read_bytes() == (tmp_path / "alone.parquet").read_bytes()
+    names = ["alone.parquet", "in.parquet", "out.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+FULL = """
+import resource, sys
+from microagg.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+main()
+"""
+
+
+def test_a_full_disk_is_named_with_the_way_out(tmp_path):
+    """A limit of the system stands for the disk: no file of this run may have more than 16 KiB."""
+    source = written(survey(), tmp_path, "in.parquet")
+    asked = ["protect", source, tmp_path / "out.parquet", "-k", "4", "-c", "number,spiked"]
+    asked += ["--engine", "disk"]
+    assert here(*asked).returncode == 0  # compiles what is needed, without a limit
+    (tmp_path / "out.parquet").unlink()
+    # -B: Python itself would keep bytecode that is cut off.
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", FULL, *asked],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    words = " ".join(done.stderr.split())
+    assert "Error: A table that is read in parts needs room" in words
+    assert ".out.parquet.scratch" in words
+    assert "Make room, or write to another disk." in words
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_one_run_at_a_time_writes_a_file(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    busy = pytest.raises(TableError, match="another one does now")
+    with opened_scratch(target, {"plan": "another"}) as scratch:
+        with busy:
+            run(Job(source, target, plan_for(["number"]), engine="disk"))
+        assert scratch.folder.exists()
+
+
+def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    foreign = tmp_path / ".out.parquet.scratch"
+    foreign.mkdir()
+    foreign.chmod(0o777)
+    (foreign / "fitted").write_bytes(b"not ours")
+    with pytest.raises(TableError, match="owner alone"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
+    assert (foreign / "fitted").exists()
+
+
+def test_k_larger_than_the_table_is_said_as_such(tmp_path):
+    source = written(survey(200), tmp_path, "in.parquet")
+    with pytest.raises(InputError, match="the table has 200"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(k=201), engine="disk"))
+
+
+def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):
+    import shutil
+    from collections import namedtuple
+
+    source = written(survey(200), tmp_path, "in.parquet")
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 10, 0))
+    with pytest.raises(TableError, match="GiB"):
+        run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_the_engine_is_chosen_by_the_memory(tmp_path):
+    source = written(survey(), tmp_path, "in.parquet")
+    done = here(
+        "protect",
+        source,
+        tmp_path / "out.parquet",
+        "-k",
+        4,
+        "-c",
+        "number,spiked",
+        "--memory",
+        "100kB",
+    )
+    assert "in parts" in said(done)
+    done = here(
+        "protect",
+        source,
+        tmp_path / "out.parquet",
+        "-k",
+        4,
+        "-c",
+        "number,spiked",
+        "--memory",
+        "1GiB",
+    )
+    assert "in parts" not in said(done)
+    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--memory", "much")
+    assert "2GiB" in wrong.stderr
+    assert wrong.returncode == 2
+    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--engine", "steam")
+    assert "memory" in wrong.stderr
+    assert wrong.returncode == 2
+
+
+RUN = """
+import sys
+from pathlib import Path
+from microagg.engines import disk
+disk.LEAF, disk.AT_ONCE = 600, 512
+from microagg.job.run import Job, run
+from microagg.plan import Plan
+source, target = map(Path, sys.argv[1:])
+plan = Plan().override(k=4, columns=["number", "whole", "kind", "spiked"], effort="fast")
+print("begin", flush=True)
+run(Job(source, target, plan, engine="disk"))
+"""
+
+
+def _killed_and_resumed(tmp_path, moments):
+    source = written(survey(), tmp_path, "in.parquet")
+    original = source.read_bytes()
+    target = tmp_path / "out.parquet"
+    command = [sys.executable, "-c", RUN, str(source), str(target)]
+    started = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    length = time.monotonic() - started
+    expected = target.read_bytes()
+    target.unlink()
+    for share in moments:
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(share * length * 0.6)
+            os.kill(process.pid, signal.SIGKILL)
+        assert source.read_bytes() == original
+        if target.exists():  # it was through before the end came
+            assert target.read_bytes() == expected
+            target.unlink()
+    subprocess.run(command, check=True, capture_output=True)
+    assert target.read_bytes() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
+    _killed_and_resumed(tmp_path, (0.3, 0.5, 0.7, 0.9))
+
+
+@pytest.mark.long
+def test_a_run_killed_fifty_times_ends_with_the_same_bytes(tmp_path):
+    _killed_and_resumed(tmp_path, np.random.default_rng(0).random(50))
+
+
+def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+    source = written(survey(), tmp_path, "in.parquet")
+    target = tmp_path / "out.parquet"
+    plan = plan_for()
+    work = disk.work_on_block
+    killed_while_grouping(source, target, plan)
+    again = []
+    monkeypatch.setattr(disk, "work_on_block", lambda *a: again.append((a[2], a[5])) or work(*a))
+    run(Job(source, target, plan, engine="disk"), hears := Stages())
+    assert "goes on with the work" in hears.words
+    first_turn = [number for number, turn in again if turn == 0]
+    assert len(first_turn) > 2
+    assert len(again) == len(set(again))
+    # Another plan begins anew, and leaves nothing of the old one.
+    run(Job(source, target, replace(plan, seed=1), engine="disk"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
+
+
+def wide(seed):
+    """A survey whose file has the same size whatever its values."""
+    rng = np.random.default_rng(seed)
+    number, spiked = rng.integers(1000, 9999, (2, 4000))
+    return pd.DataFrame({"number": number / 8, "spiked": spiked}).map("{:010.3f}".format)
+
+
+class Stages(Observer):
+    words = ""
+
+    def stage(self, name, words=""):
+        self.words += words
+
+
+def killed_while_grouping(source, target, plan):
+    """Start a run in a process of its own that dies in the middle, its scratch folder left behind."""
+    child = os.fork()
+    if child == 0:
+        disk.thread_count = lambda: 1
+        work, worked = disk.work_on_block, []
+
+        def some(*given):
+            if len(worked) == 3:
+                os._exit(9)
+            worked.append(given)
+            return work(*given)
+
+        disk.work_on_block = some
+        run(Job(source, target, plan, engine="disk"))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(target.parent.glob(".*scratch"))
+
+
+def test_kept_work_of_another_content_is_not_gone_on_with(tmp_path):
+    """The source is replaced by one of the same size and time: nothing of the killed run is used."""
+    source, target, plan = tmp_path / "in.csv", tmp_path / "out.csv", plan_for(["number", "spiked"])
+    wide(1).to_csv(source, index=False)
+    killed_while_grouping(source, target, plan)
+    before = source.stat()
+    wide(2).to_csv(source, index=False)
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert source.stat().st_size == before.st_size
+    hears = Stages()
+    evidence = run(Job(source, target, plan, engine="disk"), hears).evidence
+    assert "starts over" in hears.words
+    run(Job(source, tmp_path / "fresh.csv", plan, engine="disk"), hears := Stages())
+    assert hears.words.endswith("in parts")
+    assert target.read_bytes() == (tmp_path / "fresh.csv").read_bytes()
+    assert evidence.utility.information_loss < 5
+
+
+def test_kept_work_belongs_to_the_way_of_reading(tmp_path):
+    """The same bytes are another table by another decimal sign, encoding, or for an analysis."""
+    source = written(survey(200), tmp_path, "in.csv")
+    plan = plan_for(["number"])
+    owners = [
+        owner_of(open_batches(source, form), plan, numbers, "0")
+        for form, numbers in (
+            (CsvFormat(), ["number"]),
+            (CsvFormat(encoding="latin-1"), ["number"]),
+            (CsvFormat(delimiter=";"), ["number"]),
+            (CsvFormat(), ["number", "note"]),
+        )
+    ]
+    assert all(one != other for at, one in enumerate(owners) for other in owners[:at])
+
+
+@pytest.mark.parametrize(
+    ("ending", "when", "change"),
+    [
+        ("csv", "reading", "a record"),
+        ("csv", "encoding", "a value"),
+        ("csv", "grouping", "a record"),
+        ("csv", "writing", "a value"),
+        ("parquet", "reading", "a value"),
+        ("parquet", "encoding", "a record"),
+        ("parquet", "grouping", "a value"),
+        ("parquet", "writing", "a record"),
+    ],
+)
+def test_a_source_that_changes_during_a_run_is_noticed(tmp_path, ending, when, change):
+    table = survey(1500)
+    source = written(table, tmp_path, f"in.{ending}")
+    other = table.copy()
+    if change == "a value":
+        other.loc[1400, "number"] += 1.0
+    else:
+        other = other[:-1]
+    (tmp_path / "new").mkdir()
+    other = written(other, tmp_path / "new", source.name)
+
+    class Replacing(Observer):
+        def progress(self, stage, done, total):
+            if stage == when and other.exists():
+                os.replace(other, source)
+
+    target = tmp_path / f"out.{ending}"
+    with pytest.raises(TableError, match="changed meanwhile"):
+        run(Job(source, target, plan_for(), engine="disk"), Replacing())
+    assert not target.exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
+    with opened_scratch(tmp_path / "out.csv", {}) as scratch:
+        assert scratch.folder.stat().st_mode & 0o77 == 0
+        assert Path(scratch.folder).parent == tmp_path
+
+
+@pytest.mark.parametrize("next_owner", [1, 2])
+def test_nobody_goes_on_from_work_whose_removal_was_cut_short(tmp_path, monkeypatch, next_owner):
+    """At its end, or by a run with another plan that empties the folder first."""
+    folder = tmp_path / ".out.csv.scratch"
+    (folder / "released").mkdir(parents=True)
+    folder.chmod(0o700)
+    (folder / "run.json").write_text('{"plan": 1}', encoding="utf-8")
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        reopened = opened_scratch(tmp_path / "out.csv", {"plan": next_owner})
+        with pytest.raises(KeyboardInterrupt), reopened:
+            pass
+    assert (folder / "released").exists()
+    with opened_scratch(tmp_path / "out.csv", {"plan": 1}) as scratch:
+        assert scratch.found == ""
+        assert not (folder / "released").exists()
+
+
+def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
+    """Seven records of four patterns: all values of x are blanked, and the JSON has no NaN."""
+    frame = pd.DataFrame(
+        {
+            "x": [1.25, 2.25, None, 4.25, 5.25, 6.25, 7.25],
+            "y": [None, "b", "a", "b", "a", "b", None],
+            "z": [1.5, 2.5, 3.5, 1.5, 2.5, 3.5, 1.5],
+        }
+    )
+    frame.to_parquet(tmp_path / "in.parquet")
+    missing = {"policy": "pattern", "most": 1.0}
+    plan = Plan.of(k=4, columns=["x", "y", "z"], missing=missing, method="mdav")
+    found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    assert pd.read_parquet(tmp_path / "out.parquet")["x"].isna().all()
+    json.dumps(found.evidence.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_column_that_is_constant_at_first_only_needs_a_role(tmp_path, monkeypatch, ending):
+    """The draft judges columns by the first records; what it says about all is looked up in all."""
+    monkeypatch.setattr(completing, "DRAFTED", 50)
+    chance = np.random.default_rng(2)
+    whole = {"x": chance.normal(size=200), "year": [2019] * 199 + [2020], "wave": ["a"] * 200}
+    source = tmp_path / f"in{ending}"
+    write_file(pa.table(whole), source, FileFormat())
+    with pytest.raises(InputError, match="year has one value there and others later"):
+        completing.completed(disk.DiskParts(open_batches(source)), Plan.of(k=3))
+    parts = disk.DiskParts(open_batches(source))
+    found = completing.completed(parts, Plan.of(k=3, drop=["year"]))
+    assert found.plan.known == ("wave",)
+
+
+def test_a_unit_that_stays_in_the_file_is_known(tmp_path):
+    """To whoever knows the household of a record, k households are one: amber on disk as in memory."""
+    rng = np.random.default_rng(4)
+    home = rng.permutation(np.repeat(np.arange(60), 2))
+    ill = rng.choice(["flu", "none"], 120)
+    frame = pd.DataFrame({"x": rng.normal(size=120), "home": home, "ill": ill})
+    source = written(frame, tmp_path, "in.parquet")
+    plan = Plan.of(k=3, columns=["x"], unit="home", known=["home"], confidential=["ill"])
+    found = [
+        run(Job(source, tmp_path / f"{engine}.parquet", plan, engine=engine)).evidence
+        for engine in ("memory", "disk")
+    ]
+    memory, disk_ = (one.as_dict()["risk"] for one in found)
+    for view in ("with_known", "if_confidential_known"):
+        assert memory[view]["below_k"] == disk_[view]["below_k"] == 1
+    ambers = [{c.columns for c in one.cautions if c.severity == "amber"} for one in found]
+    assert ambers[0] == ambers[1]
+
+
+def test_a_stratum_of_too_few_units_is_refused(tmp_path):
+    """Three records of two households are no three households: refused, and nothing is written."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "home": [*range(57), 57, 57, 58]})
+    frame["wave"] = ["a"] * 57 + ["b"] * 3
+    source = written(frame, tmp_path, "in.parquet")
+    plan = Plan.of(k=3, columns=["x"], unit="home", drop=["home"], strata=["wave"])
+    with pytest.raises(InputError, match="3 records that share both cannot have at least 3 dist"):
+        run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
+    assert not (tmp_path / "out.parquet").exists()

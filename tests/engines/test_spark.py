@@ -1,0 +1,462 @@
+"""The Spark engine: what one process gives, however rows are spread and whatever dies on the way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from command import here, said
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table
+from one_process import protect_alone
+from website.execute import Runner, blocks_of
+
+import microagg
+from conftest import reference_file
+from microagg.drafting.draft import complete
+from microagg.engines import complete_plan as completing
+from microagg.engines.spark import on_spark as engine
+from microagg.engines.spark import spark_frames
+from microagg.engines.spark.on_spark import group_in_spark
+from microagg.engines.spark.spark_release import SparkRelease
+from microagg.errors import DisclosureRiskWarning, InputError
+from microagg.protecting.protect import protect_table
+from microagg.tables.frame import Frame
+
+pytest.importorskip("pyspark")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return mixed_table()
+
+
+@pytest.fixture(scope="module")
+def alone(mixed):
+    found = protect_alone(mixed, mixed_plan(), LEAF)
+    assert found.rounds == 2
+    assert found.places >= 5
+    return found
+
+
+def same_as(alone, release) -> None:
+    assert in_order(release.data.toArrow()).equals(in_order(alone.data))
+    assert release.sums.groups == alone.sums.groups
+    assert (release.sums.within == alone.sums.within).all()
+
+
+def test_the_same_as_in_one_process(spark, mixed, alone):
+    release = SparkRelease.of(
+        group_in_spark(spark.createDataFrame(mixed).coalesce(2), mixed_plan(), LEAF)
+    )
+    same_as(alone, release)
+    assert release.data.columns == [name for name in mixed.column_names if name != "note"]
+    assert all(one.holds for one in release.verify())
+    release.unpersist()
+
+
+def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
+    """Loss of each column and share of changed categories are those of the released rows themselves."""
+    from test_usable import noisy
+
+    table = pa.Table.from_pandas(noisy(), preserve_index=False)
+    table = table.append_column("row", pa.array(np.arange(table.num_rows) ** 1.1))  # an amount
+    kinds = {"code": {"kind": "nominal", "importance": 0.3}}
+    plan = microagg.Plan().override(
+        k=5, columns=["x", "y", "z", "code"], kinds=kinds, confidential=["row"]
+    )
+    release = SparkRelease.of(group_in_spark(spark.createDataFrame(table), plan, LEAF))
+    (found,) = [caution for caution in release.cautions if not caution.disclosure]
+    after = release.data.toArrow().sort_by("row").to_pandas()
+    both = microagg.utility(
+        table.to_pandas(), after, ["x", "y", "z", "code"], kinds={"code": "nominal"}
+    )
+    assert found.columns == ("code",)
+    for name, lost in both.by_column.items():
+        assert release.evidence.utility.by_column[name] == pytest.approx(lost)
+    assert f"{100 * both.changed['code']:.1f} % of its values wrong" in found.words
+    release.unpersist()
+
+
+def test_rows_in_another_order_and_workers_that_die_change_nothing(
+    spark, mixed, alone, tmp_path, monkeypatch
+):
+    """Every kind of task over blocks is killed once, after its work and before anybody has it."""
+
+    def deadly(work):
+        kind, plain = getattr(work, "func", work).__name__, usual(work)
+
+        def apply(one, other):
+            found = plain(one, other)
+            if not (tmp_path / kind).exists():
+                (tmp_path / kind).touch()
+                os.kill(os.getpid(), 9)
+            return found
+
+        return apply
+
+    usual = spark_frames._of_two
+    monkeypatch.setattr(spark_frames, "_of_two", deadly)
+    rows = np.random.default_rng(1).permutation(mixed.num_rows)
+    frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
+    release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
+    same_as(alone, release)
+    killed = {path.name for path in tmp_path.iterdir()}
+    assert {"_worked", "_finished_block", "_put_back"} <= killed
+    release.unpersist()
+
+
+def by_id(frame_or_table) -> pa.Table:
+    table = frame_or_table if isinstance(frame_or_table, pa.Table) else frame_or_table.toArrow()
+    return table.sort_by("id").combine_chunks()
+
+
+@pytest.fixture(scope="module")
+def persons():
+    """Records of persons, with an amount by which rows can be found again."""
+    chance = np.random.default_rng(8)
+    n = 1500
+    return pa.table(
+        {
+            "id": np.arange(n) ** 1.1,
+            "height": chance.normal(170, 10, n).round(1),
+            "weight": pa.array(chance.normal(70, 12, n).round(1), mask=chance.random(n) < 0.05),
+            "sex": chance.choice(["f", "m"], n),
+            "person": chance.integers(0, 600, n),
+        }
+    )
+
+
+def test_evidence_is_what_memory_has(spark, persons):
+    """Class sizes, uniqueness, linkage and loss, against the measures of tables in memory."""
+    known = pytest.warns(
+        DisclosureRiskWarning, match="by someone who knows the unprotected columns"
+    )
+    with known, pytest.warns(DisclosureRiskWarning, match="give a confidential number"):
+        release = microagg.spark.protect(
+            spark.createDataFrame(persons).repartition(3),
+            k=3,
+            columns=["height", "weight"],
+            confidential=["id"],
+            drop=["person"],
+            unit="person",
+            block_records=400,
+        )
+    found = release.evidence
+    data = by_id(release.data)
+    assert data.column_names == ["id", "height", "weight", "sex"]
+    assert data["sex"].equals(persons["sex"])
+    # Nobody but this test can count the dropped unit, which the id leads back to.
+    units = data.append_column("person", persons["person"])
+    counted = microagg.verify(units, 3, ["height", "weight"], "person")
+    assert release.verify()[0] == counted
+    assert counted.holds
+    assert (found.verdict, found.records) == ("amber", 1500)
+    assert found.parts[0].partition.n_groups == release.n_groups
+    in_memory = microagg.risk(persons, data, ["height", "weight"], k=3)
+    assert found.alone.smallest_class == in_memory.smallest_class
+    assert found.alone.unique_after == 0
+    assert found.alone.linkage.sampled is False
+    assert found.alone.record_linkage == pytest.approx(in_memory.record_linkage, abs=0.01)
+    with_sex = microagg.verify(data, 3, ["height", "weight", "sex"])
+    assert found.with_known.smallest_class == with_sex.smallest
+    assert found.with_known.record_linkage > found.alone.record_linkage
+    lost = microagg.utility(persons, data, ["height", "weight"])
+    assert found.utility.information_loss == pytest.approx(lost.information_loss, rel=1e-3)
+    assert found.utility.group_loss <= found.utility.information_loss * 1.0001
+    assert release.information_loss == found.utility.information_loss
+    release.unpersist()
+
+
+def test_no_record_comes_to_the_driver(spark, tmp_path, monkeypatch):
+    """All that is collected has a few hundred rows: summaries, blocks, counts, a bounded sample."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    n, most = 6000, 2000
+    chance = np.random.default_rng(1)
+    table = pa.table({"x": chance.normal(size=n), "y": chance.normal(size=n), "z": np.arange(n)})
+    frame = spark.createDataFrame(table)
+    rows = []
+    for name in ("collect", "toPandas", "toArrow", "toLocalIterator", "take", "head"):
+        real = getattr(DataFrame, name)
+
+        def counted(self, *given, real=real, **named):
+            found = real(self, *given, **named)
+            rows.append(len(found) if hasattr(found, "__len__") else n)
+            return found
+
+        monkeypatch.setattr(DataFrame, name, counted)
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.spark.protect(
+            frame, k=5, columns=["x", "y"], known=["z"], method="pca", block_records=1500
+        )
+    assert release.verify()[0].holds
+    assert 0 < release.evidence.alone.linkage.records <= most
+    release.data.write.parquet(str(tmp_path / "out"))
+    assert 0 < max(rows) <= most
+    release.unpersist()
+
+
+def written_in_shuffles(spark) -> int:
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.size()))
+
+
+def test_what_moves_is_the_records_once_a_turn(spark, record_property):
+    n, d = 40_000, 8
+    X = np.random.default_rng(2).normal(size=(n, d))
+    frame = spark.createDataFrame(pa.table({f"x{j}": X[:, j] for j in range(d)})).cache()
+    frame.count()
+    plan = microagg.Plan().override(k=5, columns=[f"x{j}" for j in range(d)], method="pca")
+    before = written_in_shuffles(spark)
+    found = group_in_spark(frame, plan, leaf=10_000)
+    moved, turns = written_in_shuffles(spark) - before, found.rounds + 1
+    record_property("bytes shuffled a turn over those of the data", moved / turns / X.nbytes)
+    # The sample is all of so small a table, and moves too. Two words of key, group and block go with
+    # the eight values, and what Spark needs for a row.
+    assert turns == 3
+    assert moved <= (turns + 1) * X.nbytes * (d + 6) / d
+    found.released.unpersist()
+    frame.unpersist()
+
+
+def test_types_and_names_stay(spark):
+    """Columns of any type and name that are left as they are."""
+    n = 40
+    fields = {
+        "a.b": pa.array(np.arange(n, dtype=np.int32)),
+        "back`tick": pa.array([decimal.Decimal(i) / 4 for i in range(n)], pa.decimal128(12, 2)),
+        "day": pa.array([dt.date(2024, 1, 1 + i % 28) for i in range(n)]),
+        "at": pa.array([dt.datetime(2024, 1, 1, i % 24) for i in range(n)], pa.timestamp("us")),
+        "zoned": pa.array([dt.datetime(2024, 1, 1, i % 24) for i in range(n)], pa.timestamp("us", "UTC")),
+        "bytes": pa.array([bytes([i]) for i in range(n)]),
+        "list": pa.array([[i, None] for i in range(n)]),
+        "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+        "pair": pa.array([{"u": i, "v": str(i)} for i in range(n)]),
+        "flag": pa.array([i % 2 == 0 for i in range(n)]),
+        "id": pa.array(np.arange(n)),
+    }  # fmt: skip
+    table = pa.table(fields)
+    frame = spark.createDataFrame(table)
+    with pytest.warns(DisclosureRiskWarning):
+        release = microagg.spark.protect(
+            frame,
+            k=4,
+            columns=["a.b", "day", "at", "back`tick"],
+            known=["id", "bytes", "map"],
+            round=True,
+        )
+    assert [(f.name, f.dataType) for f in release.data.schema.fields if f.name != "a.b"] == [
+        (f.name, f.dataType) for f in frame.schema.fields if f.name != "a.b"
+    ]
+    data = by_id(release.data)
+    before = by_id(frame)
+    for name in ("zoned", "bytes", "list", "map", "pair", "flag"):
+        assert data[name].equals(before[name]), name
+    assert microagg.spark.verify(release.data, 4, ["a.b", "day", "at", "back`tick"]).holds
+    assert microagg.spark.verify(release.data, 2, ["list", "map"]).smallest == 1
+    release.unpersist()
+
+
+def test_counting_and_measuring(spark, persons):
+    frame = spark.createDataFrame(persons).repartition(4)
+    coarse = persons.set_column(1, "height", pc.round(persons["height"], -1))
+    other = spark.createDataFrame(coarse)
+    for columns, unit in ((["height"], None), (["height", "weight"], "person"), (None, "person")):
+        expected = microagg.verify(coarse, 3, columns, unit)
+        found = microagg.spark.verify(other, 3, columns, unit)
+        for what in ("holds", "columns", "records", "combinations", "smallest", "records_below_k"):
+            assert getattr(found, what) == getattr(expected, what), what
+    change = microagg.spark.measure(frame, other)["height"]
+    x, y = persons["height"].to_numpy(), coarse["height"].to_numpy()
+    assert change.mean_before == pytest.approx(x.mean(), rel=1e-14)
+    assert change.deviation_after == pytest.approx(y.std(ddof=1), rel=1e-14)
+    assert change.loss == pytest.approx(100 * (1 - y.var() / x.var()), rel=1e-9)
+
+
+def test_the_page_of_the_docs(spark, tmp_path):
+    """Its code runs, and nothing that it shows of a small survey contradicts its words."""
+    chance = np.random.default_rng(4)
+    n = 600
+    survey = {
+        "age": chance.integers(18, 90, n),
+        "income": np.exp(chance.normal(8, 1, n)).round(),
+        "region": chance.choice(["north", "south"], n),
+        "household": np.arange(n) // 2,
+    }
+    pq.write_table(pa.table(survey), tmp_path / "survey.parquet")
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    where = page.replace('parquet("', f'parquet("{tmp_path}/')
+    runner = Runner(tmp_path, "spark.md", microagg=microagg, spark=spark)
+    shown = [runner.run(b).text for b in blocks_of(where) if b.language in ("python", "sh")]
+    assert "'green', " in "".join(shown)
+    assert "True, " in "".join(shown)
+
+
+def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
+    """Roles, unit, weight, kinds of codes, codes of missing values: drafted, or for named columns."""
+    chance = np.random.default_rng(6)
+    n = 400
+    household = np.repeat(np.arange(n), 3)[:n] + 1000
+    table = pa.table(
+        {
+            "person_id": np.arange(n),
+            "household": household,
+            "name": [f"person {i}" for i in chance.permutation(n)],
+            "sex": chance.integers(1, 3, n),
+            "income": np.where(chance.random(n) < 0.1, -9, chance.lognormal(8, 1, n).round(2)),
+            "weight": chance.choice([1.2345678, 2.3456789, 3.4567891], n),
+            "wave": np.full(n, 3),
+        }
+    )
+    frame = spark.createDataFrame(table)
+    for plan in (
+        microagg.Plan.of(k=3),
+        microagg.Plan.of(k=3, columns=["sex", "income"], drop=["person_id", "name"]),
+    ):
+        found = engine.completed_on_spark(frame, plan)
+        assert found.plan == complete(Frame(table), plan).plan
+        assert found.plan.columns["sex"].kind == "nominal"
+        assert (found.guesses is None) == (plan.blocks[0].columns is not None)
+    drafted = engine.completed_on_spark(frame, microagg.Plan.of(k=3)).plan
+    assert (drafted.unit, drafted.known) == ("household", ("wave",))
+    monkeypatch.setattr(completing, "DRAFTED", 300)
+    engine.completed_on_spark(frame, microagg.Plan.of(k=3))
+    late = table.set_column(6, "wave", pa.array([3] * 399 + [4]))
+    with pytest.raises(InputError, match="wave has one value there and others later"):
+        engine.completed_on_spark(spark.createDataFrame(late), microagg.Plan.of(k=3))
+
+
+def test_eusilc_is_drafted_as_in_memory(spark):
+    table = pacsv.read_csv(reference_file("eusilc"))
+    plan = microagg.Plan.of(k=5)
+    found = engine.completed_on_spark(spark.createDataFrame(table).coalesce(1), plan)
+    assert found.plan == complete(Frame(table), plan).plan
+
+
+def test_what_is_refused(spark, persons):
+    frame = spark.createDataFrame(persons)
+    numbered = spark.createDataFrame(persons.append_column("nr", pa.array(range(1500))))
+    with pytest.raises(InputError, match="must have a role; nr has none"):
+        microagg.spark.protect(numbered, k=3, columns=["height"])
+    with pytest.raises(InputError, match="at least one record; this one has none"):
+        microagg.spark.protect(frame.limit(0), k=3)
+    with pytest.raises(InputError, match="'heihgt'"):
+        microagg.spark.protect(frame, k=3, columns=["heihgt"])
+    with pytest.raises(InputError, match="stands for several"):
+        microagg.spark.protect(frame.select("*", "sex"), k=3, columns=["height"])
+    with pytest.raises(InputError, match="each needs at least k = 800 records"):
+        microagg.spark.protect(frame, k=800, columns=["height"], strata=["sex"])
+    with pytest.raises(InputError, match="must have no missing values by the policy error"):
+        microagg.spark.protect(frame, k=3, columns=["weight"], missing="error")
+    with pytest.raises(InputError, match="shuffle is true"):
+        microagg.spark.protect(frame, k=3, columns=["height"], shuffle=True)
+
+    # Values that are others whenever they are read.
+    def draw(batches):
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"x": np.random.default_rng().normal(size=len(batch))})
+
+    moving = spark.range(50).mapInArrow(draw, "x double")
+    with pytest.raises(Exception, match="must be the same each time"):
+        microagg.spark.protect(moving, k=3, columns=["x"], method="pca").data.toArrow()
+
+
+@pytest.mark.parametrize("kind", ["normal", "even"])
+def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
+    """Also where stretches do not meet, as with even values, and within strata."""
+    monkeypatch.setattr(engine, "STRETCH", 100)
+    chance = np.random.default_rng(8)
+    n = 5000
+    x = chance.normal(size=n).round(2) if kind == "normal" else chance.permutation(n) * 1.0
+    table = pa.table(
+        {
+            "x": x,
+            "region": chance.choice(["a", "b"], n, p=[0.9, 0.1]),
+            "id": np.arange(n),
+        }
+    )
+    plan = microagg.Plan().override(k=3, columns=["x"], strata=["region"], known=["id"])
+    found = SparkRelease.of(group_in_spark(spark.createDataFrame(table), plan)).data.toArrow()
+    expected = protect_table(Frame(table), plan).data
+    for region in ("a", "b"):
+        ours, theirs = (
+            np.sort(t.filter(pc.equal(t["region"], region))["x"].to_numpy())
+            for t in (found, expected)
+        )
+        assert np.array_equal(ours, theirs)
+
+
+def firms() -> pa.Table:
+    """Monthly sales of firms, as the reference table of utilities has them: each firm is a stratum."""
+    chance = np.random.default_rng(3)
+    firm = np.repeat(np.arange(40), chance.integers(3, 9, 40))
+    sales = np.exp(chance.normal(8, 1, 40))[firm] * chance.normal(1, 0.1, (2, len(firm)))
+    return pa.table({"firm": firm, "sales": sales[0], "revenue": sales[1]})
+
+
+def ages() -> pa.Table:
+    """Ages within decades, which give most of an age away."""
+    age = np.random.default_rng(4).integers(18, 90, 400)
+    return pa.table({"age": age, "decade": age // 10, "town": age % 3})
+
+
+@pytest.mark.parametrize(
+    ("table", "settings"),
+    [
+        (firms(), ["-c", "sales,revenue", "--strata", "firm"]),
+        (ages(), ["-c", "age", "--strata", "decade", "--drop", "town"]),
+    ],
+    ids=["firms", "decades"],
+)
+def test_verdict_cautions_and_exit_code_are_those_of_the_evidence(tmp_path, spark, table, settings):
+    """What the command says on Spark is what its report says, and what the command says in memory."""
+    pq.write_table(table, tmp_path / "in.parquet")
+    told, codes = {}, {}
+    for where in ("spark", "memory"):
+        target = tmp_path / ("out" if where == "spark" else "out.parquet")
+        page = tmp_path / f"{where}.html"
+        asked = ["protect", tmp_path / "in.parquet", target, "-k", 3, "--engine", where, *settings]
+        done = here(*asked, "--strict", "--json", "--report", page)
+        told[where], codes[where] = json.loads(done.stdout), done.returncode
+        report = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+        for what in ("verdict", "verdict_words", "cautions", "thresholds", "risk", "utility"):
+            assert told[where][what] == report[what], what
+        for caution in report["cautions"]:  # notes are said with --verbose
+            assert caution["severity"] == "note" or caution["words"] in said(done)
+        assert report["verdict_words"] in said(done)
+
+    def gist(where):
+        return {(one["severity"], *one["columns"]) for one in told[where]["cautions"]}
+
+    assert told["spark"]["verdict"] == told["memory"]["verdict"]
+    assert codes["spark"] == codes["memory"]
+    assert gist("spark") == gist("memory")
+
+
+def test_the_command_says_what_spark_found(tmp_path, spark):
+    chance = np.random.default_rng(4)
+    table = pa.table({"x": chance.normal(size=300), "y": chance.normal(size=300)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    asked = ["protect", tmp_path / "in.parquet", tmp_path / "out", "-k", 3, "--engine", "spark"]
+    page = tmp_path / "r.html"
+    done = here(*asked, "-c", "x,y", "--method", "pca", "--report", page)
+    assert done.returncode == 0, said(done)
+    model = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert (model["records"], model["verdict"]) == (300, "green")
+    assert model["verified"]["holds"]
+    assert "300 records" in page.read_text(encoding="utf-8")
+    summary = model["summaries"][0]
+    assert summary["mean"][0] == pytest.approx(np.asarray(table["x"]).mean(), rel=1e-2)
+    assert "300 records" in said(done)
+    assert "green" in said(done)
+    assert len(pq.read_table(tmp_path / "out")) == 300

@@ -1,0 +1,107 @@
+"""From file to file on two executors that are processes of their own, and by spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table
+from one_process import protect_alone
+
+import microagg
+from microagg.delivering.delivery import Gate
+from microagg.engines.spark.spark_job import protect_files
+from microagg.errors import TableError
+from microagg.job.run import Observer
+
+pytest.importorskip("pyspark")
+ROOT = Path(__file__).parents[2]
+
+
+class Heard(Observer):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def stage(self, name: str, words: str = "") -> None:
+        self.told.append(name)
+
+    def caution(self, caution: object) -> None:
+        self.told.append("caution")
+
+    def written(self, files: object) -> None:
+        self.told.append("written")
+
+
+def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
+    table, plan = mixed_table(), mixed_plan()
+    (tmp_path / "in").mkdir()
+    for part in range(3):
+        pq.write_table(table.slice(part * 450, 450), tmp_path / "in" / f"{part}.parquet")
+    heard = Heard()
+    found, _ = protect_files(tmp_path / "in", tmp_path / "out", plan, None, heard, LEAF)
+    alone = protect_alone(table, plan, LEAF)
+    written = pq.read_table(tmp_path / "out")
+    assert in_order(written).equals(in_order(alone.data))
+    assert found.parts[0].partition.n_groups == alone.sums.groups
+    assert found.counted.parts[0] == microagg.verify(
+        written, 4, ["age", "in.come", "town", "wealth", "region", "weight"]
+    )
+    assert found.verdict == "amber"  # the person is left as it is
+    kinds = ["reading", "grouping", "writing", "measuring", "written"]
+    assert [one for one in heard.told if one != "caution"] == kinds
+    assert "caution" in heard.told
+    assert all(path.suffix == ".parquet" for path in (tmp_path / "out").iterdir())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+    with pytest.raises(TableError, match="--no-overwrite: nothing is replaced"):
+        protect_files(tmp_path / "in", tmp_path / "out", plan, gate=Gate(overwrite=False))
+    strict = Gate(strict=True, keep_rejected=tmp_path / "rejected")
+    report = tmp_path / "board.html"
+    wanted, _ = protect_files(
+        tmp_path / "in", tmp_path / "out2", plan, None, None, LEAF, report, gate=strict
+    )
+    assert "the verdict must be green and is amber" in wanted.rejected
+    assert "Rejected." in report.read_text(encoding="utf-8")
+    assert not (tmp_path / "out2").exists()
+    assert in_order(pq.read_table(tmp_path / "rejected")).equals(in_order(written))
+    with pytest.raises(TableError, match="On Spark tables are Parquet files"):
+        protect_files(ROOT / "README.md", tmp_path / "other", plan)
+
+
+@pytest.mark.long
+def test_the_script_for_spark_submit(tmp_path):
+    import pyspark
+
+    chance = np.random.default_rng(3)
+    table = pa.table({"x": chance.normal(size=200), "y": chance.normal(size=200)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    (tmp_path / "plan.toml").write_text(
+        'microagg = 1\n[[block]]\ncolumns = ["x", "y"]\nk = 3\nmethod = "pca"\n', encoding="utf-8"
+    )
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    done = subprocess.run(
+        [
+            submit,
+            *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g"),
+            str(ROOT / "examples" / "spark_submit.py"),
+            *("in.parquet", "out", "plan.toml", "told.json"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert told["verdict"] == "green"
+    written = pq.read_table(tmp_path / "out")
+    counted = microagg.verify(written, 3, ["x", "y"]).as_dict()
+    assert told["verified"] == {**counted, "sha256": told["verified"]["sha256"]}

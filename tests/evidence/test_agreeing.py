@@ -1,0 +1,193 @@
+"""Claims have a price, and groups that agree disclose: verdict, cure, third view, reports, command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import here
+
+import microagg
+from microagg import Plan
+from microagg.plan.serialise import split_pair
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def screening(n: int = 600, seed: int = 0) -> pd.DataFrame:
+    """One or two tests a patient; on some days all of them are positive, else few are."""
+    rng = np.random.default_rng(seed)
+    day = np.sort(rng.integers(0, 100, n))
+    positive = np.where(day % 25 == 7, 1.0, 0.05) > rng.random(n)
+    return pd.DataFrame(
+        {
+            "patient": np.sort(rng.choice(n, n)),
+            "age": rng.integers(0, 90, n),
+            "day": day,
+            "result": np.where(positive, "positive", "negative"),
+        }
+    )
+
+
+def by_patient(frame, **settings):
+    return microagg.protect(
+        frame,
+        **{
+            "k": 5,
+            "columns": ["day"],
+            "unit": {"column": "patient", "name": "patient"},
+            "drop": ["patient", "age"],
+            "confidential": {"result": "medical file; in no register"},
+            **settings,
+        },
+    )
+
+
+def test_groups_that_agree_are_amber_and_their_own_advice_cures_it():
+    frame = screening()
+    release = by_patient(frame)
+    agreed = release.data.assign(one=release.data.groupby("day").result.transform("nunique") == 1)
+    rare = agreed.one & (agreed.result == "positive")
+    assert rare.sum() > 5
+    found = release.evidence
+    assert found.verdict == "amber"
+    (told,) = [c for c in found.cautions if c.severity == "amber"]
+    assert told.columns == ("result",)
+    assert f"result ({rare.sum()} records)" in told.words
+    advice = told.advice.split("--require ")[1].split(",")[0]
+    assert advice == "distinct:result=2"
+    rule, _, rest = advice.partition(":")
+    name, value = split_pair("--require", rest, "")
+    cured = by_patient(frame, require={rule: {name: int(value)}}, effort="fast")
+    assert cured.evidence.verdict == "green"
+    price = float(told.advice.split("at most ")[1].split(" %")[0])
+    assert price == pytest.approx(cured.evidence.utility.information_loss, rel=0.01)
+
+
+def test_so_many_may_be_accepted():
+    frame = screening()
+    assert by_patient(frame, max_agreeing=0.5).evidence.verdict == "green"
+    assert by_patient(frame, max_agreeing=0.001).evidence.verdict == "amber"
+    (note,) = by_patient(frame, max_agreeing=0.5).cautions
+    assert note.severity == "note"
+    assert "the plan accepts 50.0 %" in note.words
+
+
+def test_what_most_have_is_a_note_at_most():
+    frame = screening().assign(result="negative")
+    frame.loc[frame.index % 100 == 0, "result"] = "positive"
+    release = by_patient(frame)
+    assert release.evidence.verdict == "green"
+    (note,) = release.cautions
+    assert note.severity == "note"
+    assert "at least half of all records have: result" in note.words
+
+
+def test_an_attacker_tells_the_records_of_a_group_apart_by_what_is_known():
+    """In each group all women have one value and all men the other."""
+    frame = pd.DataFrame(
+        {
+            "a": np.repeat(np.arange(10.0), 10),
+            "sex": [*"mmmmmfffff"] * 10,
+            "ill": [*"yyyyynnnnn"] * 10,
+        }
+    )
+    frame.loc[frame.a < 3, "ill"] = "z"  # so that neither is what half of all have
+    frame.loc[(frame.a < 3) & (frame.index % 2 == 0), "ill"] = "x"
+    found = microagg.protect(
+        frame, k=5, columns=["a"], known=["sex"], confidential=["ill"]
+    ).evidence
+    assert found.with_known.below_k == 0
+    assert found.verdict == "amber"
+    assert "ill (70 records)" in "".join(caution.words for caution in found.cautions)
+
+
+def test_numbers_that_groups_give_to_within_five_percent():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": np.repeat(np.arange(40.0), 5)})
+    step = rng.permutation(40)[frame.a.astype(int)]
+    frame["income"] = 1000 * 1.3**step * rng.uniform(0.99, 1.01, 200)
+    found = microagg.protect(frame, k=5, columns=["a"], confidential=["income"]).evidence
+    assert found.verdict == "amber"
+    told = "".join(caution.words for caution in found.cautions)
+    assert "to within 5 %: income (200 records)" in told
+    spread = frame.assign(income=rng.lognormal(8, 2, 200))
+    found = microagg.protect(spread, k=5, columns=["a"], confidential=["income"]).evidence
+    assert found.verdict == "green"
+
+
+def counted_below(frame, columns, k):
+    sizes = frame.groupby(columns, dropna=False)[columns[0]].transform("size")
+    return float((sizes < k).mean())
+
+
+def test_the_price_of_a_claim_is_counted():
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)).round(2), columns=["a", "b"])
+    frame["income"] = rng.normal(size=300)
+    frame["sex"] = rng.integers(1, 3, 300)
+    release = microagg.protect(
+        frame,
+        k=5,
+        columns=["a", "b"],
+        confidential={"sex": "in no register", "income": "tax file"},
+        max_agreeing=1,
+    )
+    found = release.evidence
+    data, k = release.data, 5
+    every = found.if_confidential_known
+    assert every.below_k == counted_below(data, ["a", "b", "sex", "income"], k) == 1
+    assert (every.unique, every.smallest_class) == (1.0, 1)
+    assert every.record_linkage > found.with_known.record_linkage
+    assert [stake.name for stake in found.stakes] == ["income", "sex"]
+    assert found.stakes[1].below_k == counted_below(data, ["a", "b", "sex"], k) < 1
+    told = found.as_dict()["risk"]["if_confidential_known"]
+    assert set(told) == {*found.as_dict()["risk"]["with_known"], "claims"}
+    assert [c["reason"] for c in told["claims"]] == ["tax file", "in no register"]
+    assert found.claim_words.startswith(
+        "if the confidential columns are known after all, every record can be narrowed down to fewer than 5,"
+    )
+    assert "; one of them alone: income 100 %, sex " in found.claim_words
+
+
+def test_without_a_claim_there_is_nothing_to_say():
+    release = by_patient(screening(), confidential=[], drop=["patient", "age", "result"])
+    found = release.evidence
+    assert found.claim_words == ""
+    assert found.if_confidential_known == found.with_known
+    assert "known after all" not in json.dumps(release.report_model())
+
+
+def test_the_board_reads_each_reason_and_nobody_else_does(tmp_path):
+    plan = Plan.of(confidential={"result": "<b>in</b> no register"})
+    release = by_patient(screening(), plan=plan, confidential=plan.confidential)
+    assert release.plan.reasons == {"result": "<b>in</b> no register"}
+    release.report(tmp_path / "board.html")
+    page = (tmp_path / "board.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;in&lt;/b&gt; no register" in page
+    assert "What this rests on" in page
+    assert release.report_model(public=True)["verdict"] == "amber"  # no greener than the board's
+    release.report(tmp_path / "public.html", public=True)
+    for name in ("public.html", "public.json"):
+        assert "no register" not in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_the_command_says_it_in_one_line(tmp_path):
+    screening().to_csv(tmp_path / "in.csv", index=False)
+    done = here(
+        *("protect", tmp_path / "in.csv", tmp_path / "out.csv", "--k", "5", "--columns", "day"),
+        *("--unit", "patient", "--unit-name", "patient", "--drop", "patient,age", "--json"),
+        *("--confidential", "result=medical file; in no register"),
+    )
+    assert done.returncode == 0
+    (line,) = [line for line in done.stderr.splitlines() if "known after all" in line]
+    assert "fewer than 5 patients" in line
+    told = json.loads(done.stdout)
+    assert told["verdict"] == "amber"
+    assert (
+        told["risk"]["if_confidential_known"]["claims"][0]["reason"]
+        == "medical file; in no register"
+    )
+    assert told["plan"]["confidential"] == {"result": "medical file; in no register"}

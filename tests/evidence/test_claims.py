@@ -1,0 +1,259 @@
+"""What is claimed about a release is what was counted: for units, parts, methods and names of any kind."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from microagg import InputError, Plan
+from microagg.base.formatting import percent
+from microagg.evidence.measured import Counted
+from microagg.plan.plan import Block
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def households() -> pd.DataFrame:
+    """Two groups of two households; in a household all are of one sex."""
+    return pd.DataFrame(
+        {
+            "a": [0.0, 0, 0, 0, 10, 10, 10, 10],
+            "household": [1, 1, 2, 2, 3, 3, 4, 4],
+            "sex": [*"mmffmmff"],
+            "region": [*"xxxxyyyy"],
+        }
+    )
+
+
+def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
+    release = microagg.protect(
+        households(), k=2, columns=["a"], unit="household", renumber=["household"]
+    )
+    found = release.evidence
+    assert found.with_known.smallest_class == 2  # records
+    assert (found.with_known.below_k, found.alone.below_k) == (1.0, 0.0)
+    assert {harm.name: (harm.alone, harm.without) for harm in found.harms} == {
+        "sex": (1.0, 0.0),
+        "region": (0.0, 1.0),
+    }
+    (told,) = [
+        c for c in found.cautions if "by someone who knows the unprotected columns" in c.words
+    ]
+    assert told.columns == ("sex",)
+    assert "k would hold without sex." in told.advice
+    assert found.verdict == "amber"
+    assert "Every record can be narrowed down to fewer than 2 units (household)" in told.words
+    dropped = microagg.protect(
+        households(), k=2, columns=["a"], unit="household", drop=["household", "sex"]
+    )
+    assert dropped.evidence.verdict == "green"
+
+
+def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "person": rng.permutation(400) // 2})
+    told = [
+        c.advice
+        for unit in (None, "person")
+        for c in microagg.protect(frame, k=3, columns=["a"], method="mdav", unit=unit).cautions
+        if "an id that repeats" in c.words
+    ]
+    assert told[0].endswith("make it the unit (--unit person).")
+    assert told[1] == "It is the unit. Drop it: k counts units all the same."
+
+
+def test_every_block_needs_as_many_units_as_its_k():
+    plan = Plan.from_dict(
+        {
+            "microagg": 1,
+            "unit": {"column": "household"},
+            "block": [{"columns": ["a"], "k": 2}, {"columns": ["b"], "k": 5}],
+        }
+    )
+    with pytest.raises(InputError, match=r"k=5 needs at least 5 distinct values of the unit"):
+        microagg.protect(households().assign(b=np.arange(8.0)), plan=plan)
+
+
+def blocks(*each: dict, **whole) -> microagg.Release:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=[*"abcd"])
+    plan = Plan.from_dict(
+        {"microagg": 1, **whole, "block": [{"method": "mdav", **block} for block in each]}
+    )
+    return microagg.protect(frame, plan=plan)
+
+
+def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
+    release = blocks(
+        {"columns": ["a", "b"], "k": 5},
+        {"columns": ["c", "d"], "k": 3, "per_column": True},
+    )
+    found = release.evidence
+    assert found.promise == (
+        "In the released file, these are shared: each combination of a, b by at least 5 records; "
+        "each value of c, d, every column by itself, by at least 3 records."
+    )
+    (told,) = [c for c in found.cautions if "2 blocks" in c.words]
+    assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
+    (each,) = [c for c in found.cautions if c.words.startswith("c, d are protected one by one")]
+    assert "shared by at least 3 records" in each.words
+    assert "for each block by itself, but every record can" in found.verdict_words
+    release.write(tmp_path / "out.csv")
+    release.report(tmp_path / "r.html")
+    assert "for each block by itself" in release.evidence.verdict_words
+
+
+def test_the_part_told_of_is_one_that_does_not_hold():
+    rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
+    broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
+    counted = Counted("out.csv", (rare, broken), "")
+    assert not counted.holds
+    assert counted.least == broken
+
+
+def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "person": np.arange(60) // 3})
+    frame["a"] += 10 * frame["person"]  # so that records of a person make up a group
+    of_records = microagg.protect(frame, k=3, columns=["a"], drop=["person"])
+    of_units = microagg.protect(frame, k=3, columns=["a"], unit="person", drop=["person"])
+    assert of_records.evidence.proof(of_records.parts[0])[0] == "no"
+    assert of_units.partition.sse > of_records.partition.sse
+    assert of_units.evidence.proof(of_units.parts[0])[0] == "not known"
+    bounded = of_units.with_bound()
+    assert bounded.partition.lower_bound is not None
+    assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
+    # Other k are tried by the same plan, units and all.
+    ((own,), (counted,)) = (
+        [c for c in r.alternatives["cells"] if c["k"] == 3] for r in (of_records, of_units)
+    )
+    assert counted["information_loss"] == of_units.utility.information_loss
+    assert own["information_loss"] < counted["information_loss"]
+
+
+def test_bounds_are_about_means_and_claimed_of_nothing_else():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
+    for columns in (["a"], ["a", "b"]):
+        release = microagg.protect(
+            frame[columns], k=3, columns=columns, aggregate="maximum", bound=True
+        )
+        word, sentence = release.evidence.proof(release.parts[0])
+        assert (word, "maximum" in sentence) == ("not known", True)
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        [0, 1, 2, 3],
+        ["a", "b", 2, "d"],
+        [(0, "x"), (0, "y"), (1, "x"), (1, "y")],
+        pd.date_range("2020", periods=4),
+        ["a", "b\n", "c", "d"],
+    ],
+    ids=["numbers", "one number", "pairs", "dates", "odd text"],
+)
+def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, several):
+    values = np.random.default_rng(0).integers(0, 9, size=(12, 4))
+    frame = pd.DataFrame(values, columns=pd.Index(names, tupleize_cols=False))
+    a, b, c, _ = frame.columns
+    blocks = [Block((a,), 3, method="mdav"), Block((b,), 3, method="mdav")]
+    whole = [Block((a, b), 3, method="mdav")]
+    plan = Plan(blocks=tuple(blocks if several else whole), renumber=(c,))
+    release = microagg.protect(frame, plan=plan)
+    release.write(tmp_path / "out.parquet")
+    evidence = release.evidence.with_figures(source={"path": "in.csv", "sha256": ""})
+    for public in (True, False):
+        model = release.report_model(evidence, public)
+        assert len(json.loads(json.dumps(model))["columns"]["protected"]) == 2
+    assert model["repeat"]["language"] == "Python"
+    assert model["repeat"]["command"].startswith(("microagg.protect(frame", "Plan("))
+
+
+def public(frame: pd.DataFrame, **settings) -> dict:
+    return microagg.protect(frame, method="mdav", **settings).report_model(public=True)
+
+
+def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_together(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
+    assert public(frame, k=3, columns=["a", "b"])["verdict"] == "green"
+    assert public(frame, k=1, columns=["a", "b"])["verdict"] == "amber"
+    each = public(frame, k=3, columns=["a", "b"], per_column=True)
+    assert each["verdict"] == "amber"
+    assert "every column by itself" in each["promise"]
+    assert "some are shared by 1 record only" in each["counted"]
+    known = public(frame.assign(s=[*"xyz"] * 10), k=3, columns=["a", "b"])
+    assert known["verdict"] == "amber"
+    assert "together with the unprotected columns, " in known["counted"]
+    microagg.protect(frame, k=3, columns=["a", "b"]).report(tmp_path / "r.html", public=True)
+    assert 'class="verdict green"' in (tmp_path / "r.html").read_text()
+
+
+def test_groups_that_agree_in_a_confidential_column_are_warned_of():
+    frame = pd.concat([households(), households().assign(a=20.0, region="z")])
+    with pytest.warns(
+        microagg.DisclosureRiskWarning,
+        match=r"the same confidential value, .* of all records have: region \(8 records\)",
+    ):
+        release = microagg.protect(
+            frame.reset_index(drop=True),
+            k=2,
+            columns=["a"],
+            confidential=["region"],
+            drop=["sex", "household"],
+        )
+    assert release.cautions == release.evidence.cautions
+    assert release.evidence_with(dominance=["a"]).cautions[:1] == release.cautions[:1]
+
+
+def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=[*"abc"])
+    release = microagg.protect(frame, k=4, columns=[*"abc"], method="mdav", max_loss=90)
+    model = release.report_model()
+    loss = release.utility.information_loss
+    assert loss > 10
+    assert loss != model["information_loss"]
+    card = percent(model["information_loss"])
+    assert model["words"]["loss"].startswith(f"{card} of the information")
+    assert model["thresholds"][0]["found"] == card
+
+
+def test_every_threshold_that_is_missed_is_named():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 2)), columns=[*"ab"])
+    for limits, words in (
+        ({"max_loss": 0.1}, "The information loss is above"),
+        (
+            {"max_loss": 0.1, "max_linkage": 0.0},
+            "The information loss and the record linkage with what an attacker knows are above",
+        ),
+    ):
+        found = microagg.protect(frame, k=4, columns=["a", "b"], method="mdav", **limits).evidence
+        assert found.verdict == "red"
+        assert found.verdict_words == f"{words} what the plan accepts."
+
+
+def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose_more():
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(50, 10, (60, 2)), columns=[*"ab"])
+    for digits, apart in ((-1, True), (6, False)):
+        release = microagg.protect(frame, k=3, columns=[*"ab"], digits=digits, method="mdav")
+        bounded = release.with_bound()
+        word, sentence = bounded.evidence.proof(bounded.parts[0])
+        assert word == "no" or word.startswith("by at most")
+        own = percent(float(f"{bounded.partition.information_loss:.3g}"))
+        assert (f"the proof is about the loss of the groups, {own}." in sentence) == apart
+        assert (
+            "; the groups alone, with exact means, lose" in release.evidence.loss_words
+        ) == apart
+        # The map of other k has what is released, not exact means.
+        (own,) = (cell for cell in release.alternatives["cells"] if cell["k"] == 3)
+        assert own["information_loss"] == release.utility.information_loss
+        assert (own["information_loss"] > 1.05 * own["group_loss"]) == apart

@@ -1,0 +1,129 @@
+"""Columns of which little is left: one rule for all engines, and figures that moved are marked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from microagg.evidence.usable import MOST_CHANGED, MOST_LOST, about_use, moved_figures
+from microagg.measure.before_and_after import Summary
+
+
+def noisy(n: int = 400) -> pd.DataFrame:
+    """A table whose random codes have nothing to do with three random numbers; one code is rare."""
+    rng = np.random.default_rng(3)
+    code = np.array([f"c{at:02d}" for at in rng.integers(0, 12, n)], dtype=object)
+    code[:3] = "three-only"
+    x, y, z = rng.normal(size=(3, n))
+    return pd.DataFrame({"x": x, "y": y, "z": z, "code": code})
+
+
+def release(frame: pd.DataFrame, importance: float = 0.3) -> microagg.Release:
+    kinds = {"code": {"kind": "nominal", "importance": importance}}
+    return microagg.protect(frame, k=5, columns=list(frame.columns), kinds=kinds)
+
+
+def use_cautions(evidence: object) -> list[object]:
+    return [caution for caution in evidence.cautions if not caution.disclosure]  # type: ignore[attr-defined]
+
+
+def test_a_spoilt_column_is_named_with_its_worst_category_and_what_to_do() -> None:
+    evidence = release(noisy()).evidence
+    (found,) = use_cautions(evidence)
+    lost, changed = (
+        evidence.utility.by_column["code"],
+        evidence.utility.changed["code"],
+    )
+    assert lost > MOST_LOST
+    assert changed > MOST_CHANGED
+    assert found.columns == ("code",)
+    assert found.severity == "warning"
+    assert "→" in found.words
+    assert f"{100 * changed:.1f} % of its values wrong" in found.words
+    for way in ("Drop", "stratum", "coarser", "importance"):
+        assert way in found.advice
+    assert evidence.verdict == "green"  # the promise holds: this is about use, not about people
+
+
+def test_importance_is_a_way_out() -> None:
+    assert use_cautions(release(noisy()).evidence)
+    assert not use_cautions(release(noisy(), importance=5).evidence)
+
+
+def test_a_category_of_fewer_than_k_records_is_never_named() -> None:
+    evidence = release(noisy()).evidence
+    assert "three-only" not in " ".join(caution.sentence for caution in evidence.cautions)
+    rows = {row.column: row for row in evidence.summaries}
+    frame, level = noisy(), rows["code"].moved
+    assert (frame["code"] == level).sum() >= 5
+    before, after = rows["code"].moved_share or (0, 0)
+    assert before == pytest.approx((frame["code"] == level).mean())
+    assert after == pytest.approx((release(frame).data["code"] == level).mean())
+
+
+def test_usable_columns_are_no_caution_and_no_python_warning() -> None:
+    frame = noisy().drop(columns="code")
+    assert not use_cautions(microagg.protect(frame, k=5, columns=list(frame.columns)).evidence)
+    release(noisy())  # warnings are errors here: loss of information is not a risk of disclosure
+
+
+def test_disk_has_the_same_rule(tmp_path: Path) -> None:
+    noisy().to_csv(tmp_path / "in.csv", index=False)
+    found = [
+        microagg.protect_file(
+            tmp_path / "in.csv",
+            tmp_path / f"{engine}.csv",
+            k=5,
+            columns=["x", "y", "z", "code"],
+            kinds={"code": {"kind": "nominal", "importance": 0.3}},
+            engine=engine,
+        )
+        for engine in ("memory", "disk")
+    ]
+    assert [use_cautions(one)[0].columns for one in found] == [("code",), ("code",)]  # type: ignore[attr-defined]
+
+
+def test_ordered_categories_are_judged_by_how_far_they_are_off() -> None:
+    row = Summary("income", kind="ordinal", changed=0.6)
+    assert not about_use({"income": 20.0}, [row])
+    assert about_use({"income": 51.0}, [row])
+
+
+def test_many_spoilt_columns_are_one_caution() -> None:
+    losses = {f"c{i}": 60.0 + i for i in range(9)}
+    (found,) = about_use(losses, [Summary(name) for name in losses])
+    assert len(found.columns) == 9
+    assert found.words.index("c8") < found.words.index("c7")
+    assert "and 3 more" in found.words
+
+
+@pytest.mark.parametrize(
+    ("row", "moved"),
+    [
+        (Summary("a", total=(100.0, 111.0)), ["total"]),
+        (Summary("a", total=(100.0, 109.0)), []),
+        (Summary("a", median=(-10.0, -8.0), sd=(3.0, 3.0)), ["median"]),
+        (Summary("a", median=(0.0, 0.001), sd=(3.0, 3.0)), []),  # far below what the column varies
+        (Summary("a", median=(0.0, 1.0), sd=(3.0, 2.0)), ["median", "sd"]),
+        (Summary("a", mean=("May", "June"), sd=("3 days", "2 days")), []),
+        (Summary("a", frequent_share=(0.5, 0.56), moved_share=(0.02, 0.0)), None),
+    ],
+)
+def test_what_moved_by_more_than_a_tenth(row: Summary, moved: list[str] | None) -> None:
+    assert moved_figures(row) == (["frequent_share", "moved_share"] if moved is None else moved)
+
+
+def test_the_report_marks_what_moved(tmp_path: Path) -> None:
+    made = release(noisy())
+    made.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    rows = json.loads((tmp_path / "r.json").read_text())["summaries"]
+    marked = sum(len(row["moved_figures"]) for row in rows)
+    explained = page.count("<mark>Marked</mark>")
+    assert marked > 0
+    assert page.count("<mark>") == marked + explained

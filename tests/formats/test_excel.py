@@ -1,0 +1,270 @@
+"""Excel files: cells as text, typed as CSV; what is written are numbers, dates and text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pytest
+from command import here, said
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microagg import TableError
+from microagg.formats.excel_sheets import ExcelFormat
+from microagg.formats.files import FileFormat, read_file, write_file
+
+AGE = [30, 31, 34, 61, 65, 66]
+
+
+def workbook(path, rows, others=()):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Data"
+    for row in rows:
+        sheet.append(row)
+    for name in others:
+        book.create_sheet(name).append(["x"])
+    book.save(path)
+    return path
+
+
+def hostile(path):
+    """Formulas, codes, dates, truth values, columns of several kinds, a blank row."""
+    rows = [["age", "zip", "formula", "day", "moment", "yes", "mixed", "share"]]
+    for i, age in enumerate(AGE):
+        moment = dt.datetime(2024, 1, 1, 10, 11, i)
+        mixed = ["a", 5, True, None, dt.date(2024, 2, 1), 1.5][i]
+        rows.append([age, f"0012{i}", "=1+1", dt.date(2024, 1, 1 + i), moment, i > 2, mixed, i / 7])
+    workbook(path, [*rows[:3], [], *rows[3:]])
+    book = openpyxl.load_workbook(path)
+    for row, text in {2: "=cmd|' /C calc'!A0", 3: "+1", 5: "-x", 6: "@SUM(1)"}.items():
+        cell = book["Data"].cell(row=row, column=2, value=text)
+        cell.data_type = "s"
+    book.save(path)
+    return path
+
+
+def cells(path):
+    rows = openpyxl.load_workbook(path).active.iter_rows()
+    return [[(cell.value, cell.data_type) for cell in row] for row in rows]
+
+
+def test_nothing_but_protected_values_differs(tmp_path):
+    source, target = hostile(tmp_path / "in.xlsx"), tmp_path / "out.xlsx"
+    done = here("protect", source, target, "--k", 3, "--columns", "age", "--drop", "formula")
+    assert done.returncode == 0, done.stderr
+    before = [row[:2] + row[3:] for row in cells(source) if any(value for value, _ in row)]
+    after = cells(target)
+    assert after[0] == before[0]
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert new[1:-1] == old[1:-1]
+        assert new[-1][0] == old[-1][0]
+        assert isinstance(new[0][0], int | float)
+    assert "formulas, colours and widths of a sheet are not" in said(done)
+
+
+def test_text_that_looks_like_a_formula_stays_text(tmp_path):
+    target = tmp_path / "out.xlsx"
+    hostile_texts = ["=1+1", "#N/A", "#DIV/0!", "+1", "-1", "@x", "=HYPERLINK(0)", "\t=1"]
+    write_file(pa.table({"=name": hostile_texts}), target)
+    assert [row[0] for row in cells(target)] == [(t, "s") for t in ["=name", *hostile_texts]]
+    with zipfile.ZipFile(target) as book:
+        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
+
+
+def test_typed_as_csv(tmp_path):
+    rows = [
+        ["n", "x", "code", "text", "when"],
+        [1, 0.1, "007", "a", dt.date(2024, 1, 2)],
+        [2, None, "12", "", None],
+    ]
+    read = read_file(workbook(tmp_path / "in.xlsx", rows))
+    assert read.table.to_pydict() == {
+        "n": [1, 2],
+        "x": [0.1, None],
+        "code": ["007", "12"],
+        "text": ["a", ""],
+        "when": ["2024-01-02", ""],
+    }
+    assert read_file(tmp_path / "in.xlsx", ["code"]).table["code"].to_pylist() == [7, 12]
+
+
+@given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6))
+def test_numbers_keep_all_digits(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("excel") / "out.xlsx"
+    write_file(pa.table({"x": values, "y": ["a"] * len(values)}), path)
+    assert [float(text) for text in read_file(path).as_written["x"].to_pylist()] == values
+
+
+def test_a_formula_gives_its_stored_value(tmp_path):
+    path = workbook(tmp_path / "in.xlsx", [["a", "b"], [1, "=A2*2"]])
+    content = {}
+    with zipfile.ZipFile(path) as book:
+        content = {name: book.read(name) for name in book.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    assert b"<v />" in content[sheet] or b"<v></v>" in content[sheet] or b"<v/>" in content[sheet]
+    for empty in (b"<v />", b"<v></v>", b"<v/>"):
+        content[sheet] = content[sheet].replace(empty, b"<v>2</v>")
+    with zipfile.ZipFile(path, "w") as book:
+        for name, data in content.items():
+            book.writestr(name, data)
+    assert read_file(path).table.to_pydict() == {"a": [1], "b": [2]}
+
+
+def test_the_sheet_is_chosen(tmp_path):
+    path = workbook(
+        tmp_path / "in.xlsx", [["age"], *([age] for age in AGE)], others=["Other", "Third"]
+    )
+    assert read_file(path).format.excel.sheet == "Data"
+    assert read_file(path, sheet="Other").as_written.column_names == ["x"]
+    with pytest.raises(
+        TableError, match=r"does not have the sheet 'none', but 'Data', 'Other'.*--sheet"
+    ):
+        read_file(path, sheet="none")
+    target = tmp_path / "out.xlsx"
+    done = here("protect", path, target, "--k", 3, "--columns", "age", "--sheet", "Data")
+    assert "Only the sheet 'Data' is written, without 'Other', 'Third'" in said(done)
+    assert read_file(target, sheet="Data").as_written.num_rows == 6
+
+
+def test_a_sheet_is_for_excel_files(tmp_path):
+    (tmp_path / "in.csv").write_text("age\n1\n")
+    done = here("protect", tmp_path / "in.csv", tmp_path / "out.csv", "--k", 3, "--sheet", "Data")
+    assert done.returncode == 2
+    assert "--sheet is about Excel files" in said(done)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "is empty"),
+        ([["a", None, "c"], [1, 2, 3]], "column B of 'Data' has none"),
+        ([["a", "a"], [1, 2]], "Column names must differ"),
+        ([["a"], [1, 2]], "column B of 'Data' has none"),
+    ],
+)
+def test_sheets_that_do_not_fit(tmp_path, rows, message):
+    with pytest.raises(TableError, match=message):
+        read_file(workbook(tmp_path / "in.xlsx", rows))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"x": ["a", "b\x01"]}, "no control characters; column 'x', row 2 has one"),
+        ({"x": ["a" * 40_000]}, "at most 32,767 signs; column 'x', row 1"),
+        ({"x": [1.0, float("inf")]}, "a finite number; column 'x' has an infinite one in row 2"),
+    ],
+)
+def test_values_without_a_place(tmp_path, table, message):
+    with pytest.raises(TableError, match=message):
+        write_file(pa.table(table), tmp_path / "out.xlsx")
+
+
+def test_dates_before_those_of_excel_are_text(tmp_path):
+    path = tmp_path / "out.xlsx"
+    days = [dt.date(1850, 1, 1), dt.date(2024, 1, 1)]
+    write_file(pa.table({"day": days}), path, FileFormat(excel=ExcelFormat("Old")))
+    read = read_file(path)
+    assert read.as_written["day"].to_pylist() == ["1850-01-01", "2024-01-01"]
+    assert dict(read.format.excel.kinds)["day"] == "text"
+
+
+def test_foreign_content(tmp_path):
+    path = tmp_path / "in.xlsx"
+    path.write_bytes(b"age\n1\n")
+    with pytest.raises(TableError, match="is no complete excel file"):
+        read_file(path)
+
+
+# Files that unpack to more than memory holds
+
+
+def sheet_xml(rows: str) -> str:
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    return (
+        f'<worksheet xmlns="{space}"><dimension ref="A1"/><sheetData>{rows}</sheetData></worksheet>'
+    )
+
+
+def with_sheet(tmp_path: Path, rows: str) -> Path:
+    """A workbook whose sheet declares one cell and has others."""
+    plain, path = tmp_path / "plain.xlsx", tmp_path / "large.xlsx"
+    write_file(pa.table({"age": AGE}), plain)
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            own = name == "xl/worksheets/sheet1.xml"
+            new.writestr(name, sheet_xml(rows) if own else old.read(name))
+    return path
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
+        '<row><c r="A1"><v>1</v></c><c r="XFD1048576"><v>1</v></c></row>',
+        "<row>" + "<c><v>1</v></c>" * 16_000 + "</row>" + "<row/>" * 1_000_000 + "<row><c/></row>",
+        "<x:row r='1000000'><x:c r='XFD1000000'><x:v>1</x:v></x:c></x:row>",
+    ],
+    ids=["far cell", "far cell in the first row", "no positions", "prefixes"],
+)
+def test_cells_far_away_are_refused_before_they_take_memory(tmp_path, rows):
+    path = with_sheet(tmp_path, rows)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(
+        TableError, match=r"16,\d\d\d columns, which take about .* are free. Delete"
+    ):
+        read_file(path)
+
+
+def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatch):
+    path = with_sheet(tmp_path, '<row r="1"><c r="A1"><v>1</v></c></row>' * 40_000)
+    assert path.stat().st_size < 50_000
+    monkeypatch.setattr("microagg.formats.excel_size.free_memory", lambda: 1_000_000)
+    with pytest.raises(TableError, match=r"unpacks to more than the 1\.0 MB that are free\. Save"):
+        read_file(path)
+
+
+def test_another_sheet_may_be_large(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["age"])
+    book.active.append([30])
+    book.create_sheet("far")["XFD1048576"] = 1
+    book.save(tmp_path / "two.xlsx")
+    assert read_file(tmp_path / "two.xlsx").table["age"].to_pylist() == [30]
+    with pytest.raises(TableError, match="1,048,576 rows and 16,384 columns"):
+        read_file(tmp_path / "two.xlsx", sheet="far")
+
+
+def test_a_repeated_cell_of_open_document_is_refused(tmp_path):
+    names = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    names += 'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+    names += 'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    cell = '<table:table-cell table:number-columns-repeated="{}" {}</table:table-cell>'
+    value = 'office:value-type="float" office:value="1"><text:p>1</text:p>'
+
+    def written(rows: str) -> Path:
+        path = tmp_path / "in.ods"
+        body = f"<office:spreadsheet><table:table table:name='a'>{rows}</table:table></office:spreadsheet>"
+        body = f"<office:body>{body}</office:body>"
+        with zipfile.ZipFile(path, "w") as book:
+            book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+            book.writestr("META-INF/manifest.xml", "<manifest/>")
+            book.writestr(
+                "content.xml", f"<office:document-content {names}>{body}</office:document-content>"
+            )
+        return path
+
+    def row(times: int, *cells: str) -> str:
+        return f'<table:table-row table:number-rows-repeated="{times}">{"".join(cells)}</table:table-row>'
+
+    with pytest.raises(TableError, match="1,000,000 rows and 16,384 columns"):
+        read_file(written(row(1_000_000, cell.format(16_384, value))))
+    name = '<table:table-cell office:value-type="string"><text:p>age</text:p></table:table-cell>'
+    empty = cell.format(16_384, ">")
+    table = row(1, name, empty) + row(3, cell.format(1, value)) + row(1_000_000, empty)
+    assert read_file(written(table)).table["age"].to_pylist() == [1, 1, 1]

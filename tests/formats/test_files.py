@@ -1,0 +1,456 @@
+"""Parquet and Arrow files: types, metadata, and what is no such file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import os
+import socket
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+import microagg
+from microagg import TableError
+from microagg.formats.atomic import replacing
+from microagg.formats.csv_text import CsvFormat
+from microagg.formats.files import FileFormat, kind_of, read_file, write_file
+from microagg.formats.layouts import ArrowLayout
+
+# What is left in a table beside the protected columns is warned of; here it is what is looked at.
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+N = 6
+AGE = [30, 31, 34, 61, 65, 66]
+ZONED = dt.datetime(2024, 7, 1, 12, 30, tzinfo=dt.UTC)
+
+
+def rich_table() -> pa.Table:
+    """One numeric column and, with few distinct values, all that a survey may hold beside it."""
+    columns = {
+        "age": pa.array(AGE, pa.int16()),
+        "born": pa.array([dt.date(1994, 2, 28), None] * 3),
+        "seen": pa.array([ZONED, ZONED, None] * 2, pa.timestamp("us", "Europe/Berlin")),
+        "nano": pa.array([1, 1, 2] * 2, pa.timestamp("ns")),
+        "paid": pa.array([decimal.Decimal("1.50"), None] * 3, pa.decimal128(30, 2)),
+        "city": pa.array(["Aachen", "Zürich", None] * 2).dictionary_encode(),
+        "big": pa.array([2**64 - 1, 2**53 + 1] * 3, pa.uint64()),
+        "signed": pa.array([2**53 + 1, None] * 3, pa.int64()),
+        # Parquet calls the values of a list "element", whatever arrow called them.
+        "kids": pa.array([[1, 2], [], None] * 2, pa.list_(pa.field("element", pa.int8()))),
+        "home": pa.array([{"zip": "00123"}, None] * 3),
+        "raw": pa.array([b"\xff\x00", b""] * 3),
+        "flag": pa.array([True, None] * 3),
+        "text": pa.array(["🦜", ""] * 3, pa.large_string()),
+        "float": pa.array([0.1, float("nan")] * 3, pa.float32()),
+        "none": pa.nulls(N),
+    }
+    schema = pa.schema(
+        [
+            pa.field(name, array.type, metadata={"label": name.upper()})
+            for name, array in columns.items()
+        ],
+        metadata={"survey": "2024", "weights": "none"},
+    )
+    return pa.table(list(columns.values()), schema=schema)
+
+
+def protect_file(source: Path, target: Path, **settings) -> microagg.Release:
+    """As the command does it."""
+    read = read_file(source, settings.get("columns"))
+    changed = settings.get("columns", read.table.column_names)
+    release = microagg.protect(read.to_the_letter(read.table, changed), k=3, **settings)
+    same = source.suffix == target.suffix
+    release.write(target, read.format if same else read.format.for_another(None))
+    return release
+
+
+@pytest.fixture(params=[".parquet", ".pq", ".arrow", ".feather", ".ipc", ".PARQUET"])
+def path(request, tmp_path):
+    return tmp_path / f"table{request.param}"
+
+
+def test_a_table_comes_back_with_types_nulls_and_metadata(path):
+    table = rich_table()
+    write_file(table, path)
+    again = read_file(path).table
+    assert_same(again, table)
+
+
+def assert_same(one: pa.Table, two: pa.Table) -> None:
+    """Tables with NaN are never equal to arrow, so compare that column by its text."""
+    assert one.schema.equals(two.schema, check_metadata=True)
+    assert one["float"].cast(pa.string()).equals(two["float"].cast(pa.string()))
+    assert one.drop_columns("float").equals(two.drop_columns("float"), check_metadata=True)
+
+
+def without_metadata(table: pa.Table) -> pa.Table:
+    plain = [field.remove_metadata() for field in table.schema]
+    return table.cast(pa.schema(plain))
+
+
+def test_protecting_a_file_keeps_the_rest_exactly(path):
+    table = rich_table()
+    write_file(table, path)
+    target = path.with_name(f"safe{path.suffix}")
+    protect_file(path, target, columns=["age"])
+    safe = read_file(target).table
+    assert_same(safe.drop_columns("age"), without_metadata(table.drop_columns("age")))
+    assert safe.column_names == table.column_names
+    assert safe["age"].to_pylist() == pytest.approx([95 / 3] * 3 + [64.0] * 3)
+    assert safe.schema.metadata is None
+    assert safe.schema.field("age").metadata is None
+
+
+def test_rounding_keeps_the_integer_type_in_the_file(path):
+    write_file(rich_table().select(["age", "city"]), path)
+    protect_file(path, path, round=True)
+    safe = read_file(path).table
+    assert safe.schema.field("age").type == pa.int16()
+    assert safe["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(list("uvwxyz"), name="person"),
+        pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]], names=["site", "no"]),
+        pd.RangeIndex(10, 70, 10),
+        pd.date_range("2024-01-01", periods=N, tz="Europe/Berlin", name="day"),
+    ],
+    ids=["text", "levels", "range", "dates"],
+)
+@pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+def test_the_index_of_pandas_goes_through_parquet(tmp_path, index):
+    frame = pd.DataFrame({"age": AGE, "city": pd.Categorical(list("ABABBA"))}, index=index)
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    frame.to_parquet(source)
+    named = [] if index.name is None else [index.name]
+    protect_file(source, target, columns=["age"], known=named)
+    safe = pd.read_parquet(target)
+    expected = frame.assign(age=[95 / 3] * 3 + [64.0] * 3)
+    pd.testing.assert_frame_equal(safe, expected, check_freq=False)
+
+
+def test_dictionaries_that_differ_by_chunk(path):
+    chunks = [pa.array(list("aba")).dictionary_encode(), pa.array(list("xyx")).dictionary_encode()]
+    table = pa.table({"age": AGE, "city": pa.chunked_array(chunks)})
+    write_file(table, path)
+    again = read_file(path).table
+    assert again["city"].to_pylist() == list("abaxyx")
+    assert pa.types.is_dictionary(again["city"].type)
+
+
+def test_several_row_groups(tmp_path):
+    path = tmp_path / "groups.parquet"
+    table = pa.table({"age": AGE, "city": list("ABABBA")})
+    pq.write_table(table, path, row_group_size=2)
+    assert read_file(path).table.equals(table)
+
+
+# A file is written back as it was laid out
+
+LAID_OUT = pa.table(
+    {
+        "age": AGE,
+        "a.b": [1.5] * N,
+        "city": pa.array(list("ABABBA")).dictionary_encode(),
+        "kids": pa.array([[1, 2], [], None] * 2),
+        "home": pa.array([{"zip": "00123", "city": {"no": 1}}] * N),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "compression",
+    [
+        *("NONE", "SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI"),
+        {"age": "ZSTD", "a.b": "GZIP", "home.zip": "SNAPPY", "home.city.no": "BROTLI"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_parquet_keeps_codecs_and_row_groups(tmp_path, compression, rows):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(LAID_OUT, source, compression=compression, row_group_size=rows)
+    protect_file(source, target, columns=["age"])
+    assert layout_of(target) == layout_of(source)
+
+
+def layout_of(path: Path) -> tuple[object, object]:
+    found = pq.read_metadata(path)
+    groups = [found.row_group(i) for i in range(found.num_row_groups)]
+    columns = [group.column(j) for group in groups for j in range(found.num_columns)]
+    codecs = [(column.path_in_schema, column.compression) for column in columns]
+    return codecs, [group.num_rows for group in groups]
+
+
+def test_columns_that_parquet_did_not_have_get_its_usual_codec(tmp_path):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(LAID_OUT, source, compression={"age": "NONE", "a.b": "ZSTD", "city": "ZSTD"})
+    table = pa.table({"new": [1], "age": [2]})
+    write_file(table, target, read_file(source).format)
+    assert layout_of(target) == ([("new", "UNCOMPRESSED"), ("age", "UNCOMPRESSED")], [1])
+
+
+@pytest.mark.parametrize("rows", [0, 2, 9])
+def test_row_groups_of_fewer_or_more_records(tmp_path, rows):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"x": range(6)}), source, row_group_size=4)
+    write_file(pa.table({"x": range(rows)}), target, read_file(source).format)
+    assert layout_of(target)[1] == {0: [], 2: [2], 9: [4, 2, 3]}[rows]
+    assert read_file(target).table["x"].to_pylist() == list(range(rows))
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_arrow_keeps_compression_and_batches(tmp_path, compression, rows):
+    source, target = tmp_path / "in.arrow", tmp_path / "out.arrow"
+    table = pa.concat_tables([LAID_OUT] * 500)
+    feather.write_feather(table, source, compression=compression, chunksize=500 * rows)
+    read = read_file(source)
+    assert read.format.arrow.compression == (None if compression == "uncompressed" else compression)
+    write_file(read.table.combine_chunks(), target, read.format)
+    again = read_file(target)
+    assert again.format == read.format
+    assert again.table.equals(table)
+    assert abs(target.stat().st_size - source.stat().st_size) < 0.05 * source.stat().st_size
+    with pa.ipc.open_file(target) as file:
+        sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+    assert sizes == list(again.format.arrow.batches)
+
+
+def test_arrow_with_dictionaries_that_differ_by_chunk_keeps_its_batches(tmp_path):
+    chunks = [pa.array(list("aba")).dictionary_encode(), pa.array(list("xyx")).dictionary_encode()]
+    path = tmp_path / "out.arrow"
+    form = FileFormat(arrow=ArrowLayout("zstd", (3, 3)))
+    write_file(pa.table({"city": pa.chunked_array(chunks)}), path, form)
+    assert read_file(path).table["city"].to_pylist() == list("abaxyx")
+
+
+# From one format to another
+
+
+def test_csv_to_parquet(tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.parquet"
+    source.write_text("zip;age;note\n" + "".join(f'00123;{a};"x;y"\n' for a in AGE))
+    protect_file(source, target, columns=["age"], round=True)
+    safe = pq.read_table(target)
+    assert safe["zip"].to_pylist() == ["00123"] * N
+    assert safe["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
+    assert safe["age"].type == pa.int64()
+    assert safe["note"].to_pylist() == ["x;y"] * N
+
+
+def test_csv_to_csv_changes_the_protected_column_only(tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows = '00{};{};"caf\xe9; ""noir""";1,50\r\n'
+    text = "zip;age;note;paid\r\n" + "".join(rows.format(i % 2, a) for i, a in enumerate(AGE))
+    source.write_bytes(text.encode("latin-1"))
+    read = read_file(source, csv=CsvFormat(encoding="latin-1", decimal=","))
+    table = read.to_the_letter(read.table, ["age"])
+    microagg.protect(table, k=3, columns=["age"]).write(target, read.format)
+    means = ["31,66667"] * 3 + ["64"] * 3
+    expected = "zip;age;note;paid\r\n" + "".join(
+        rows.format(i % 2, mean) for i, mean in enumerate(means)
+    )
+    assert target.read_bytes().decode("latin-1") == expected
+
+
+def test_parquet_to_csv(tmp_path):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.csv"
+    table = rich_table().select(["age", "born", "seen", "paid", "city", "big", "flag", "text"])
+    write_file(table, source)
+    protect_file(source, target, columns=["age"], round=True)
+    lines = target.read_text().splitlines()
+    assert lines[0] == "age,born,seen,paid,city,big,flag,text"
+    assert lines[1] == (
+        "32,1994-02-28,2024-07-01 14:30:00.000000+0200,1.50,Aachen,18446744073709551615,true,🦜"
+    )
+    assert lines[6] == "64,,,,,9007199254740993,,"
+
+
+def test_parquet_to_csv_refuses_nested_columns_and_leaves_nothing(tmp_path):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.csv"
+    write_file(rich_table().select(["age", "kids"]), source)
+    with pytest.raises(TableError, match=r"column 'kids' of type list.* does not fit.*Parquet"):
+        protect_file(source, target, columns=["age"])
+    assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_tsv_means_tabs(tmp_path):
+    path = tmp_path / "table.tsv"
+    write_file(pa.table({"a": ["x,y"], "b": [1]}), path)
+    assert path.read_text() == "a\tb\nx,y\t1\n"
+    assert read_file(path).table.to_pydict() == {"a": ["x,y"], "b": [1]}
+
+
+def test_a_given_delimiter_wins_over_the_ending_tsv(tmp_path):
+    path = tmp_path / "table.tsv"
+    write_file(pa.table({"a": ["x"], "b": [1]}), path, FileFormat(CsvFormat(delimiter=";")))
+    assert path.read_text() == "a;b\nx;1\n"
+
+
+def test_a_type_that_parquet_lacks_is_refused(tmp_path):
+    interval = pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())
+    table = pa.table({"age": [1], "span": interval})
+    with pytest.raises(TableError, match=r"does not fit into a parquet file: .*interval.*Choose"):
+        write_file(table, tmp_path / "table.parquet")
+
+
+# Text beside numbers
+
+
+def test_a_csv_file_is_read_as_text_and_as_numbers(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("zip,pay,kids,born\n00123,1.50,1,\n00124,2,NA,\n")
+    read = read_file(path)
+    assert read.table.to_pydict() == {
+        "zip": ["00123", "00124"],
+        "pay": [1.5, 2.0],
+        "kids": [1, None],
+        "born": ["", ""],
+    }
+    assert read.as_written["pay"].to_pylist() == ["1.50", "2"]
+    assert read.as_written["kids"].to_pylist() == ["1", "NA"]
+    assert read_file(path, ["zip"]).table["zip"].to_pylist() == [123, 124]
+
+
+def test_other_files_are_read_once(tmp_path):
+    path = tmp_path / "in.parquet"
+    write_file(pa.table({"x": [1]}), path)
+    read = read_file(path)
+    assert read.table is read.as_written
+
+
+# Names that are not UTF-8
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_file_name_that_is_not_utf_8(tmp_path, ending):
+    path = tmp_path / os.fsdecode(b"caf\xe9." + ending.encode())
+    table = pa.table({"age": AGE, "city": list("ABABBA")})
+    with replacing(path) as part:
+        write_file(table, part)
+    assert read_file(path).table.equals(table)
+    protect_file(path, path, columns=["age"], round=True)
+    assert read_file(path).table["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
+    path.write_bytes(b"\xff\xff")
+    with pytest.raises(TableError, match=r"'.*caf\\udce9\."):
+        read_file(path)
+
+
+# What is no such file
+
+
+@pytest.mark.parametrize("name", ["table", "table.docx", "table.csv.gz", ".csv", "table."])
+def test_unknown_endings(tmp_path, name):
+    with pytest.raises(TableError, match=r"ending of a file's name tells its format.*\.parquet"):
+        kind_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["folder.csv", "folder.arrow", "folder.sav"])
+def test_a_folder_is_no_file(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(TableError, match="is a folder; name one file"):
+        read_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_missing_file(tmp_path, ending):
+    with pytest.raises(TableError, match=rf"There is no file '.*gone\.{ending}'"):
+        read_file(tmp_path / f"gone.{ending}")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_path_below_a_file(tmp_path, ending):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TableError, match=r"Cannot read .*Not a directory"):
+        read_file(tmp_path / "file" / f"table.{ending}")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PAR1", b"ARROW1\0\0", bytes(1000)])
+def test_files_of_another_kind(tmp_path, ending, content):
+    path = tmp_path / f"table.{ending}"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=rf"no complete {ending} file: .*copied whole"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_truncated_files(tmp_path, ending, share):
+    path = tmp_path / f"table.{ending}"
+    write_file(pa.table({"x": list(range(5000)), "y": [str(i) for i in range(5000)]}), path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(TableError, match=rf"no complete {ending} file: .*copied whole"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parquet_with_damaged_pages_raises_no_foreign_error(tmp_path, seed):
+    path = tmp_path / "table.parquet"
+    table = pa.table({"x": list(range(5000))})
+    write_file(table, path)
+    data = bytearray(path.read_bytes())
+    for place in range(4 + 37 * seed, len(data) - 8, 997):
+        data[place] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(TableError, match=r"no complete parquet file|Cannot read"):
+        read_file(path)
+
+
+def test_parquet_with_duplicate_names_is_refused(tmp_path):
+    path = tmp_path / "twins.parquet"
+    pq.write_table(pa.table([AGE, AGE], names=["a", "a"]), path)
+    with pytest.raises(TableError, match=r"names must differ; in .*'a' occurs more than once"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path, ending, kind):
+    path = tmp_path / f"in.{ending}"
+    server = socket.socket(socket.AF_UNIX)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        server.bind(str(path))
+    else:
+        path.symlink_to("/dev/zero")
+    with server, pytest.raises(TableError, match=r"read from an ordinary file; .*Copy"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_zero_byte_in_the_name(tmp_path, ending):
+    with pytest.raises(TableError, match=r"Cannot read .*null byte"):
+        read_file(tmp_path / f"a\0b.{ending}")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("notes", [b"no JSON", b"[]", b'{"columns": 1}'])
+def test_odd_notes_of_pandas_are_refused(tmp_path, ending, notes):
+    path = tmp_path / f"in.{ending}"
+    write_file(pa.table({"age": AGE}).replace_schema_metadata({b"pandas": notes}), path)
+    with pytest.raises(TableError, match="What pandas notes"):
+        read_file(path)
+
+
+def test_damage_within_a_column_is_found_when_the_file_is_read(tmp_path):
+    path = tmp_path / "in.arrow"
+    text = pa.array([f"a text of some length {i}" for i in range(100)])
+    feather.write_feather(pa.table({"x": text}), path, compression="uncompressed")
+    data = bytearray(path.read_bytes())
+    offsets = text.buffers()[1].to_pybytes()[: 4 * 101]
+    at = data.index(offsets) + 4 * 50
+    data[at : at + 4] = (2**31 - 1).to_bytes(4, "little")  # the text would lie far outside
+    path.write_bytes(data)
+    with pytest.raises(TableError, match="no complete arrow file"):
+        read_file(path)

@@ -1,0 +1,316 @@
+"""Each requirement: its violation against a naive twin, closure under union, the whole table, its words."""
+
+from __future__ import annotations
+
+import itertools
+
+import naive_requirements as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microagg import InputError
+from microagg.grouping.require.closeness import Closeness
+from microagg.grouping.require.distinct import Distinct
+from microagg.grouping.require.dominance import LargestShare, PPercent
+from microagg.grouping.require.entropy import Entropy
+from microagg.grouping.require.individual_risk import IndividualRisk, individual_risk
+from microagg.grouping.require.population import Population
+from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.requirement import check_feasible, demands_of, total_violation
+from microagg.grouping.require.units import Units
+
+AMOUNTS = st.one_of(st.integers(0, 20).map(float), st.floats(0.001, 1e6))
+
+
+@st.composite
+def columns(draw):
+    """Codes, amounts, weights and contributors of up to 14 records."""
+    n = draw(st.integers(2, 14))
+
+    def several(values):
+        return np.array(draw(st.lists(values, min_size=n, max_size=n)))
+
+    codes, units = several(st.integers(-2, 5)), several(st.integers(0, 6))
+    amounts, weights = several(AMOUNTS).astype(float), several(st.floats(0.5, 300)).astype(float)
+    return codes, units, amounts, weights
+
+
+@st.composite
+def requirements(draw):
+    """Any requirement on some columns."""
+    codes, units, amounts, weights = draw(columns())
+    contributors = draw(st.sampled_from([None, units]))
+    return draw(
+        st.sampled_from(
+            [
+                Units(units, draw(st.integers(1, 4))),
+                Distinct(codes, draw(st.integers(1, 4))),
+                Entropy(codes, draw(st.floats(1, 4))),
+                Recursive(codes, draw(st.floats(0.3, 4)), draw(st.integers(2, 4))),
+                Closeness(codes, draw(st.floats(0, 0.6)), ordered=draw(st.booleans())),
+                PPercent(amounts, draw(st.floats(0.5, 80)), contributors),
+                LargestShare(
+                    amounts, draw(st.integers(1, 4)), draw(st.floats(20, 99)), contributors
+                ),
+                Population(weights, draw(st.floats(1, 900))),
+                IndividualRisk(weights, draw(st.floats(0.005, 0.9))),
+            ]
+        )
+    )
+
+
+def subset(draw, n):
+    return sorted(draw(st.sets(st.integers(0, n - 1), min_size=1)))
+
+
+def check_unions(requirement, labels):
+    """The union of any two groups that satisfy the requirement does; how many there were."""
+    groups = [np.flatnonzero(labels == g) for g in np.unique(labels)]
+    good = [group for group in groups if requirement.violation(group) == 0]
+    pairs = list(itertools.combinations(good, 2))
+    for one, other in pairs:
+        # Sums of a union are rounded otherwise than those of its parts; 1e-9 is far above that.
+        assert requirement.violation(np.concatenate([one, other])) < 1e-9
+    return len(pairs)
+
+
+@given(requirements(), st.data())
+def test_closed_under_union(requirement, data):
+    n = len(requirement.demand().codes)
+    labels = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    check_unions(requirement, np.array(labels))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda codes, amounts: Distinct(codes, 3),
+        lambda codes, amounts: Entropy(codes, 2.5),
+        lambda codes, amounts: Recursive(codes, 1.5, 2),
+        lambda codes, amounts: Closeness(codes, 0.3),
+        lambda codes, amounts: Closeness(codes, 0.5, ordered=False),
+        lambda codes, amounts: PPercent(amounts, 25, codes),
+        lambda codes, amounts: LargestShare(amounts, 2, 80, codes),
+        lambda codes, amounts: Population(amounts, 5.0),
+        lambda codes, amounts: IndividualRisk(1 + amounts, 0.2),
+    ],
+)
+def test_many_unions(make):
+    rng, pairs = np.random.default_rng(0), 0
+    for _ in range(40):
+        codes, amounts = rng.integers(0, 5, 30), rng.lognormal(size=30)
+        pairs += check_unions(make(codes, amounts), rng.integers(0, 6, 30))
+    assert pairs > 40  # else little was seen
+
+
+@given(columns(), st.data())
+def test_counts_equal_their_twins(table, data):
+    codes, units, _, _ = table
+    rows, least = subset(data.draw, len(codes)), data.draw(st.integers(1, 5))
+    assert Distinct(codes, least).violation(rows) == naive.distinct(codes, least, rows)
+    assert Units(units, least).violation(rows) == naive.distinct(units, least, rows)
+    found = Entropy(codes, least).violation(rows)
+    assert found == pytest.approx(naive.entropy(codes, least, rows), abs=1e-11)
+
+
+def test_values_equally_frequent_are_just_enough():
+    for least in range(1, 30):
+        assert Entropy(np.arange(least), float(least)).violation(np.arange(least)) == 0
+        assert Entropy(np.arange(least), least + 1e-6).violation(np.arange(least)) > 0
+
+
+@given(columns(), st.data())
+def test_recursive_diversity_equals_its_twin(table, data):
+    codes = table[0]
+    rows = subset(data.draw, len(codes))
+    c, least = data.draw(st.sampled_from([0.5, 1.0, 1.7, 3.0])), data.draw(st.integers(2, 5))
+    found = Recursive(codes, c, least).violation(rows)
+    assert (found == 0) == naive.recursive_holds(codes, c, least, rows)
+
+
+def test_recursive_diversity_is_strict():
+    codes = np.array([0, 0, 1, 2])
+    assert Recursive(codes, 1.0, 2).violation([0, 1, 2, 3]) > 0  # 2 < 1·(1 + 1) does not hold
+    assert Recursive(codes, 1.01, 2).violation([0, 1, 2, 3]) == 0
+
+
+@given(columns(), st.booleans(), st.data())
+def test_closeness_equals_carrying_earth(table, ordered, data):
+    codes = table[0]
+    rows, most = subset(data.draw, len(codes)), data.draw(st.sampled_from([0.0, 0.1, 0.3]))
+    found = Closeness(codes, most, ordered).violation(rows)
+    assert found == pytest.approx(naive.closeness(codes, most, ordered, rows), abs=1e-11)
+
+
+def test_closeness_of_many_values():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 400, 700)
+    for size in (1, 2, 7, 40, 500):
+        rows = rng.choice(700, size, replace=False)
+        found = Closeness(codes, 0.0).violation(rows)
+        assert found == pytest.approx(naive.closeness(codes, 0.0, True, rows), abs=1e-11)
+
+
+@given(columns(), st.booleans(), st.data())
+def test_dominance_equals_its_twin(table, named, data):
+    _, units, amounts, _ = table
+    contributors = units if named else None
+    rows = subset(data.draw, len(units))
+    p, count = data.draw(st.sampled_from([1.0, 10.0, 50.0])), data.draw(st.integers(1, 4))
+    found = PPercent(amounts, p, contributors).violation(rows)
+    wanted = naive.p_percent_margin(amounts, p, contributors, rows)
+    assert found == pytest.approx(max(wanted, 0.0), abs=1e-9 * max(1.0, 100 / p))
+    found = LargestShare(amounts, count, 75.0, contributors).violation(rows)
+    wanted = naive.largest_share_margin(amounts, count, 75.0, contributors, rows)
+    assert found == pytest.approx(max(wanted, 0.0), abs=1e-9)
+
+
+def test_dominance_as_the_handbook_has_it():
+    firms = np.array([52_000.0, 50_000.0, 5_000.0, 3_000.0])
+    assert PPercent(firms, 10).feasible()
+    assert PPercent(firms, 15.3).feasible()
+    assert not PPercent(firms, 15.5).feasible()
+    assert not LargestShare(firms, 2, 90.9).feasible()
+    close = np.array([50_000.0, 49_000.0, 1_000.0])
+    assert LargestShare(close, 1, 90).feasible()
+    assert not PPercent(close, 10).feasible()  # the second tells the first within 2 %
+    # Records of one firm are one contribution.
+    parts = np.array([26_000.0, 26_000.0, 50_000.0, 5_000.0, 3_000.0])
+    assert not PPercent(parts, 15.5, np.array([0, 0, 1, 2, 3])).feasible()
+
+
+def test_huge_amounts_do_not_overflow():
+    assert PPercent(np.full(5, 1e308), 10).feasible()
+    assert LargestShare(np.full(5, 1e308), 2, 50).feasible()
+
+
+def test_individual_risk_as_published():
+    sizes = np.array([3, 1, 3, 1, 2, 2, 1, 3])
+    populations = np.array([108, 45.5, 108, 17, 100, 100, 123.5, 108])
+    wanted = [
+        0.01369863,
+        0.08579129,
+        0.01369863,
+        0.17707583,
+        0.01877883,
+        0.01877883,
+        0.03931625,
+        0.01369863,
+    ]
+    assert individual_risk(sizes, populations) == pytest.approx(wanted, abs=5e-9)
+    sizes = np.array([2, 2, 2, 1, 1, 1, 1, 2])
+    populations = np.array([110, 84.5, 84.5, 17, 541, 8, 5, 110])
+    wanted = [
+        0.01714426,
+        0.02204233,
+        0.02204233,
+        0.17707583,
+        0.01165448,
+        0.29706308,
+        0.40235948,
+        0.01714426,
+    ]
+    assert individual_risk(sizes, populations) == pytest.approx(wanted, abs=5e-9)
+    assert naive.exact_risk(3, 108) == pytest.approx(0.01355297, abs=5e-9)
+
+
+@given(st.integers(1, 12), st.floats(1.0, 1e4))
+def test_individual_risk_is_exact_or_on_the_safe_side(size, times):
+    found = float(individual_risk(np.array([size]), np.array([size * times]))[0])
+    exact = naive.exact_risk(size, size * times)
+    if size < 3:
+        assert found == pytest.approx(exact, rel=1e-6)
+    else:
+        assert exact * (1 - 1e-9) <= found <= exact * 1.1 + 1e-12
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.floats(1, 1e3), st.floats(1, 1e3))
+def test_individual_risk_rises_with_p_and_falls_with_f(small, more, times, extra):
+    def risk(size, p):
+        return float(individual_risk(np.array([size]), np.array([size / p]))[0])
+
+    p = 1 / times
+    assert risk(small + more, p) <= risk(small, p) * (1 + 1e-9)
+    assert risk(small, p / extra) <= risk(small, p) * (1 + 1e-9)
+
+
+@given(columns(), st.data())
+def test_population_is_a_sum(table, data):
+    weights = table[3]
+    rows = subset(data.draw, len(weights))
+    found = Population(weights, 100.0).violation(rows)
+    assert found == pytest.approx(max(0.0, 1 - weights[rows].sum() / 100), abs=1e-12)
+
+
+@given(requirements())
+def test_what_the_whole_table_breaks_is_refused_with_its_reason(requirement):
+    everybody = np.arange(len(requirement.demand().codes))
+    assert requirement.feasible() == (requirement.violation(everybody) == 0)
+    if requirement.feasible():
+        check_feasible([requirement])
+    else:
+        with pytest.raises(InputError) as refusal:
+            check_feasible([requirement])
+        assert str(refusal.value).endswith(".")
+
+
+def test_words_name_the_column_and_keep_thresholds_of_dominance_secret():
+    amounts, codes = np.ones(9), np.arange(9)
+    cases = [
+        Units(codes, 3, "firm"),
+        Distinct(codes, 3, "firm"),
+        Entropy(codes, 2.5, "firm"),
+        Recursive(codes, 3.0, 2, "firm"),
+        Closeness(codes, 0.25, column="firm"),
+        PPercent(amounts, 17.0, column="firm"),
+        LargestShare(amounts, 2, 83.0, column="firm"),
+        Population(amounts, 7.0, "firm"),
+        IndividualRisk(amounts, 0.2, "firm"),
+    ]
+    for case in cases:
+        assert "firm" in case.describe()
+        assert "each group" in case.describe()
+        assert "firm" in case.public()
+    for case in cases[5:7]:
+        assert not any(digit in case.public() + repr(case) for digit in "123456789")
+    assert "17" in cases[5].describe()
+
+
+def test_demands_on_several_columns_add_up():
+    codes, labels = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])
+    several = [Distinct(codes, 2), Closeness(codes, 0.1, ordered=False)]
+    assert total_violation(labels, 3, several) == pytest.approx(2 * (1 / 3 + 1 / 2 + 0.4))
+    with pytest.raises(InputError, match="one entry for each record; the table has 4 records, the"):
+        demands_of([*several, Distinct(np.arange(3), 2)])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Distinct(np.arange(3), 0), "l, the least number of different values"),
+        (lambda: Units(np.arange(3), 0), "k, the least number of units"),
+        (lambda: Entropy(np.arange(3), 0.5), "a number from 1 up; got 0.5"),
+        (lambda: Recursive(np.arange(3), 0, 2), "a number above 0; got 0"),
+        (lambda: Recursive(np.arange(3), 1, 1), "l of recursive diversity"),
+        (lambda: Closeness(np.arange(3), 1.5), "from 0 to 1; got 1.5"),
+        (lambda: PPercent(np.ones(3), 0), "p of the p % rule"),
+        (lambda: PPercent(np.array([1.0, -1.0]), 5, column="turnover"), "turnover .* in row 1"),
+        (lambda: LargestShare(np.ones(3), 1, 100), "a percentage above 0, under 100; got 100"),
+        (lambda: LargestShare(np.ones(3), 0, 50), r"n of the \(n, k\) rule"),
+        (lambda: LargestShare(np.array([np.nan]), 1, 50), "in row 0"),
+        (lambda: Population(np.ones(3), 0), "A population is a number above 0; got 0"),
+        (lambda: Population(np.array([-2.0]), 1, "w"), "w has another one in row 0"),
+        (lambda: IndividualRisk(np.ones(3), 0), "above 0, up to 1; got 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_a_negative_amount_is_refused_without_showing_it():
+    with pytest.raises(InputError) as refusal:
+        PPercent(np.array([1.0, -98765.0]), 5, column="turnover")
+    assert "98765" not in str(refusal.value)

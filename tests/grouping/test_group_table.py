@@ -1,0 +1,131 @@
+"""Groups over cells: never across them, k in each, bounds that add up, stopped in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import microagg
+from microagg import StopSearch
+from microagg.encode.space import Space
+from microagg.grouping.group_table import bound_over_cells, group
+from microagg.grouping.require.units import Units
+from microagg.plan.plan import Block
+
+
+@st.composite
+def split_tables(draw):
+    k = draw(st.integers(1, 4))
+    sizes = draw(st.lists(st.integers(k, 4 * k + 1), min_size=1, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    cells = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return rng.normal(size=(len(cells), 2)), cells, k, rng
+
+
+@given(split_tables(), st.booleans())
+@settings(max_examples=30)
+def test_groups_never_cross_cells(table, weighted):
+    X, cells, k, rng = table
+    weights = rng.uniform(1, 3, len(X)) if weighted else None
+    if weights is not None:
+        weights /= weights.mean()
+    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, weights=weights)
+    oracles.check_partition(found, X, k)
+    for g in range(found.n_groups):
+        assert len(set(cells[found.labels == g].tolist())) == 1
+    if weights is None:
+        assert found.sse == pytest.approx(oracles.squares_within(X, found.labels.tolist()))
+
+
+@given(split_tables())
+@settings(max_examples=30)
+def test_every_group_has_k_units_of_its_cell(table):
+    X, cells, k, rng = table
+    units = rng.integers(0, 9, len(X))
+    for cell in set(cells.tolist()):
+        units[np.flatnonzero(cells == cell)[:k]] = np.arange(k)
+    wanted = [Units(units, k)]
+    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, requirements=wanted)
+    for g in range(found.n_groups):
+        rows = found.labels == g
+        assert len(set(units[rows].tolist())) >= k
+        assert len(set(cells[rows].tolist())) == 1
+
+
+@pytest.mark.parametrize(("given", "told"), [({}, "balanced"), ({"effort": "fast"}, "fast")])
+def test_the_effort_that_is_told_is_that_of_the_search_under_requirements(given, told):
+    X, cells = np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40, dtype=np.int64)
+    block = Block(k=3, method="auto", options=given)
+    found = group(Space(X, "none"), block, cells, requirements=[Units(np.arange(40) // 2, 3)])
+    assert found.options["effort"] == told
+
+
+def test_the_number_of_cells_and_threads_does_not_change_the_groups(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, cells = rng.normal(size=(200, 3)), rng.integers(0, 5, 200)
+    answers = set()
+    for cores in (1, 2, 7):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        found = group(Space(X, "none"), Block(k=3), cells)
+        answers.add((tuple(found.labels.tolist()), found.sse))
+    assert len(answers) == 1
+
+
+def test_bounds_add_up_and_hold():
+    rng = np.random.default_rng(1)
+    X, cells = rng.normal(size=(36, 2)), np.repeat([0, 1, 2], 12)
+    found = group(Space(X, "none"), Block(k=3, method="optimal"), cells)
+    assert found.gap == 0
+    alone = sum(
+        microagg.partition(X[cells == cell], 3, method="optimal", scale="none").sse
+        for cell in range(3)
+    )
+    assert found.sse == pytest.approx(alone)
+    bound = bound_over_cells(Space(X, "none"), cells, 3)
+    assert 0.8 * found.sse < bound <= found.sse * (1 + 1e-12)
+
+
+def test_bounds_of_cells_with_unlike_weights_hold():
+    # A light cell's bound is about its own mean weight: taken as it is, the sum would be above the SSE.
+    rng = np.random.default_rng(1)
+    X, cells = rng.normal(size=(36, 2)), np.repeat([0, 1], [30, 6])
+    weights = np.where(cells == 0, 0.1, 5.5) * rng.uniform(0.9, 1.1, 36)
+    block = Block(k=3, method="mdav", bound="fast")
+    found = group(Space(X, "none"), block, cells, weights=weights / weights.mean())
+    assert 0 < found.lower_bound < 0.9 * found.sse
+
+
+def test_who_stops_still_gets_groups_of_every_record():
+    rng = np.random.default_rng(2)
+    X, cells = rng.normal(size=(4000, 4)), np.repeat([0, 1], 2000)
+
+    def stop(done):
+        raise StopSearch
+
+    found = group(Space(X, "none"), Block(k=5, options={"effort": "best"}), cells, progress=stop)
+    assert found.stopped
+    assert min(found.sizes) >= 5
+    assert len(found.labels) == 4000
+
+
+def test_an_error_of_the_listener_comes_out():
+    X, cells = np.random.default_rng(3).normal(size=(4000, 4)), np.repeat([0, 1], 2000)
+
+    def fail(done):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        group(Space(X, "none"), Block(k=5, options={"effort": "best"}), cells, progress=fail)
+
+
+def test_progress_rises_to_all_records():
+    X, cells = np.random.default_rng(4).normal(size=(300, 2)), np.repeat([0, 1, 2], 100)
+    heard = []
+    group(
+        Space(X, "none"), Block(k=5, method="mdav"), cells, progress=lambda d: heard.append(int(d))
+    )
+    assert heard == sorted(heard)
+    assert heard[-1] == 300

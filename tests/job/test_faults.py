@@ -1,0 +1,242 @@
+"""What goes wrong in a real run: full disk, kill, a promise not kept. Nothing half is left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import microagg
+from microagg import TableError, VerificationError
+from microagg.formats.files import read_file, write_file
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+ENDINGS = ["csv", "parquet", "arrow"]
+AGE = [30, 31, 34, 61, 65, 66]
+SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
+
+# Runs the command, but stops in the midst of writing: half of the file is there and its name is
+# told to whoever started the run.
+SLOW_WRITER = """
+import sys, time
+from microagg import writing
+
+def write_half(table, path, form=None):
+    whole(table, path, form)
+    with open(path, "rb+") as file:
+        file.truncate(path.stat().st_size // 2)
+    print("writing", path.name, flush=True)
+    time.sleep(60)
+
+whole, writing.write_file = writing.write_file, write_half
+from microagg.cli.main import main
+main()
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def command(*words: object, first: str = "pass") -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, which may do something first."""
+    become = "os.execv(sys.executable, [sys.executable, '-m', 'microagg', *sys.argv[1:]])"
+    return subprocess.run(
+        [sys.executable, "-c", f"import os, resource, sys; {first}; {become}", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+# OUT is IN
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_output_may_be_the_input(tmp_path, ending):
+    path = tmp_path / f"table.{ending}"
+    write_file(SMALL, path)
+    read = read_file(path)
+    microagg.protect(read.table, k=3, columns=["age"], round=True).write(path, read.format)
+    assert read_file(path).table.to_pydict() == {
+        "age": [32, 32, 32, 64, 64, 64],
+        "city": list("ABABBA"),
+    }
+    assert names(tmp_path) == [path.name]
+
+
+# Full disk
+
+
+@pytest.mark.parametrize(
+    ("ending", "same"), [("csv", False), ("parquet", True), ("parquet", False), ("arrow", True)]
+)
+def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
+    limit = 1 << 20
+    source = tmp_path / f"in.{ending}"
+    target = source if same else tmp_path / f"out.{ending}"
+    rows = 300
+    text = [os.urandom(8192).hex() for _ in range(rows)]  # cannot be compressed below the limit
+    write_file(pa.table({"x": list(range(rows)), "text": text}), source)
+    before = source.read_bytes()
+    assert len(before) > 2 * limit
+
+    done = command(
+        *("protect", source, target, "--k", 3, "--columns", "x", "--known", "text"),
+        first=f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))",
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert "Error: Cannot write" in done.stderr
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert names(tmp_path) == [source.name]
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("ending", "writer"),
+    [
+        ("csv", "microagg.formats.csv.write_csv"),
+        ("parquet", "microagg.formats.layouts.ParquetLayout.write"),
+        ("arrow", "microagg.formats.layouts.ArrowLayout.write"),
+    ],
+)
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, ending, writer):
+    target = tmp_path / f"out.{ending}"
+    target.write_text("old")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(writer, full)
+    release = microagg.protect(SMALL, k=3, columns=["age"])
+    with pytest.raises(TableError, match=r"Cannot write .*No space left.*Nothing was released"):
+        release.write(target)
+    assert names(tmp_path) == [target.name]
+    assert target.read_text() == "old"
+
+
+def test_a_target_that_cannot_be_written_is_told_with_exit_code_2(tmp_path):
+    source = tmp_path / "in.csv"
+    write_file(SMALL, source)
+    done = command("protect", source, source / "out.csv", "--k", 3, "-c", "age")
+    assert done.returncode == 2
+    assert "Error: Cannot write" in done.stderr
+    assert "there is no folder" in done.stderr
+
+
+# Killed while writing
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "same"),
+    [
+        (signal.SIGINT, 130, True),
+        (signal.SIGTERM, 143, False),
+        (signal.SIGKILL, -signal.SIGKILL, True),
+        (signal.SIGKILL, -signal.SIGKILL, False),
+    ],
+)
+def test_a_run_killed_while_writing(tmp_path, sent, code, same):
+    source = tmp_path / "in.parquet"
+    target = source if same else tmp_path / "out.parquet"
+    write_file(SMALL, source)
+    before = source.read_bytes()
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_WRITER, "protect", source, target, "-k", "3", "-c", "age"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdout is not None
+        word, part = run.stdout.readline().split()
+        assert word == "writing"
+        assert names(tmp_path) == sorted([source.name, part])  # the half file is there
+        run.send_signal(sent)
+        _, errors = run.communicate(timeout=60)
+
+    assert run.returncode == code
+    assert "Traceback" not in errors
+    assert source.read_bytes() == before
+    # Nobody can clean up after SIGKILL, but no name that counts stands for half a file.
+    left = [part] if sent == signal.SIGKILL else []
+    assert names(tmp_path) == sorted([source.name, *left])
+
+
+def test_a_run_after_a_kill_is_not_disturbed_by_what_that_left(tmp_path):
+    target = tmp_path / "out.csv"
+    (tmp_path / ".out.csv.abc.part.csv").write_text("half")
+    found = microagg.protect(SMALL, k=3, columns=["age"]).write(target)
+    assert found.holds
+    assert read_file(target).table.num_rows == 6
+
+
+# A promise not kept
+
+
+@pytest.fixture(params=["too small a group", "records lost"])
+def broken(request, monkeypatch):
+    """Make what is written break the promise."""
+    whole = write_file
+
+    def spoil(table, path, form=None):
+        if request.param == "records lost":
+            table = table.slice(0, 3)
+        else:
+            ages = table["age"].to_pylist()
+            table = table.set_column(0, "age", pa.array([ages[0] + 1.0, *ages[1:]]))
+        whole(table, path, form)
+
+    monkeypatch.setattr("microagg.delivering.write_and_count.write_file", spoil)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_that_does_not_hold_is_taken_away(tmp_path, old, ending):
+    target = tmp_path / f"out.{ending}"
+    if old:
+        target.write_text(old)
+    before = names(tmp_path)
+    release = microagg.protect(SMALL, k=3, columns=["age"])
+    with pytest.raises(VerificationError, match=r"was read back and does not hold.*was removed"):
+        release.write(target)
+    assert names(tmp_path) == before
+    assert old is None or target.read_text() == old
+
+
+def test_an_aggregate_that_singles_a_record_out_is_found(tmp_path, monkeypatch):
+    # The package has a function of the name of this module.
+    module = sys.modules["microagg.protecting.protect"]
+    monkeypatch.setattr(module, "outgoing", lambda frame, *_, **__: (frame.native, None))
+    release = microagg.protect(SMALL, k=3, columns=["age"])
+    with pytest.raises(
+        VerificationError,
+        match=r"6 of 6 records are there and 6 share their values in 'age' with too few others for k = 3",
+    ):
+        release.write(tmp_path / "out.csv")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.usefixtures("broken")
+def test_the_command_exits_with_1_when_the_file_does_not_hold(tmp_path, capsys):
+    from microagg.cli.main import app
+
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("age,city\n" + "".join(f"{a},X\n" for a in AGE))
+    target.write_text("old")
+    with pytest.raises(SystemExit) as caught:
+        app(["protect", str(source), str(target), "--k", "3", "-c", "age", "--quiet"])
+    assert caught.value.code == 1
+    assert "does not hold" in capsys.readouterr().err
+    assert names(tmp_path) == ["in.csv", "out.csv"]
+    assert target.read_text() == "old"

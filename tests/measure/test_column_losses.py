@@ -1,0 +1,218 @@
+"""Loss by column in one unit for all kinds: naive twins, and what must hold whatever the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import naive_mixed as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from measure_mixed import CODES, listed, mixed_pairs, random_pair
+
+import microagg
+from microagg.encode.space import encoder_of
+from microagg.measure.both_tables import Pair
+from microagg.measure.column_losses import losses
+from microagg.measure.utility import utility_of
+from microagg.plan.plan import Column
+from microagg.tables.variable import Variable
+
+
+def column(kind, values, levels=(), **setting):
+    return Variable(
+        "x", kind, np.array(values, dtype=float), Column(kind, **setting), tuple(levels)
+    )
+
+
+def pair_of(variable, released, labels=None, **more):
+    return Pair(
+        ["x"],
+        variable.values[:, None],
+        np.array(released, dtype=float)[:, None],
+        variables=[variable],
+        labels=None if labels is None else np.array(labels),
+        **more,
+    )
+
+
+@given(both=mixed_pairs())
+def test_losses_equal_their_naive_twins(both):
+    found = losses(both)
+    w = np.ones(len(both)) if both.weights is None else both.weights
+    for j, variable in enumerate(both.variables):
+        kind = "nominal" if variable.kind == "boolean" else variable.kind
+        expected = (
+            naive.loss(
+                kind,
+                listed(variable, variable.levels),
+                listed(both.protected[:, j], variable.levels),
+                both.labels.tolist(),
+                w.tolist(),
+                prefixes=(1, 2) if kind == "hierarchy" else (),
+            )
+            if kind != "ordinal"
+            else naive.loss(
+                kind,
+                listed(variable),
+                listed(both.protected[:, j]),
+                both.labels.tolist(),
+                w.tolist(),
+            )
+        )
+        assert (found.within[j], found.released[j]) == pytest.approx(expected or (0, 0), abs=1e-9)
+        assert (found.inertia[j] > 0) == (expected is not None)
+
+
+@given(both=mixed_pairs(kinds=("boolean", "nominal")))
+def test_the_mode_loses_at_most_twice_what_the_centroid_does(both):
+    u = utility_of(both)
+    for name in both.names:
+        lost, released = u.group_loss_by_column[name], u.by_column[name]
+        assert lost - 1e-9 <= released <= 2 * lost + 1e-9
+    assert u.group_loss - 1e-9 <= u.information_loss <= 2 * u.group_loss + 1e-9
+
+
+@given(both=mixed_pairs())
+def test_no_release_loses_less_than_the_centroids(both):
+    found = losses(both)
+    assert (found.within <= found.released + 1e-9).all()
+
+
+@given(both=mixed_pairs(kinds=("number", "date")))
+def test_for_means_of_numbers_both_losses_are_one(both):
+    u = utility_of(both)
+    assert u.group_loss == pytest.approx(u.information_loss, abs=1e-9)
+    assert u.group_loss_by_column == pytest.approx(u.by_column, abs=1e-9)
+
+
+def test_two_levels_are_a_z_score():
+    values, labels = [0, 1, 1, 0, 0, 1, 0], [0, 0, 0, 1, 1, 1, 1]
+    found = utility_of(pair_of(column("nominal", values, "ab"), [1, 1, 1, 0, 0, 0, 0], labels))
+    means = [2 / 3] * 3 + [1 / 4] * 4
+    assert found.group_loss == pytest.approx(microagg.utility(values, means).information_loss)
+
+
+@given(both=mixed_pairs(kinds=("nominal",), max_columns=1))
+def test_a_hierarchy_of_one_depth_is_nominal(both):
+    old = both.variables[0]
+    new = replace(old, kind="hierarchy", setting=Column("hierarchy"))
+    changed = np.vstack(losses(replace(both, variables=[new])))
+    assert changed == pytest.approx(np.vstack(losses(both)))
+
+
+@given(both=mixed_pairs())
+def test_equal_weights_are_no_weights(both):
+    plain = utility_of(replace(both, weights=None)).as_dict()
+    weighted = utility_of(replace(both, weights=np.ones(len(both)))).as_dict()
+    flat, other = _flat(plain), _flat(weighted)
+    assert flat.keys() == other.keys()
+    assert other == pytest.approx(flat, abs=1e-6)
+
+
+def _flat(value, name=""):
+    if isinstance(value, dict):
+        return {k: v for key, e in value.items() for k, v in _flat(e, f"{name}/{key}").items()}
+    return {} if isinstance(value, list) else {name: value}
+
+
+def test_losses_equal_those_of_the_coordinates_that_the_grouping_uses():
+    both = random_pair(
+        np.random.default_rng(3), ["number", "spiked", "ordinal", "nominal", "hierarchy"], 40
+    )
+    found = losses(both)
+    for j, variable in enumerate(both.variables):
+        C = encoder_of(variable).apply(variable.values)
+        means = np.array([C[both.labels == label].mean(axis=0) for label in both.labels])
+        assert found.within[j] == pytest.approx(np.square(C - means).sum() / (len(C) - 1))
+        R = encoder_of(variable).apply(both.protected[:, j])
+        assert found.released[j] == pytest.approx(np.square(C - R).sum() / (len(C) - 1))
+
+
+def test_of_many_levels_the_loss_is_exact_though_coordinates_are_projected():
+    rng = np.random.default_rng(0)
+    values, labels = rng.integers(0, 200, 600).astype(float), np.arange(600) // 3
+    variable = column("nominal", values, range(200))
+    first = values.reshape(-1, 3)[:, 0].repeat(3)
+    found = losses(pair_of(variable, first, labels))
+    expected = naive.loss("nominal", values.tolist(), first.tolist(), labels.tolist(), [1.0] * 600)
+    assert (found.within[0], found.released[0]) == pytest.approx(expected)
+
+
+def test_a_released_node_is_the_mean_of_its_codes():
+    # Codes A1x … of CODES; the group of the first two releases A1, numbered after root, A, B, C.
+    variable = column("hierarchy", [0, 1, 3, 5], CODES, prefixes=(1, 2), release="node")
+    variable = replace(variable, rows=np.array([0, 1, -1, 2, -1, 3]))
+    inner = ["*", "A", "B", "C", "A1", "A2", "B1", "C3"]
+    at = len(CODES) + inner.index("A1")
+    found = losses(pair_of(variable, [at, at, 3, 5], [0, 0, 1, 2]))
+    C = encoder_of(variable).apply(variable.values)
+    R = encoder_of(variable).apply(np.array([at, at, 3, 5], dtype=float))
+    assert found.released[0] == pytest.approx(np.square(C - R).sum() / 3)
+    assert found.released[0] == pytest.approx(
+        found.within[0]
+    )  # both codes of the node, equally often
+
+
+def test_importance_and_values_that_are_there_decide_how_much_a_column_counts():
+    a = column("number", [1, 2, 3, np.nan], importance=3.0)
+    b = column("nominal", [0, 1, 0, 1], "xy")
+    both = Pair(
+        ["a", "b"],
+        np.column_stack([a.values, b.values]),
+        np.array([[1.5, 0], [1.5, 0], [3, 0], [np.nan, 0]]),
+        variables=[a, b],
+        labels=np.array([0, 0, 1, 1]),
+    )
+    u = utility_of(both)
+    assert u.by_column == pytest.approx({"a": 25, "b": 200})
+    assert u.group_loss_by_column == pytest.approx({"a": 25, "b": 100})
+    assert u.information_loss == pytest.approx((3 * 2 * 25 + 3 * 200) / (3 * 2 + 3))
+    assert u.group_loss == pytest.approx((3 * 2 * 25 + 3 * 100) / (3 * 2 + 3))
+
+
+def test_blanked_values_are_at_the_mean_and_filled_ones_do_not_count():
+    both = pair_of(column("number", [1, 2, 3, 6, np.nan]), [1, 2, np.nan, 6, 4])
+    u = utility_of(both)
+    assert u.group_loss == u.information_loss == pytest.approx(0)  # 3 is the mean
+    assert (u.blanked, u.filled) == ({"x": 1}, {"x": 1})
+
+
+def test_groups_that_are_not_told():
+    nominal = column("nominal", [0, 0, 1, 1, 1, 1], "ab")
+    # Rows in classes of two or more are groups; here each is of one released value.
+    told = losses(pair_of(nominal, [0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1]))
+    assert np.vstack(losses(pair_of(nominal, [0, 0, 0, 1, 1, 1]))) == pytest.approx(np.vstack(told))
+    # With a record alone in its row, a swap must not pass as a group of one.
+    number = column("number", [1, 2, 3, 4, 5, 6])
+    swapped = Pair(
+        ["n", "c"],
+        np.column_stack([number.values, nominal.values]),
+        np.column_stack([number.values, [1, 1, 0, 0, 1, 1]]),
+        variables=[number, nominal],
+    )
+    u = utility_of(swapped)
+    assert u.by_column["n"] == 0
+    assert u.group_loss_by_column["c"] == pytest.approx(100 * (4 * 2 * 0.5 * 0.5) / (6 * 4 / 9))
+    assert u.changed == {"c": pytest.approx(4 / 6)}
+
+
+def test_a_transformed_number_loses_in_what_it_is_grouped_by():
+    variable = column("number", [1, 10, 100, 1000], transform="log")
+    u = utility_of(pair_of(variable, [5.5, 5.5, 550, 550], [0, 0, 1, 1]))
+    log = np.log10([1, 10, 100, 1000])
+    expected = 100 * np.square(log - [0.5, 0.5, 2.5, 2.5]).sum() / np.square(log - 1.5).sum()
+    assert u.group_loss == pytest.approx(expected)
+    assert u.information_loss > u.group_loss
+
+
+def test_columns_with_their_own_groups():
+    a = column("nominal", [0, 1, 0, 1], "xy")
+    both = Pair(
+        ["a", "b"],
+        np.column_stack([a.values, a.values]),
+        np.zeros((4, 2)),
+        variables=[a, a],
+        labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]]),
+    )
+    assert losses(both).within == pytest.approx([1.0, 0.0])

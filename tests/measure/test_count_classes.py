@@ -1,0 +1,391 @@
+"""Counting out of core: keys as values are equal, counts and verifications as in memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import subprocess
+import sys
+from collections import Counter as Tally
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microagg import InputError
+from microagg.formats.batches import open_batches
+from microagg.formats.files import read_file, write_file
+from microagg.measure.classes import count_combinations
+from microagg.measure.count_classes import count_out_of_core, row_keys, verify_batches
+from microagg.measure.verify import verify_all
+from microagg.plan.plan import Promise
+
+MEMORY = 1 << 22
+
+
+def texts(kind):
+    return st.text("ab\0é", max_size=20).map(lambda s: s.encode() if kind == pa.binary() else s)
+
+
+moments = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 1, 1))
+VALUES = {
+    pa.int8(): st.integers(-3, 3),
+    pa.int32(): st.integers(-3, 3),
+    pa.int64(): st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]),
+    pa.uint16(): st.integers(0, 3),
+    pa.uint64(): st.sampled_from([0, 1, 2**63, 2**64 - 1]),
+    pa.float64(): st.sampled_from([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 5e-324]),
+    pa.float32(): st.sampled_from([0.0, -0.0, 1.5, np.nan]),
+    pa.bool_(): st.booleans(),
+    pa.string(): texts(pa.string()),
+    pa.large_string(): texts(pa.string()),
+    pa.string_view(): texts(pa.string()),
+    pa.binary(): texts(pa.binary()),
+    pa.binary(3): st.sampled_from([b"abc", b"abd", b"\0\0\0"]),
+    pa.date32(): st.dates(),
+    pa.date64(): st.dates(),
+    pa.timestamp("us"): moments,
+    pa.timestamp("s"): moments.map(lambda when: when.replace(microsecond=0)),
+    pa.timestamp("ns", "UTC"): st.integers(-3, 3),
+    pa.time32("s"): st.times().map(lambda when: when.replace(microsecond=0)),
+    pa.time64("us"): st.times(),
+    pa.duration("ms"): st.integers(-2000, 2000).map(lambda ms: dt.timedelta(milliseconds=ms)),
+    pa.decimal128(5, 2): st.integers(-999, 999).map(lambda i: decimal.Decimal(i) / 4),
+    pa.decimal256(40, 2): st.integers(-999, 999).map(lambda i: decimal.Decimal(i) / 4),
+    pa.month_day_nano_interval(): st.tuples(*[st.integers(-1, 1)] * 3),
+    pa.null(): st.none(),
+}
+
+
+@st.composite
+def columns(draw):
+    """One to three columns of some types with few different values, some of them missing."""
+    n = draw(st.integers(1, 12))
+    found = []
+    for kind in draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3)):
+        few = draw(st.lists(st.one_of(VALUES[kind], st.none()), min_size=1, max_size=4))
+        cells = draw(st.lists(st.sampled_from(few), min_size=n, max_size=n))
+        found.append(pa.array(cells, kind))
+    return found
+
+
+def plain(value):
+    """A value that Python has equal exactly where counting does; NaN is not equal to itself."""
+    return "NaN" if isinstance(value, float) and value != value else (value is None, value)
+
+
+def partition_of(rows) -> list[int]:
+    """Number of the first row that is equal to each."""
+    first: dict[object, int] = {}
+    return [first.setdefault(row, i) for i, row in enumerate(rows)]
+
+
+@given(given_columns=columns(), seed=st.integers(0, 2**63))
+def test_keys_are_equal_exactly_where_values_are(given_columns, seed):
+    rows = zip(*[[plain(v) for v in column.to_pylist()] for column in given_columns], strict=True)
+    keys = [tuple(key) for key in row_keys(given_columns, seed).tolist()]
+    assert partition_of(keys) == partition_of(rows)
+    # Each half alone tells rows apart as well, as far as so few can show.
+    for half in range(2):
+        assert partition_of([key[half] for key in keys]) == partition_of(keys)
+
+
+@given(given_columns=columns())
+def test_keys_tell_apart_what_is_counted_apart(given_columns):
+    whole = [pa.chunked_array([column]) for column in given_columns]
+    records, _ = count_combinations(whole)
+    found = Tally(tuple(key) for key in row_keys(given_columns).tolist())
+    assert sorted(found.values()) == sorted(records.tolist())
+
+
+@given(given_columns=columns(), data=st.data())
+def test_keys_are_those_of_any_slice_and_chunk(given_columns, data):
+    n = len(given_columns[0])
+    expected = row_keys(given_columns)
+    cut = data.draw(st.integers(0, n))
+    parts = [pa.chunked_array([c.slice(0, cut), c.slice(cut)]) for c in given_columns]
+    assert np.array_equal(row_keys(parts), expected)
+    sliced = row_keys([c.slice(cut) for c in given_columns])
+    assert np.array_equal(sliced, expected[cut:])
+    within = [pa.concat_arrays([c, c, c]).slice(n, n) for c in given_columns]
+    assert np.array_equal(row_keys(within), expected)
+
+
+@given(given_columns=columns())
+def test_keys_are_those_of_any_encoding(given_columns):
+    expected = row_keys(given_columns)
+    kinds = {
+        pa.string(): [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()],
+        pa.int8(): [pa.int16(), pa.int32(), pa.int64()],
+        pa.uint16(): [pa.uint32(), pa.int64(), pa.uint64()],
+        pa.float32(): [pa.float64()],
+        pa.timestamp("s"): [pa.timestamp("ms"), pa.timestamp("us")],
+        pa.timestamp("us"): [pa.timestamp("us", "UTC")],
+        pa.time32("s"): [pa.time32("ms"), pa.time64("us"), pa.time64("ns")],
+        pa.date32(): [pa.date64()],
+    }
+    for j, column in enumerate(given_columns):
+        others = [column.cast(kind) for kind in kinds.get(column.type, [])]
+        if not (pa.types.is_null(column.type) or pa.types.is_interval(column.type)):
+            text = column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+            others.append(text.dictionary_encode())
+        for other in others:
+            changed = [*given_columns[:j], other, *given_columns[j + 1 :]]
+            assert np.array_equal(row_keys(changed), expected)
+
+
+def test_keys_depend_on_the_seed_and_on_the_order_of_columns():
+    a, b = pa.array([1, 2]), pa.array([2, 1])
+    assert not (row_keys([a]) == row_keys([a], seed=1)).any()
+    assert not (row_keys([a, b])[0] == row_keys([a, b])[1]).any()
+    texts_a, texts_b = pa.array(["ab", "a"]), pa.array(["c", "bc"])
+    assert not (row_keys([texts_a, texts_b])[0] == row_keys([texts_a, texts_b])[1]).any()
+
+
+def test_large_numbers_are_not_negative_ones():
+    large, negative = pa.array([2**63], pa.uint64()), pa.array([-(2**63)], pa.int64())
+    assert not (row_keys([large]) == row_keys([negative])).any()
+
+
+def test_every_nan_is_the_same():
+    bits = np.array([0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000], np.uint64)
+    keys = row_keys([pa.array(bits.view(np.float64))])
+    assert (keys == keys[0]).all()
+
+
+def test_texts_that_end_in_zeros_differ():
+    ends = ["", "\0", "\0\0", "a", "a\0", "a" * 8, "a" * 8 + "\0", "a" * 7, "a" * 7 + "\0"]
+    keys = row_keys([pa.array(ends)])
+    assert len(set(keys[:, 0].tolist())) == len(set(keys[:, 1].tolist())) == len(ends)
+
+
+def test_nested_values_are_told_apart():
+    keys = row_keys([pa.array([[1], [1, 2], None, [1]])])
+    assert (keys[0] == keys[3]).all()
+    assert len(set(keys[:, 0].tolist())) == 3
+    records = row_keys([pa.array([{"zip": "1"}, {"zip": None}, {"zip": "1"}])])
+    assert (records[0] == records[2]).all()
+    assert (records[0] != records[1]).all()
+
+
+def test_columns_of_one_table_are_of_one_length():
+    with pytest.raises(InputError, match="same number of records"):
+        row_keys([pa.array([1]), pa.array([1, 2])])
+
+
+def test_one_bit_changes_half_of_the_bits():
+    rng = np.random.default_rng(0)
+    values = rng.integers(-(2**63), 2**63 - 1, 2000)
+    base = row_keys([pa.array(values)])
+    for bit in range(64):
+        other = row_keys([pa.array(values ^ np.int64(-(2**63) if bit == 63 else 1 << bit))])
+        # A share of 1/2 of 2000·64 bits has a standard deviation of 0.0014; over rows 2000 each bit.
+        for half in range(2):
+            flipped = np.unpackbits(
+                (base ^ other)[:, half : half + 1].copy().view(np.uint8), axis=1
+            )
+            assert abs(flipped.mean() - 0.5) < 0.01
+            assert np.abs(flipped.mean(axis=0) - 0.5).max() < 0.08
+
+
+def test_parts_of_keys_of_regular_values_collide_no_more_than_random_ones():
+    grid = np.stack(np.meshgrid(*[np.arange(64.0)] * 3), -1).reshape(-1, 3)
+    keys = row_keys([pa.array(column.copy()) for column in grid.T])
+    expected = len(grid) ** 2 / 2 / 2**32
+    for words in (keys & np.uint64(0xFFFFFFFF), keys >> np.uint64(32)):
+        for half in range(2):
+            collisions = len(grid) - len(np.unique(words[:, half]))
+            assert collisions < expected + 6 * np.sqrt(expected)
+
+
+def in_batches(keys, units, at_once):
+    for start in range(0, len(keys), at_once):
+        stop = start + at_once
+        yield keys[start:stop], None if units is None else units[start:stop]
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 17, 1 << 30])
+@pytest.mark.parametrize("with_units", [False, True])
+def test_counts_are_those_of_a_dictionary(tmp_path, memory, with_units):
+    rng = np.random.default_rng(0)
+    n = 60_000
+    # Some combinations are rare, one is most of the table, and it has the most units.
+    values = np.where(rng.random(n) < 0.5, 0, rng.geometric(0.0005, n))
+    homes = rng.integers(0, 30_000, n)
+    keys = row_keys([pa.array(values)])
+    units = row_keys([pa.array(homes)]) if with_units else None
+    found = count_out_of_core(in_batches(keys, units, 7000), tmp_path, memory)
+    records, shared = Tally(values.tolist()), Tally(values.tolist())
+    if with_units:
+        shared = Tally(value for value, _ in set(zip(values.tolist(), homes.tolist(), strict=True)))
+    assert found.records == n
+    assert found.combinations == len(records)
+    assert found.smallest == min(shared.values())
+    assert found.histogram == dict(sorted(Tally(shared.values()).items()))
+    for k in (1, 2, 5, 50, 10**6):
+        assert found.records_below(k) == sum(records[v] for v in records if shared[v] < k)
+    assert list(tmp_path.iterdir()) == []  # what was written is taken away
+
+
+def test_files_are_used_where_memory_is_small_and_go_with_an_error(tmp_path):
+    keys = row_keys([pa.array(np.arange(20_000))])
+    seen = []
+
+    def batches():
+        for some in in_batches(keys, None, 1000):
+            yield some
+            seen.append(len(list(tmp_path.rglob("*"))))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        count_out_of_core(batches(), tmp_path, 1 << 16)
+    assert max(seen) > 1
+    assert list(tmp_path.iterdir()) == []
+
+
+_MANY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from microagg.measure.count_classes import count_out_of_core
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def batches(n):
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        yield rng.integers(0, 2**64 - 1, (1 << 16, 2), dtype=np.uint64), None
+count_out_of_core(batches(2), Path(sys.argv[1]), 1 << 16)
+before = peak()
+found = count_out_of_core(batches(64), Path(sys.argv[1]), 1 << 24)
+print(found.combinations, peak() - before)
+"""
+
+
+def test_memory_is_what_was_asked_for(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, tmp_path], capture_output=True, text=True, check=True
+    )
+    combinations, used = map(int, done.stdout.split())
+    assert combinations == 64 << 16
+    # The keys alone take 67 MB; asked for were 17 MB.
+    assert used < 40e6
+
+
+def test_nothing_is_counted_as_nothing(tmp_path):
+    found = count_out_of_core([], tmp_path, 1)
+    assert (found.records, found.combinations, found.smallest, found.records_below(5)) == (0,) * 4
+
+
+def survey(n: int = 3000) -> pa.Table:
+    rng = np.random.default_rng(0)
+    pay = rng.integers(0, 4, n) / 2 * rng.choice([1.0, -1.0], n)
+    city = rng.choice(["A", "B", "", "NA", " A", "00123"], n)
+    return pa.table(
+        {
+            "age": rng.integers(0, 9, n),
+            "pay": pa.array(pay, mask=rng.random(n) < 0.1),
+            "city": pa.array(city, mask=rng.random(n) < 0.05),
+            "home": rng.integers(0, 400, n),
+            "firm": pa.array(rng.choice(["x", "y", "", "NA", "x "], n)),
+            "odd": [*["1.5"] * (n - 2), "many", "2,5"],
+            "comma": [*["1,5"] * (n - 1), "none"],
+            "code": [f"{i % 7:05d}" for i in range(n)],
+            "when": pa.array(rng.integers(0, 5, n), pa.timestamp("s")),
+        }
+    )
+
+
+PROMISES = [
+    Promise(5, ["age"]),
+    Promise(3, ["age", "pay"]),
+    Promise(10, ["pay", "city", "when"]),
+    Promise(3, ["age", "city"], "home"),
+    Promise(2, ["pay"], "firm"),
+    Promise(4, None),
+    Promise(4, None, "home"),
+    Promise(2, "code"),
+]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("memory", [1, 1 << 28])
+def test_verifications_are_those_of_the_whole(tmp_path, ending, memory):
+    path = tmp_path / f"in.{ending}"
+    write_file(survey(), path)
+    expected = verify_all(path, PROMISES)
+    assert verify_batches(open_batches(path), PROMISES, tmp_path, memory) == expected
+    assert len({one.smallest for one in expected}) > 2
+    assert expected[5].left_out["odd"] == "2 odd cells, the first in row 2999"
+
+
+def test_a_table_of_several_batches(tmp_path):
+    path = tmp_path / "in.parquet"
+    table = survey(140_000)
+    odd = pa.chunked_array([["x"], table["odd"].chunk(0)[1:]]).combine_chunks()
+    write_file(table.set_column(5, "odd", odd).append_column("late", table["odd"]), path)
+    source = open_batches(path)
+    assert len(list(source.batches(["age"]))) == 2
+    expected = verify_all(path, PROMISES)
+    assert expected[5].left_out["late"] == "2 odd cells, the first in row 139999"
+    assert expected[5].left_out["odd"] == "3 odd cells, the first in row 1"
+    assert verify_batches(source, PROMISES, tmp_path, MEMORY) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,u\n1,x\n1.0,x\n1,y\n1.0,y\n1e0,y\n",
+        "a,u\n1,x\n1,NA\n1,\n1,  x\n2, NA\n",
+        'a,u\n"1",x\n1,y\n" 1",z\n,z\nNA,z\n',
+        "a,b,u\n-0,0,1\n0,-0.0,1\n0,0,01\n",
+    ],
+)
+def test_text_of_a_csv_file_is_counted_to_the_letter(tmp_path, text):
+    path = tmp_path / "in.csv"
+    path.write_text(text)
+    promises = [Promise(2, ["a"]), Promise(2, ["a"], "u"), Promise(1, None, "u")]
+    assert verify_batches(open_batches(path), promises, tmp_path, MEMORY) == verify_all(
+        path, promises
+    )
+
+
+def test_a_folder_and_units_that_were_dropped(tmp_path):
+    table = survey(300)
+    for i in range(3):
+        (tmp_path / f"year={i % 2}").mkdir(exist_ok=True)
+        part = table.slice(100 * i, 100)
+        pq.write_table(part.drop_columns(["home"]), tmp_path / f"year={i % 2}" / f"{i}.parquet")
+    whole = read_file(tmp_path)
+    homes = pa.array(np.arange(300) % 40)
+    promises = [Promise(2, ["age", "year"], "home"), Promise(3, ["age"])]
+    expected = verify_all(whole, promises, units={"home": homes})
+    found = verify_batches(open_batches(tmp_path), promises, tmp_path, MEMORY, {"home": homes})
+    assert found == expected
+    for wrong in (homes[:-1], pa.concat_arrays([homes, homes])):
+        with pytest.raises(InputError, match="one value for each of its records"):
+            verify_batches(open_batches(tmp_path), promises, tmp_path, MEMORY, {"home": wrong})
+    assert verify_batches(open_batches(tmp_path), [], tmp_path, MEMORY) == []
+
+
+@pytest.mark.parametrize(
+    ("promise", "table"),
+    [
+        (Promise(3, ["b"]), {"a": [1]}),
+        (Promise(3, ["a"], "b"), {"a": [1]}),
+        (Promise(3, ["a"], "a"), {"a": [1]}),
+        (Promise(3, None), {"a": ["x"]}),
+        (Promise(0, ["a"]), {"a": [1]}),
+        (Promise(3, ["a"]), {"a": pa.array([], pa.int64())}),
+    ],
+)
+def test_errors_are_those_of_the_whole(tmp_path, promise, table):
+    path = tmp_path / "in.parquet"
+    write_file(pa.table(table), path)
+    with pytest.raises(InputError) as whole:
+        verify_all(path, [promise])
+    with pytest.raises(InputError) as parts:
+        verify_batches(open_batches(path), [promise], tmp_path, MEMORY)
+    assert str(parts.value) == str(whole.value)

@@ -1,0 +1,133 @@
+"""Shares below k with columns known, left out or coarsened, against naive twins."""
+
+from __future__ import annotations
+
+import naive_measures as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microagg.measure.both_tables import pair
+from microagg.measure.harmful_columns import coarsened, enough, rank
+from microagg.measure.known_columns import Known
+
+
+def grouped(n, size):
+    """A table of one column, released in groups of some size."""
+    X = np.arange(float(n)).reshape(-1, 1)
+    Y = np.minimum(X // size, n // size - 1)
+    return pair(X, Y)
+
+
+def values(column):
+    return [None if code < 0 else code for code in column.codes.tolist()]
+
+
+def coarse_twin(column):
+    return (naive.bins if column.ordered else naive.frequent_levels)(values(column))
+
+
+@st.composite
+def released(draw):
+    size, n = draw(st.integers(1, 8)), draw(st.integers(8, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kinds = st.tuples(st.sampled_from([1, 2, 4, n]), st.sampled_from(["whole", "other"]))
+    known = {}
+    for j, (levels, kind) in enumerate(draw(st.lists(kinds, max_size=5))):
+        codes = np.unique(rng.integers(-1, levels, n), return_inverse=True)[1] - rng.integers(0, 2)
+        known[f"known {j}"] = Known(codes.astype(np.int64), kind)
+    return grouped(n, size), known, draw(st.integers(1, 6))
+
+
+@given(table=released())
+def test_shares_equal_the_naive_twin(table):
+    both, known, k = table
+    safe = both.protected.tolist()
+    found = {harm.name: harm for harm in rank(both, known, k)}
+    assert set(found) == set(known)
+    for name, column in known.items():
+        others = [values(other) for key, other in known.items() if key != name]
+        assert found[name].distinct == len(set(values(column)) - {None})
+        assert found[name].alone == naive.below(safe, k, values(column))
+        assert found[name].without == naive.below(safe, k, *others)
+        assert found[name].coarsened == naive.below(safe, k, coarse_twin(column), *others)
+
+
+@given(table=released())
+def test_what_is_enough_to_drop_is_enough_and_not_more(table):
+    both, known, k = table
+    safe = both.protected.tolist()
+    dropped = enough(both, known, k)
+    if naive.below(safe, k) > 0:
+        assert dropped is None
+        return
+    kept = [values(column) for name, column in known.items() if name not in dropped]
+    assert naive.below(safe, k, *kept) == 0
+    for name in dropped:
+        assert naive.below(safe, k, *kept, values(known[name])) > 0
+
+
+@given(
+    st.lists(st.integers(-1, 40), min_size=1, max_size=80),
+    st.sampled_from(["real", "time", "other"]),
+)
+def test_coarsening_equals_the_naive_twin_and_leaves_ten_levels(codes, kind):
+    column = Known(np.array(codes), kind)
+    found, expected = coarsened(column).tolist(), coarse_twin(column)
+    pairs = set(zip(found, expected, strict=True))
+    assert len(pairs) == len(set(found)) == len(set(expected))
+    assert len({level for level in found if level >= 0}) <= 10
+
+
+def test_a_column_that_decides_comes_first_and_a_constant_one_last():
+    both = grouped(60, 6)
+    codes = {"half": np.arange(60) % 2, "nothing": np.zeros(60, int), "id": np.arange(60)}
+    ranked = rank(both, {name: Known(column) for name, column in codes.items()}, 3)
+    assert [harm.name for harm in ranked] == ["id", "half", "nothing"]
+    assert [harm.alone for harm in ranked] == [1.0, 0.0, 0.0]
+    assert ranked[0].without == 0.0
+    assert ranked[1].without == ranked[2].without == 1.0
+
+
+def test_where_leaving_one_out_does_not_help_what_each_does_alone_decides():
+    both = grouped(60, 6)
+    known = {
+        "six a group": Known(np.arange(60) % 6),
+        "some groups": Known(np.where(np.arange(60) < 30, np.arange(60) % 6, 0)),
+        "again six": Known((np.arange(60) % 6)[::-1].copy()),
+    }
+    ranked = rank(both, known, 3)
+    assert [harm.without for harm in ranked] == [1.0, 1.0, 1.0]
+    assert [harm.name for harm in ranked] == ["six a group", "again six", "some groups"]
+    assert [harm.alone for harm in ranked] == [1.0, 1.0, 0.5]
+
+
+def test_of_very_many_columns_those_that_do_little_alone_are_not_tried_in_full():
+    both = grouped(60, 6)
+    known = {j: Known(np.minimum(np.arange(60) % 6, j)) for j in range(5)}
+    full, short = rank(both, known, 2), rank(both, known, 2, in_full=2)
+    assert {harm.name for harm in short[:2]} == {3, 4}  # three and four values fall out alone
+    by_name = {harm.name: harm for harm in full}
+    assert all(harm == by_name[harm.name] for harm in short[:2])
+    assert all((harm.without, harm.coarsened) == (None, None) for harm in short[2:])
+    assert [harm.alone for harm in short] == sorted((h.alone for h in full), reverse=True)
+
+
+def test_no_known_column_and_k_beyond_the_records():
+    both = grouped(12, 4)
+    assert rank(both, {}, 3) == []
+    assert enough(both, {}, 3) == []
+    assert enough(both, {"sex": Known(np.arange(12) % 2)}, 13) is None
+    assert rank(both, {"sex": Known(np.arange(12) % 2)}, 13)[0].without == 1.0
+
+
+def test_a_column_that_follows_the_groups_can_stay():
+    both = grouped(60, 6)
+    known = {"id": Known(np.arange(60)), "half": Known((np.arange(60) >= 30).astype(int))}
+    assert enough(both, known, 6) == ["id"]
+
+
+def test_coarsening_numbers_gives_bins_of_about_equal_size():
+    column = Known(np.random.default_rng(0).permutation(1000), "real")
+    assert np.bincount(coarsened(column)).tolist() == pytest.approx([100] * 10, abs=1)

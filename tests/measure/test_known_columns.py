@@ -1,0 +1,221 @@
+"""Classes and linkage with known columns against naive twins, and how values are numbered."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import naive_measures as naive
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import tables
+
+import microagg
+from microagg import InputError
+from microagg.measure import linkage
+from microagg.measure.both_tables import pair
+from microagg.measure.classes import combine
+from microagg.measure.known_columns import Known, known_columns, known_risk
+from microagg.measure.linkage import link
+from microagg.tables.frame import Frame
+
+
+def pair_of(X, k):
+    return pair(X, microagg.Microaggregator(k=k).fit_transform(X))
+
+
+@st.composite
+def known_tables(draw):
+    """A protected table with up to three known columns, of few levels or many, some values missing."""
+    X, k = draw(tables())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    levels = draw(st.lists(st.sampled_from([1, 2, 5, len(X)]), max_size=3))
+    missing = draw(st.sampled_from([0, 1]))
+    known = {f"known {j}": Known(rng.integers(-missing, m, len(X))) for j, m in enumerate(levels)}
+    return pair_of(X, k), known, k
+
+
+def rows_of(known, n):
+    return list(zip(*(column.codes.tolist() for column in known.values()), strict=True)) or [()] * n
+
+
+@pytest.mark.parametrize("few_points", [0, 3, 10**9])
+@given(table=known_tables())
+def test_risk_equals_the_naive_twin_whether_blocks_are_scanned_or_in_trees(few_points, table):
+    both, known, k = table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linkage, "_FEW_POINTS", few_points)
+        patch.setattr(linkage, "FEW_RECORDS", 0)
+        found = known_risk(both, known, k)
+    n, together = len(both), rows_of(known, len(both))
+    rows, safe = both.original.tolist(), both.protected.tolist()
+    assert found.record_linkage == pytest.approx(naive.known_linkage(rows, safe, together))
+    sizes = naive.class_sizes(safe, together)
+    assert found.smallest_class == min(sizes)
+    assert found.below_k == sum(size < k for size in sizes) / n
+    assert found.unique == sum(size == 1 for size in sizes) / n
+    assert found.marketer == pytest.approx(sum(1 / size for size in sizes) / n)
+    assert found.mean_class == pytest.approx(1 / found.marketer)
+    assert found.prosecutor == 1 / min(sizes)
+
+
+@given(table=tables())
+def test_with_nothing_known_it_is_the_risk_of_the_protected_columns(table):
+    X, k = table
+    both = pair_of(X, k)
+    found, alone = known_risk(both, {}, k), microagg.risk(X, both.protected, k=k)
+    assert found.linkage == alone.linkage == link(both)
+    for name in ("smallest_class", "mean_class", "below_k", "prosecutor", "marketer"):
+        assert getattr(found, name) == getattr(alone, name)
+    assert found.unique == alone.unique_after
+
+
+def test_a_constant_column_tells_nothing():
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    both = pair_of(X, 3)
+    assert known_risk(both, {"country": Known(np.zeros(700, int))}, 3) == known_risk(both, {}, 3)
+
+
+def test_an_identifier_tells_all():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    found = known_risk(pair_of(X, 5), {"id": Known(np.arange(50))}, 5)
+    assert (found.record_linkage, found.unique, found.below_k, found.smallest_class) == (1, 1, 1, 1)
+
+
+def test_one_record():
+    both = pair(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]))
+    found = known_risk(both, {"sex": Known(np.array([-1]))}, 3)
+    assert (found.record_linkage, found.smallest_class, found.below_k) == (1.0, 1, 1.0)
+
+
+def test_k_beyond_the_records_puts_all_below():
+    X = np.arange(6.0).reshape(-1, 1)
+    assert known_risk(pair(X, np.full((6, 1), 2.5)), {}, 7).below_k == 1.0
+
+
+def test_by_hand():
+    # Two groups of four; the women are told from the men.
+    X = np.array([[1.0], [2.0], [3.0], [4.0], [11.0], [12.0], [13.0], [14.0]])
+    Y = np.repeat([[2.5], [12.5]], 4, axis=0)
+    women = Known(np.array([1, 0, 0, 0, 1, 1, 0, 0]))
+    found = known_risk(pair(X, Y), {"sex": women}, 3)
+    assert found.record_linkage == (1 + 1 + 1 + 1) / 8  # classes of 1, 3, 2 and 2
+    assert (found.smallest_class, found.below_k, found.unique) == (1, 5 / 8, 1 / 8)
+    assert found.as_dict()["record_linkage"] == 0.5
+
+
+def test_sampled_linkage_has_an_interval_and_few_blocks_or_many_make_no_difference():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4000, 2))
+    both = pair_of(X, 4)
+    known = {
+        "large blocks": Known((rng.random(4000) < 0.2).astype(int)),
+        "small": Known(X[:, 0] < -2),
+    }
+    known = {name: Known(column.codes.astype(np.int64)) for name, column in known.items()}
+    truth = known_risk(both, known, 4).linkage
+    found = known_risk(both, known, 4, sample=500).linkage
+    assert not truth.sampled
+    assert (found.sampled, found.records) == (True, 500)
+    assert found.low < truth.share < found.high
+    with pytest.raises(InputError, match="at least one record"):
+        known_risk(both, known, 4, sample=0)
+
+
+def test_progress_rises_to_all_records():
+    rng = np.random.default_rng(0)
+    both = pair_of(rng.normal(size=(20_000, 1)), 3)
+    seen = []
+    known_risk(both, {"region": Known(rng.integers(0, 9, 20_000))}, 3, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 20_000
+
+
+@given(st.lists(st.tuples(*[st.integers(-1, 3)] * 4), min_size=1, max_size=30), st.booleans())
+def test_combinations_are_exact_also_where_they_overflow(rows, wide):
+    columns = np.array(rows).T
+    if wide:  # numbers as large as those of many distinct values, whose product is beyond 64 bits
+        columns = np.where(columns < 0, -1, columns * 2**40)
+    first = {}
+    expected = [first.setdefault(row, len(first)) for row in rows]
+    assert combine(list(columns)).tolist() == expected
+
+
+VALUES = pa.table(
+    {
+        "whole": [3, 1, None, 3],
+        "float": [0.5, -0.0, 0.0, float("nan")],
+        "whole as float": [2.0, None, 1.0, 2.0],
+        "beyond doubles": pa.array([2**63 - 1, 2**63 - 2, 5, 2**63 - 1]),
+        "truth": [True, False, None, True],
+        "date": [dt.date(2020, 1, 1), dt.date(2019, 1, 1), None, dt.date(2020, 1, 1)],
+        "text": ["b", "a", None, "b"],
+        "category": pa.array(["b", "a", None, "b"]).dictionary_encode(),
+        "list": [[1], [2], None, [1]],
+        "nothing": pa.nulls(4),
+        "decimal": pa.array([7, 9, None, 7]).cast(pa.decimal128(30, 2)),
+    }
+)
+EXPECTED = {
+    "whole": ([1, 0, -1, 1], "whole"),
+    "float": ([1, 0, 0, -1], "real"),
+    "whole as float": ([1, -1, 0, 1], "whole"),
+    "beyond doubles": ([2, 1, 0, 2], "whole"),
+    "truth": ([0, 1, -1, 0], "other"),
+    "date": ([1, 0, -1, 1], "time"),
+    "text": ([0, 1, -1, 0], "other"),
+    "category": ([0, 1, -1, 0], "other"),
+    "list": ([0, 1, -1, 0], "other"),
+    "nothing": ([-1, -1, -1, -1], "other"),
+    "decimal": ([0, 1, -1, 0], "real"),
+}
+
+
+@pytest.mark.parametrize("library", [lambda t: t, pl.from_arrow, pa.Table.to_pandas])
+def test_values_of_any_type_are_numbered(library):
+    known = known_columns(Frame(library(VALUES)), VALUES.column_names)
+    assert {n: (c.codes.tolist(), c.kind) for n, c in known.items()} == EXPECTED
+
+
+def test_chunks_run_ends_and_repeated_dictionary_values_are_looked_through():
+    table = pa.table(
+        {
+            "chunks": pa.chunked_array([["x", "y"], ["y", "z"]]),
+            "runs": pc.run_end_encode(pa.array([8, 8, 5, 5])),
+            "twice": pa.DictionaryArray.from_arrays([0, 1, 2, 0], ["u", "u", "v"]),
+        }
+    )
+    known = known_columns(Frame(table), table.column_names)
+    assert known["chunks"].codes.tolist() == [0, 1, 1, 2]
+    assert known["runs"].codes.tolist() == [1, 1, 0, 0]
+    assert known["twice"].codes.tolist() == [0, 0, 1, 0]
+
+
+def test_a_nan_beside_missing_values_is_a_value():
+    table = pa.table({"x": [1.5, None, float("nan"), None]})
+    assert known_columns(Frame(table), ["x"])["x"].codes.tolist() == [0, -1, 1, -1]
+
+
+def test_python_objects_and_names_that_are_no_text():
+    frame = pd.DataFrame(
+        {1: [1, "1", None, 1], None: [{1}, {2}, {1}, None], "sparse": pd.arrays.SparseArray([0, 4, 0, 0])},
+        index=list("abcd"),
+    )  # fmt: skip
+    known = known_columns(Frame(frame), [1, None, "sparse"])
+    assert known[1].codes.tolist() == [0, 1, -1, 0]
+    assert known[None].codes.tolist() == [0, 1, 0, -1]
+    assert known["sparse"].codes.tolist() == [0, 1, 0, 0]
+
+
+def test_categories_left_alone_link_most_of_eusilc(reference_table):
+    table = reference_table("eusilc")
+    columns = ["age", "eqIncome", "hy040n", "hy050n"]
+    both = pair(table, microagg.protect(table.select(columns), k=5).data, columns)
+    known = known_columns(Frame(table), ["db040", "rb090", "pl030", "pb220a"])
+    assert known_risk(both, {}, 5).record_linkage == pytest.approx(0.184, abs=0.003)
+    assert known_risk(both, known, 5).record_linkage == pytest.approx(0.88, abs=0.02)

@@ -1,0 +1,168 @@
+"""What the plan gives as it stands, what other decisions cost, and buttons that carry them out."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+import microagg
+from microagg.base.formatting import percent, share
+from microagg.page.plan_figures import cures_of
+from microagg.page.tasks import Price, Protect, Search
+from microagg.plan.change_role import decided
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def estimated(visitor, path="plan/gives"):
+    """Ask as the page does until the answer is there."""
+    visitor.get(path)
+    visitor.wait()
+    return visitor.get(path).text
+
+
+def prices_of(visitor, **settings):
+    frame = pd.read_csv(visitor.server.desk.table.opened.path)
+    return microagg.prices(frame, visitor.server.desk.plan, budget=300, **settings)
+
+
+def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
+    assert 'hx-trigger="load delay' in visitor.get("plan").text
+    text = estimated(visitor)
+    found = prices_of(visitor)
+    for figure in (percent(found.now.loss), share(found.now.linkage), share(found.now.below_k)):
+        assert f"<dd>{figure}" in text.replace("\xa0", " ")
+    assert "Tried on all 60 records" in text
+    assert "hx-trigger" not in text  # nothing is asked for any more
+    place = visitor.server.desk.table.names.index("income")
+    assert f"{percent(found.losses['income'])} of it lost".replace(" %", "\xa0%") in text
+    assert f'id="note-{place}" hx-swap-oob="true"' in text
+    before = percent(found.now.loss)
+    answer = visitor.post("plan", what="decide", column=place, decision="drop").text
+    assert "Estimating what the change gives" in answer
+    assert f"<dd>{before}" in answer.replace("\xa0", " ")  # until the new ones are there
+    text = estimated(visitor).replace("\xa0", " ")
+    after = percent(prices_of(visitor).now.loss)
+    assert f'<dd>{after} <span class="small soft">before the change {before}' in text
+    visitor.post("plan/undo")
+    assert f"<dd>{before}" in visitor.get("plan").text.replace("\xa0", " ")  # kept
+
+
+def test_a_claim_is_told_what_it_stakes(visitor):
+    place = visitor.server.desk.table.names.index("diagnosis")
+    visitor.post("plan", what="role", column=place, role="confidential")
+    text = estimated(visitor).replace("\xa0", " ")
+    found = prices_of(visitor)
+    assert found.now.at_stake == found.stakes["diagnosis"] > 0
+    assert f"known after all, {share(found.now.at_stake)} of the records are below k" in text
+    assert "the same if confidential columns are known" in text
+
+
+def test_each_decision_has_its_price_and_a_button_that_does_it(visitor):
+    desk = visitor.server.desk
+    plan, place = desk.plan, desk.table.names.index("diagnosis")
+    text = estimated(visitor, f"plan/prices/{place}").replace("\xa0", " ")
+    (column,) = (c for c in prices_of(visitor).columns if c.column == "diagnosis")
+    assert {"stratum", "drop", "confidential"} <= {p.decision for p in column.decisions}
+    for price in column.decisions:
+        assert price.words in text
+        assert (f'value="{price.decision}">' in text) == (price.problem is None)
+        if price.problem is None:
+            visitor.post("plan", what="decide", column=place, decision=price.decision)
+            assert desk.plan == decided(plan, "diagnosis", price.decision)
+            visitor.post("plan/undo")
+    assert visitor.get("plan/prices/99").status == 404
+    # Without scripts the answer is a whole page.
+    answer = visitor.post("plan", what="decide", column=place, decision="drop")
+    assert "<html" in answer.text
+    visitor.post("plan/undo")
+
+
+def test_the_best_decisions(visitor):
+    visitor.get("plan")
+    visitor.post("plan/prices")
+    visitor.wait()
+    text = visitor.get("plan/next").text.replace("\xa0", " ")
+    for column, price in prices_of(visitor).best():
+        assert price.words in text
+        assert column in text
+    assert text.count('value="decide"') == len(prices_of(visitor).best()) > 0
+
+
+def test_a_plan_is_searched_and_taken(visitor):
+    desk = visitor.server.desk
+    before, keep = desk.plan, desk.table.names.index("age")
+    (words,) = visitor.problems(visitor.post("plan/search"))
+    assert "needs a target" in words
+    (words,) = visitor.problems(visitor.post("plan/search", max_loss="-3"))
+    assert "max_loss" in words
+    visitor.post("plan/search", max_loss="20", keep=str(keep))
+    visitor.wait()
+    assert desk.latest(Search).task.keep == ("age",)
+    text = visitor.get("plan/next").text
+    assert desk.plan == before  # until somebody takes it
+    assert desk.found["meets"]
+    assert "Take this plan" in text
+    assert "age" not in desk.found["plan"].drop
+    visitor.post("plan", what="found")
+    assert desk.plan == desk.found["plan"] != before
+    frame = pd.read_csv(desk.table.opened.path)
+    assert microagg.protect(frame, plan=desk.plan).utility.information_loss <= 20
+    visitor.post("plan/undo")
+    assert desk.plan == before
+
+
+def test_estimates_give_way(visitor):
+    """An edit ends what is estimated of the plan before it; a release goes first."""
+    desk = visitor.server.desk
+    for column in ("age", "rent"):
+        desk.price((column,))
+    visitor.post("plan", what="role", column="0", role="renumber")
+    visitor.wait()
+    states = [(e.state, e.stopping) for e in desk.entries if isinstance(e.task, Price)]
+    assert states[-1] == ("cancelled", False)
+    assert states[-2][0] == "done" or states[-2] == ("refused", True)
+    desk.price(("age",))
+    desk.price(("rent",))
+    visitor.post("protect", ending=".csv")
+    visitor.wait()
+    assert desk.entries[-1].state == "done"
+    assert isinstance(desk.entries[-1].task, Protect)
+    assert desk.entries[-2].state == "cancelled"
+    visitor.get("plan/gives")
+    visitor.wait()  # asked for again, it is done
+    assert desk.prices(desk.plan) is not None
+
+
+def test_a_plan_that_cannot_be_carried_out_says_why_and_is_not_tried_again(visitor):
+    desk = visitor.server.desk
+    visitor.post("plan", what="k", k="59")
+    place = desk.table.names.index("region")
+    visitor.post("plan", what="role", column=place, role="strata")
+    (words,) = visitor.problems(type("Answer", (), {"text": estimated(visitor)}))
+    assert "fewer than" in words or "needs" in words or "stratum" in words.lower()
+    count = len(desk.entries)
+    visitor.get("plan/gives")
+    assert len(desk.entries) == count
+
+
+def test_cautions_of_a_release_have_buttons(visitor):
+    desk = visitor.server.desk
+    place = desk.table.names.index("age")
+    visitor.post("plan", what="role", column=place, role="known")
+    visitor.post("protect", ending=".csv", prices="yes")
+    visitor.wait()
+    number = len(desk.releases)
+    assert "What other decisions would cost" in visitor.get(f"take/{number}/report").text
+    assert "other decisions" not in visitor.get(f"take/{number}/public").text
+    assert '"prices"' not in visitor.get(f"take/{number}/public-numbers").text
+    cures = cures_of(desk.releases[-1].model, desk.table)
+    assert (place, "protect", "Protect age") in [way for one in cures for way in one["ways"]]
+    for path in ("plan", "see"):
+        text = visitor.get(path).text
+        assert re.search(rf'name="column" value="{place}"><button[^>]*value="protect"', text)
+    visitor.post("plan", what="decide", column=place, decision="protect")
+    assert "age" in desk.plan.blocks[0].columns
+    assert "calls for a decision" not in visitor.get("plan").text  # they were of another plan

@@ -1,0 +1,434 @@
+"""Property tests of the plan: every way of writing it down leads back to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import types
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import NAMES, plans
+
+from microagg.cli.flags import plan_of
+from microagg.cli.main import app
+from microagg.errors import InputError
+from microagg.plan.plan import UNSET, Block, Column, Plan, Require, Unit
+from microagg.plan.serialise import split_names
+
+
+@given(plans())
+def test_toml_leads_back(plan):
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+
+
+@given(plans())
+def test_json_leads_back(plan):
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+@given(plans())
+def test_a_file_leads_back(tmp_path_factory, plan):
+    path = tmp_path_factory.mktemp("plan") / "plan.toml"
+    path.write_bytes(plan.to_toml().encode())
+    assert Plan.from_toml(path) == plan
+
+
+@given(plans())
+def test_the_call_leads_back(plan):
+    found = []
+
+    def protect(frame, plan=None, **settings):
+        found.append(Plan.of(**settings) if plan is None else plan)
+
+    stand_in = types.SimpleNamespace(protect=protect, Plan=Plan)
+    eval(plan.as_call(), {"microagg": stand_in, "frame": None})
+    assert found == [plan]
+
+
+@given(plans(several=False))
+def test_keywords_lead_back(plan):
+    assert Plan.of(**plan.settings()) == plan
+
+
+class Parsed(BaseException):
+    """Ends the command as soon as it has its plan."""
+
+
+def plan_of_words(words):
+    """Let the command itself read its words, and end it before it reads the file."""
+    assert words[0] == "microagg"
+
+    def stop(flags):
+        raise Parsed(plan_of(flags))
+
+    with patch("microagg.cli.main.plan_of", stop), pytest.raises(Parsed) as caught:
+        app(words[1:], standalone_mode=False)
+    return caught.value.args[0]
+
+
+@given(plans())
+def test_the_command_leads_back(tmp_path_factory, plan):
+    path = tmp_path_factory.mktemp("plan") / "plan.toml"
+    words = plan.as_command("IN", "OUT", str(path))
+    if "--plan" in words:
+        path.write_bytes(plan.to_toml().encode())
+    assert plan_of_words(words) == plan
+
+
+def looks_like_a_number(value):
+    return isinstance(value, str) and re.fullmatch(
+        r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", value, re.A | re.I
+    )
+
+
+@given(plans())
+def test_what_flags_cannot_say_needs_a_file(plan):
+    words = plan.as_command("IN", "OUT", "P.toml")
+    settings = ("round", "release", "spike", "prefixes", "parents")
+    values = [v for c in plan.columns.values() for v in c.levels or ()]
+    values += [v for codes in plan.missing.codes.values() for v in codes]
+    by_file = (
+        len(plan.blocks) > 1
+        or plan.round == "totals"
+        or any(getattr(c, name) is not None for c in plan.columns.values() for name in settings)
+        or any(c.kind == "nominal" and c.levels for c in plan.columns.values())
+        or any(isinstance(v, bool) or looks_like_a_number(v) for v in values)
+        or any(not isinstance(analysis, str) for analysis in plan.analyses)
+    )
+    assert (words[4:] == ["--plan", "P.toml"]) == by_file
+
+
+@given(st.lists(NAMES, min_size=1, unique=True))
+def test_lists_of_names_lead_back(names):
+    words = Plan.of(columns=names, drop="longer than eight").as_command("IN", "OUT")[4:]
+    named = " ".join(words[: words.index("--drop")]).removeprefix("--columns")
+    assert split_names([named[1:]]) == names
+
+
+@given(plans())
+def test_unset_changes_nothing(plan):
+    names = [
+        *(f.name for f in dataclasses.fields(Block) if f.name != "options"),
+        *(
+            "drop",
+            "renumber",
+            "confidential",
+            "known",
+            "unit",
+            "shuffle",
+            "round",
+            "digits",
+            "kinds",
+        ),
+        *(
+            "strata",
+            "weight",
+            "missing",
+            "relations",
+            "random_state",
+            "max_loss",
+            "max_linkage",
+            "max_agreeing",
+            "max_moved",
+            "analyses",
+            "suppress",
+            "effort",
+        ),
+    ]
+    assert plan.override() == plan
+    assert plan.override(**dict.fromkeys(names, UNSET)) == plan
+
+
+@given(plans())
+def test_a_plan_is_frozen_and_equal_by_value(plan):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.seed = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.blocks[0].k = 1
+    assert dataclasses.replace(plan) == plan
+    assert plan.override(k=10**9 + 1) != plan
+    assert plan == dataclasses.replace(plan, notes={})
+
+
+@pytest.mark.parametrize(
+    ("given_", "near"),
+    [
+        ({"sed": 1}, "seed"),
+        ({"blocks": []}, "block"),
+        ({"confidental": ["a"]}, "confidential"),
+        ({"accept": {"los": 1}}, "loss"),
+        ({"columns": {"a": {"kid": "number"}}}, "kind"),
+        ({"unit": {"colum": "a"}}, "column"),
+        ({"block": [{"colums": ["a"]}]}, "columns"),
+        ({"columns": {"a": {"level": [1, 2]}}}, "levels"),
+        ({"strata": {"colums": ["a"]}}, "columns"),
+        ({"weight": {"column": "w", "relese": "keep"}}, "release"),
+        ({"unit": {"column": "a", "mod": "count"}}, "mode"),
+        ({"missing": {"code": {"a": [1]}}}, "codes"),
+        ({"relation": [{"hold": "a = b"}]}, "holds"),
+        ({"relations": ["a = b"]}, "relation"),
+        ({"block": [{"require": {"distict": {"a": 3}}}]}, "distinct"),
+        ({"block": [{"method": "auto", "efort": "fast"}]}, "effort"),
+    ],
+)
+def test_unknown_keys_are_refused_with_the_nearest(given_, near):
+    with pytest.raises(InputError, match=rf"did you mean {near}\?"):
+        Plan.from_dict({"microagg": 1, **given_})
+
+
+@pytest.mark.parametrize("word", ["mehtod", "colums", "droop", "seed"])
+def test_unknown_keywords_are_refused(word):
+    with pytest.raises(InputError, match=f"no setting called '{word}'"):
+        Plan.of(**{word: 1})
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=9))
+def test_any_other_key_is_refused(key):
+    known = {f.name for f in dataclasses.fields(Plan)} | {"microagg", "block"}
+    if key not in known:
+        with pytest.raises(InputError):
+            Plan.from_dict({"microagg": 1, key: 1})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+WRONG = st.one_of(
+    JSON,
+    st.sampled_from(["auto", "mdav", "zscore", "number", "nearest", "fast", "mean", "fresh"]),
+    st.sampled_from(
+        ["ordinal", "spiked", "log", "totals", "keep", "merge", "together", "drop", 0.5, 2]
+    ),
+)
+
+
+def table(**settings):
+    """Tables with some of the settings."""
+    return st.fixed_dictionaries({}, optional=settings)
+
+
+KEYS = st.text(max_size=3)
+KIND_WORDS = st.sampled_from(["nominal", "ordinal"])
+LEVELS = st.lists(st.booleans() | st.integers() | st.floats() | st.text(max_size=3), max_size=4)
+COLUMN_KEYS = [f.name for f in dataclasses.fields(Column)]
+REQUIRE_KEYS = [f.name for f in dataclasses.fields(Require)]
+BLOCK_KEYS = [f.name for f in dataclasses.fields(Block) if f.name != "options"]
+ALMOST = st.fixed_dictionaries(
+    {"microagg": st.just(1)},
+    optional={
+        "seed": WRONG,
+        "drop": WRONG,
+        "renumber": WRONG,
+        "confidential": WRONG | st.dictionaries(KEYS, WRONG, max_size=2),
+        "known": WRONG,
+        "unit": WRONG | table(column=WRONG, mode=WRONG, name=WRONG),
+        "strata": WRONG | table(columns=WRONG | st.just(["s"]), small=WRONG),
+        "weight": WRONG | table(column=WRONG, release=WRONG, grouping=WRONG),
+        "missing": WRONG
+        | table(policy=WRONG, most=WRONG, codes=WRONG | st.dictionaries(KEYS, WRONG, max_size=2)),
+        "relation": WRONG | st.lists(table(holds=WRONG | st.just("a <= b")), max_size=2),
+        "shuffle": WRONG,
+        "round": WRONG,
+        "digits": WRONG,
+        "columns": WRONG
+        | st.dictionaries(
+            KEYS,
+            table(**dict.fromkeys(COLUMN_KEYS, WRONG)) | table(kind=KIND_WORDS, levels=LEVELS),
+            max_size=2,
+        ),
+        "accept": WRONG
+        | st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(["loss", "linkage", "agreeing", "moved"], WRONG)
+        ),
+        "suppress": WRONG | table(most=WRONG, weighted=WRONG),
+        "analyses": WRONG | st.lists(WRONG, max_size=2),
+        "block": WRONG
+        | st.lists(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    **dict.fromkeys([*BLOCK_KEYS, "effort", "time_limit", "cost", "cut"], WRONG),
+                    "require": WRONG
+                    | table(**dict.fromkeys(REQUIRE_KEYS, WRONG | st.dictionaries(KEYS, WRONG))),
+                },
+            ),
+            max_size=2,
+        ),
+    },
+)
+
+
+@given(JSON)
+def test_random_data_are_a_plan_or_an_input_error(data):
+    with pytest.raises(InputError):
+        Plan.from_dict(data)
+
+
+@given(ALMOST)
+def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
+    try:
+        plan = Plan.from_dict(data)
+    except InputError:
+        return
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+
+
+@pytest.mark.parametrize(
+    ("given_", "sentence"),
+    [
+        ({"seed": 1.5}, "whole number"),
+        ({"seed": True}, "whole number"),
+        ({"drop": [["a"]]}, "drop takes names"),
+        ({"drop": 3}, "drop takes names"),
+        ({"drop": {"a": 1}}, "drop takes names"),
+        ({"unit": {"column": ["a"]}}, "unit"),
+        ({"unit": ["a"]}, "unit"),
+        ({"shuffle": "yes"}, "shuffle is true or false"),
+        ({"round": True}, "round is one of"),
+        ({"digits": 2.0}, "number of decimals"),
+        ({"columns": ["a"]}, "columns is a table"),
+        ({"columns": {"a": {"kind": "nominl"}}}, "Column 'a': kind is one of"),
+        ({"accept": {"loss": -1}}, "percentage"),
+        ({"accept": {"linkage": 20}}, "share"),
+        ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
+        ({"accept": {"moved": -1}}, "max_moved is a share of a 95 % interval"),
+        ({"suppress": {"most": 1}}, "share of the records from 0 to 0.5"),
+        ({"suppress": {"most": 0.1, "weighted": "yes"}}, "true or false"),
+        (
+            {"suppress": {"most": 0.1}, "weight": {"column": "w"}},
+            "the weight is 'w'. If the totals may change, say weighted = true",
+        ),
+        ({"analyses": ["income"]}, "An analysis is written .* got 'income'"),
+        ({"analyses": {"income": "~"}}, "An analysis is written"),
+        (
+            {"analyses": ["quantile(income)"]},
+            "'quantile.income.' cannot be done: .* a column and a number",
+        ),
+        ({"analyses": ["gini(income, 2)"]}, "gini takes one column"),
+        ({"analyses": ["poverty(income, 60)"]}, "number of poverty is a number between 0 and 1"),
+        ({"confidential": {"a": 3}}, "reason for each column, a text of at most 500 characters"),
+        ({"confidential": {"a": "x" * 501}}, "at most 500"),
+        ({"known": ["a"], "drop": ["a"]}, "one role; 'a' is named in drop and in known"),
+        ({"known": ["a"], "block": [{"columns": ["a"]}]}, "one role"),
+        ({"known": ["a"], "confidential": {"a": "secret"}}, "one role"),
+        ({"known": ["a"], "weight": "a"}, "one role"),
+        ({"unit": {"column": "a", "name": ""}}, "the noun for one unit"),
+        ({"unit": {"column": "a", "name": 3}}, "the noun for one unit"),
+        ({"unit": {"name": "household"}}, "unit names a column"),
+        ({"accept": [1]}, "accept is a table"),
+        ({"block": {"k": 3}}, "two brackets"),
+        ({"block": []}, "at least one block"),
+        ({"block": [3]}, "block is a table"),
+        ({"block": [{"k": 2.5}]}, "whole number"),
+        ({"block": [{"method": "mdaw"}]}, "mdav"),
+        ({"block": [{"method": ["mdav"]}]}, "method"),
+        ({"block": [{"scale": 1}]}, "scale"),
+        ({"block": [{"refine": "fats"}]}, "effort"),
+        ({"block": [{"refine": ["fast"]}]}, "effort"),
+        ({"block": [{"effort": {"a": 1}}]}, "number or a word"),
+        ({"block": [{"columns": []}]}, "No column"),
+        ({"block": [{"columns": {"a": 1}}]}, "columns takes names"),
+        ({"block": [{"columns": ["a", "a"]}]}, "named twice"),
+        ({"block": [{"columns": ["a"]}, {"columns": ["a"]}]}, "one role"),
+        ({"block": [{"columns": ["a"]}], "drop": ["a"]}, "one role"),
+        ({"block": [{"columns": ["a"]}], "unit": "a"}, "whose record"),
+        ({"block": [{"columns": ["a"]}, {}]}, "each must name"),
+        ({"drop": ["a"], "columns": {"a": {"kind": "number"}}}, "describes how"),
+    ],
+)
+def test_each_wrong_setting_has_its_sentence(given_, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Plan.from_dict({"microagg": 1, **given_})
+
+
+@pytest.mark.parametrize("version", [None, 0, 2, "1", True, 1.5, [1]])
+def test_another_version_is_refused(version):
+    with pytest.raises(InputError, match="microagg = 1"):
+        Plan.from_dict({"microagg": version})
+
+
+@pytest.mark.parametrize("data", [[1.0, 2.0], (1,), {"a": 1}, b"bytes", object(), float("nan")])
+def test_no_data_go_in(data):
+    with pytest.raises(InputError, match="holds no data"):
+        Plan.of(method="mst", tree=data)
+
+
+@pytest.mark.parametrize("text", ["k = ", "a = 1\na = 2", "\x00", "[[block]"])
+def test_what_is_no_toml_is_an_input_error(text):
+    with pytest.raises(InputError, match="not a TOML file"):
+        Plan.from_toml_text(text)
+
+
+@given(NAMES, NAMES)
+def test_no_note_leaves_its_comment(name, note):
+    plan = Plan(blocks=(Block(columns=("x",), k=3),), notes={"x": note, name: note})
+    lines = plan.to_toml().splitlines()
+    assert Plan.from_toml_text("\n".join(lines) + "\n") == plan
+    plain = Plan(blocks=(Block(columns=("x",), k=3),)).to_toml()
+    assert Plan.from_toml_text(plain) == plan
+
+
+def test_roles_of_a_table():
+    plan = Plan.of(columns=["a"], drop="b", renumber="c", confidential="d", unit="c")
+    roles = plan.roles(list("abcdef"))
+    assert (roles.protected, roles.dropped, roles.renumbered) == (["a"], ["b"], ["c"])
+    assert (roles.confidential, roles.known, roles.unit) == (["d"], ["e", "f"], "c")
+    with pytest.raises(InputError, match=r"no column 'incme'.*Did you mean 'income'"):
+        Plan.of(columns=["incme"]).roles(["income"])
+    assert Plan.of(k=3).roles(["a", "b"]).protected == []
+
+
+def test_a_claim_keeps_its_reason_while_it_is_made():
+    plan = Plan.of(confidential={"diagnosis": " in no register ", "income": ""})
+    assert plan.confidential == ("diagnosis", "income")
+    assert plan.reasons == {"diagnosis": "in no register"}
+    assert plan == Plan(confidential={"diagnosis": "in no register", "income": ""})
+    assert plan.override(confidential=["diagnosis"]).reasons == plan.reasons
+    assert plan.override(confidential="income").reasons == {}
+    assert plan.override(confidential={"diagnosis": ""}).reasons == {}
+    with pytest.raises(InputError, match=r"'income' is not\. Name it in confidential"):
+        Plan(confidential=("diagnosis",), reasons={"income": "x"})
+
+
+def test_confidential_columns_are_a_list_or_a_table():
+    given_ = {"microagg": 1, "confidential": ["a", "b"]}
+    assert Plan.from_dict(given_).as_dict()["confidential"] == ["a", "b"]
+    given_ = {"microagg": 1, "confidential": {"a": "why", "b": ""}}
+    assert Plan.from_dict(given_).as_dict()["confidential"] == {"a": "why", "b": ""}
+    text = Plan.from_dict(given_).to_toml()
+    assert 'confidential = { a = "why", b = "" }' in text
+
+
+def test_a_stratum_and_a_unit_may_be_known():
+    plan = Plan.of(columns=["a"], known=["s", "u", "z"], strata="s", unit="u")
+    assert plan.roles(list("asuyz")).known == ["s", "u", "y", "z"]
+
+
+def test_the_noun_belongs_to_the_column():
+    plan = Plan.of(unit={"column": "db030", "name": " household "})
+    assert plan.words_of_unit("db030") == ("household", "households")
+    assert plan.override(unit={"mode": "together"}).unit_name == "household"
+    assert plan.override(unit="rb030").unit_name is None
+    blocks = tuple(
+        Block(columns=(c,), unit=Unit(f"{c}id", name=noun))
+        for c, noun in (("a", "firm"), ("b", None))
+    )
+    plan = Plan(blocks=blocks)
+    assert [plan.words_of_unit(unit).many for unit in plan.units] == ["firms", "units (bid)"]
+
+
+def test_override_changes_one_thing_and_drops_options_of_another_method():
+    plan = Plan.of(k=3, method="auto", effort="fast")
+    assert plan.override(k=5).blocks[0].options == {"effort": "fast"}
+    assert plan.override(method="mdav").blocks[0].options == {}
+    with pytest.raises(InputError, match="effort"):
+        plan.override(method="mdav", effort="fast")

@@ -1,0 +1,367 @@
+"""The parts of a plan: each setting has its rule, and a wrong one its sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import columns
+
+from microagg.errors import InputError
+from microagg.plan.plan import (
+    Column,
+    Dominance,
+    Missing,
+    Plan,
+    Recursive,
+    Require,
+    Strata,
+    Unit,
+    Weight,
+)
+from microagg.plan.sections import KINDS
+
+# Of each setting of a column, a value and the kinds that it fits; written down by hand.
+SETTINGS = [
+    ({"levels": ["a", "b"]}, {"ordinal", "nominal"}),
+    ({"transform": "log"}, {None, "number", "integer", "date", "spiked"}),
+    ({"transform": "rank"}, {None, "number", "integer", "date", "spiked"}),
+    ({"round": "no"}, {None, *KINDS}),
+    ({"round": "nearest"}, {None, "number", "integer", "date", "spiked"}),
+    ({"round": "totals"}, {None, "number", "integer", "date", "spiked"}),
+    ({"release": "median"}, {"ordinal"}),
+    ({"release": "node"}, {"hierarchy"}),
+    ({"release": "spike"}, {"spiked"}),
+    ({"spike": 0}, {"spiked"}),
+    ({"prefixes": [1, 2]}, {"hierarchy"}),
+    ({"parents": {"A1": "A"}}, {"hierarchy"}),
+    ({"importance": 3}, {None, *KINDS}),
+    ({"coarsen": {"bands": 5}}, {None, "number", "integer", "spiked"}),
+    ({"coarsen": {"rare": 5}}, {None, "nominal", "hierarchy"}),
+    ({"coarsen": {"prefix": 2}}, {None, "nominal"}),
+    ({"coarsen": {"to": "week"}}, {None, "date"}),
+]
+
+
+@pytest.mark.parametrize(("setting", "kinds"), SETTINGS)
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_a_setting_fits_some_kinds(setting, kinds, kind):
+    (name,) = setting
+    if kind in kinds:
+        assert getattr(Column(kind, **setting), name) is not None
+    else:
+        with pytest.raises(InputError, match=f"{name} is a setting of columns whose kind is"):
+            Column(kind, **setting)
+
+
+@given(columns(), st.sampled_from([None, *KINDS]))
+def test_another_kind_keeps_what_fits_it(column, kind):
+    found = column.of_kind(kind)
+    assert found.kind == kind
+    for f in dataclasses.fields(Column):
+        before, after = getattr(column, f.name), getattr(found, f.name)
+        if f.name == "kind" or before == after:
+            continue
+        assert after is None  # a setting falls away, it does not become another
+        with pytest.raises(InputError):  # and it had to
+            dataclasses.replace(found, **{f.name: before})
+    assert column.of_kind(column.kind) == column
+
+
+@given(columns(), st.sampled_from(["no", "nearest", "totals"]))
+def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
+    found = Plan(columns={"x": column}, round=rounding).column("x")
+    if column.round is not None:
+        assert found == column
+    else:
+        fits = column.kind in (None, "number", "integer", "date", "spiked")
+        assert found == dataclasses.replace(column, round=rounding if fits else "no")
+    assert Plan(round=rounding).column("y") == Column(round=rounding)
+    assert Plan().column("y").importance == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Column("ordinal", levels=["a"]), "at least 2 different values; got 1"),
+        (lambda: Column("ordinal", levels=[]), "at least 2 different values; got 0"),
+        (lambda: Column("ordinal", levels=["a", "a"]), "'a' is in it twice"),
+        (lambda: Column("ordinal", levels=[1, 1.0]), "is in it twice"),
+        (lambda: Column("ordinal", levels="ab"), "levels is a list"),
+        (lambda: Column("ordinal", levels={"a": 1, "b": 2}), "levels is a list"),
+        (lambda: Column("ordinal", levels=["a", None]), "texts, numbers or truth values; got None"),
+        (lambda: Column("ordinal", levels=[1, float("nan")]), "got nan"),
+        (lambda: Column("ordinal", levels=[["a"], "b"]), "texts, numbers"),
+        (lambda: Column(importance=0), "importance is a number above 0"),
+        (lambda: Column(coarsen=5), "coarsen is a table such as"),
+        (lambda: Column(coarsen={}), "none is given"),
+        (lambda: Column(coarsen={"band": 5}), r"did you mean bands\?"),
+        (lambda: Column(coarsen={"bands": 0}), "a width above 0, or a list of edges"),
+        (lambda: Column(coarsen={"bands": [5, 5]}), "each above the one before"),
+        (lambda: Column(coarsen={"bands": [1, 2], "top": 3}), "Put it among the edges"),
+        (lambda: Column(coarsen={"bands": 5, "round": 5}), "bands and round do not go together"),
+        (lambda: Column(coarsen={"rare": 5, "to": "day"}), "rare and to do not go together"),
+        (lambda: Column(coarsen={"top": 1, "bottom": 1}), "bottom is below top"),
+        (lambda: Column(coarsen={"rare": 1}), "least number of records of a level, 2 or more"),
+        (lambda: Column(coarsen={"prefix": True}), "number of characters that stay"),
+        (lambda: Column(coarsen={"to": "hour"}), "to, of coarsen, is one of"),
+        (lambda: Column(importance=float("inf")), "importance is a number above 0"),
+        (lambda: Column(importance=True), "importance is a number above 0"),
+        (lambda: Column(importance="2"), "importance is a number above 0"),
+        (lambda: Column(importance=10**400), "importance is a number above 0"),
+        (lambda: Column(transform="sqrt"), "transform is one of 'log', 'rank'"),
+        (lambda: Column(round="up"), "round is one of 'no', 'nearest', 'totals'"),
+        (lambda: Column("ordinal", release="mode"), "release is one of"),
+        (lambda: Column("spiked", spike="0"), "spike is a number"),
+        (lambda: Column("hierarchy", prefixes=[]), "prefixes is a list of lengths"),
+        (lambda: Column("hierarchy", prefixes=[2, 1]), r"got \[2, 1\]"),
+        (lambda: Column("hierarchy", prefixes=[0, 1]), "lengths of 1 or more"),
+        (lambda: Column("hierarchy", prefixes=[1, True]), "lengths of 1 or more"),
+        (lambda: Column("hierarchy", prefixes=3), "got 3"),
+        (lambda: Column("hierarchy", parents={}), "it names none"),
+        (lambda: Column("hierarchy", parents=["A"]), "parents is a table"),
+        (lambda: Column("hierarchy", parents={"A1": 3}), "which are texts; got 3"),
+        (lambda: Column("hierarchy", parents={"A": "A"}), "'A' leads to 'A' again"),
+        (lambda: Column("hierarchy", prefixes=[1], parents={"a": "b"}), "both are given"),
+        (lambda: Strata(("a", "a")), "named twice in strata"),
+        (lambda: Strata(("a",), small="drop"), "small, of strata, is one of 'error', 'merge'"),
+        (lambda: Strata(small="merge"), "no strata are named"),
+        (lambda: Weight(None), "weight is the name of one column"),
+        (lambda: Weight(["w"]), "weight is the name of one column"),
+        (lambda: Weight("w", "median"), "release, of the weight, is one of 'mean'"),
+        (lambda: Weight("w", grouping="none"), "grouping, of the weight, is one of"),
+        (lambda: Unit(["a"]), "unit is the name of one column"),
+        (lambda: Unit("a", "apart"), "mode, of the unit, is one of 'count', 'together'"),
+        (lambda: Unit(mode="together"), "no unit is named"),
+        (lambda: Missing("impute"), "missing is one of 'pattern'"),
+        (lambda: Missing(most=2), "most, of missing, is a share of the values from 0 to 1"),
+        (lambda: Missing(most=None), "most, of missing, is a share"),
+        (lambda: Missing(codes=[-8]), "codes, of missing, is a table"),
+        (lambda: Missing(codes={"a": []}), "missing.codes of column 'a' is a list of at least 1"),
+        (lambda: Missing(codes={"a": [True]}), "texts or numbers; got True"),
+        (lambda: Missing(codes={"a": None}), "missing.codes of column 'a'"),
+        (lambda: Missing(codes={"a": [8, 8]}), "twice"),
+        (lambda: Require(distinct={"a": 1}), "distinct of column 'a' must be a whole number of at"),
+        (lambda: Require(distinct={"a": 2.5}), "whole number"),
+        (lambda: Require(distinct=3), "require.distinct is a table"),
+        (lambda: Require(entropy={"a": 1}), "entropy of column 'a' is a number above 1"),
+        (lambda: Require(closeness={"a": 0}), "closeness of column 'a' is a share above 0"),
+        (lambda: Require(closeness={"a": 1.1}), "share above 0 and up to 1"),
+        (lambda: Require(p_percent={"a": 100}), "percentage above 0 and below 100"),
+        (lambda: Require(n_k={"a": 2}), "n_k of column 'a' has two numbers, n and k; got 2"),
+        (lambda: Require(n_k={"a": {"n": 2}}), "has two numbers, n and k"),
+        (lambda: Require(n_k={"a": {"n": 2, "p": 1}}), "no key of n_k of column 'a' called 'p'"),
+        (
+            lambda: Require(n_k={"a": (0, 85)}),
+            "n_k of column 'a': n, of n_k, must be a whole number",
+        ),
+        (lambda: Require(n_k={"a": (2, 100)}), "below 100"),
+        (lambda: Require(recursive={"a": (0, 3)}), "c, of recursive, is a number above 0"),
+        (lambda: Require(recursive={"a": (2, 1)}), "l, of recursive, must be a whole number of at"),
+        (lambda: Require(recursive={"a": "2,3"}), "two numbers, c and l"),
+        (lambda: Require(population=0), "population is a number above 0"),
+        (lambda: Require(individual_risk=0), "individual_risk is a share above 0"),
+    ],
+)
+def test_each_wrong_setting_has_its_sentence(make, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make()
+
+
+def test_a_cycle_of_codes_is_named_by_a_child_on_it_or_before_it():
+    tree = {"a": "root", "b": "a", "c": "b", "d": "a"}
+    assert Column("hierarchy", parents=tree).parents == tree
+    with pytest.raises(InputError, match=r"'c' leads to 'c' again"):
+        Column("hierarchy", parents={"x": "root", "c": "b", "b": "a", "a": "c"})
+    with pytest.raises(InputError, match=r"'z' leads to 'c' again"):
+        Column("hierarchy", parents={"z": "c", "c": "b", "b": "c"})
+
+
+@given(st.dictionaries(st.integers(0, 6), st.integers(0, 6), min_size=1))
+def test_a_hierarchy_is_refused_exactly_if_it_has_a_cycle(parents):
+    def returns(code):
+        """Naive: after more steps than there are codes, a way that still goes on is a cycle."""
+        for _ in range(10):
+            if code not in parents:
+                return False
+            code = parents[code]
+        return True
+
+    table = {str(child): str(parent) for child, parent in parents.items()}
+    if any(returns(code) for code in parents):
+        with pytest.raises(InputError, match="again and again"):
+            Column("hierarchy", parents=table)
+    else:
+        assert Column("hierarchy", parents=table).parents == table
+
+
+def test_numbers_of_numpy_become_those_of_python():
+    column = Column("ordinal", levels=np.array([1, 2, 3]), importance=np.float64(2))
+    missing = Missing(most=np.float32(0.5), codes={"a": [np.int64(-8)]})
+    plan = Plan.of(
+        columns=["a"], kinds={"a": {"kind": "ordinal", "levels": np.array([1, 2, 3])}}, missing={}
+    )
+    assert [type(level) for level in column.levels] == [int] * 3
+    assert (type(column.importance), type(missing.most)) == (float, float)
+    assert type(missing.codes["a"][0]) is int
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+    assert Plan.from_toml_text(Plan.of(max_loss=np.float64(3)).to_toml()).accept.loss == 3
+
+
+def test_kinds_in_all_their_forms():
+    plan = Plan.of(
+        kinds={
+            "education": ["low", "middle", "high"],
+            "sector": "nominal",
+            "income": {"kind": "spiked", "transform": "log", "spike": 0},
+            "age": None,
+        }
+    )
+    assert plan.columns == {
+        "education": Column("ordinal", levels=("low", "middle", "high")),
+        "sector": Column("nominal"),
+        "income": Column("spiked", transform="log", spike=0),
+        "age": Column(),
+    }
+    assert Plan.from_toml_text(plan.to_toml()) == plan  # also the empty [columns.age]
+    with pytest.raises(InputError, match=r"of column 'x', called 'knd'; did you mean kind\?"):
+        Plan.of(kinds={"x": {"knd": "number"}})
+    with pytest.raises(InputError, match="Column 'x': kind is one of"):
+        Plan.of(kinds={"x": "text"})
+
+
+def test_what_is_named_changes_and_the_rest_stays():
+    plan = Plan.of(
+        columns=["income", "education"],
+        kinds={
+            "income": {"kind": "spiked", "spike": 0, "importance": 2},
+            "education": ["low", "high"],
+        },
+        strata={"columns": ["region"], "small": "merge"},
+        weight={"column": "w", "release": "keep"},
+        unit={"column": "hid", "mode": "together"},
+        missing={"policy": "drop", "codes": {"income": -8}},
+        require={"distinct": {"diagnosis": 3}, "population": 50},
+    )
+    assert plan.override(strata="sector").strata == Strata(("sector",), "merge")
+    assert plan.override(strata={"small": "error"}).strata == Strata(("region",))
+    assert plan.override(weight="v").weight == Weight("v", "keep")
+    assert plan.override(weight={"grouping": "plain"}).weight == Weight("w", "keep", "plain")
+    assert plan.override(unit={"mode": "count"}).unit == "hid"
+    assert plan.override(unit="person").unit_mode == "together"
+    assert plan.override(missing="error").missing == Missing("error", codes={"income": (-8,)})
+    codes = plan.override(missing={"codes": {"education": "?"}}).missing.codes
+    assert codes == {"income": (-8,), "education": ("?",)}
+    required = plan.override(require={"distinct": {"drug": 2}}).blocks[0].require
+    assert required == Require(distinct={"diagnosis": 3, "drug": 2}, population=50)
+    assert plan.override(kinds={"income": "number"}).columns["income"] == Column(
+        "number", importance=2
+    )
+    assert plan.override(kinds={"income": {"importance": 3}}).columns["income"] == Column(
+        "spiked", importance=3, spike=0
+    )
+
+
+def test_none_takes_a_part_away():
+    plan = Plan.of(
+        strata={"columns": ["region"], "small": "merge"},
+        weight="w",
+        unit={"column": "hid", "mode": "together"},
+        missing={"policy": "drop"},
+        require={"population": 50},
+        relations=["a <= b"],
+    )
+    names = ("strata", "weight", "unit", "missing", "require", "relations")
+    assert plan.override(**dict.fromkeys(names)) == Plan()
+    assert plan.override(strata=[]).strata == Strata()
+    for part, sentence in (("weight", "weight names a column"), ("unit", "unit names a column")):
+        with pytest.raises(InputError, match=sentence):
+            Plan.of(**{part: {}})
+
+
+def test_pairs_of_numbers_as_tables_or_in_order():
+    found = Require(n_k={"a": {"k": 85, "n": 2}}, recursive={"b": [2.5, 3]})
+    assert found == Require(n_k={"a": Dominance(2, 85)}, recursive={"b": Recursive(2.5, 3)})
+    assert (found.columns, found.diverse, bool(found)) == (("b", "a"), ("b",), True)
+    assert not Require()
+
+
+def test_names_that_are_no_texts_are_for_keywords_alone():
+    plan = Plan.of(columns=[0], strata=[1], weight=2, unit={"column": 3}, missing={"codes": {0: 9}})
+    assert Plan.of(**plan.settings()) == plan
+    pair = Plan.of(columns=["a"], weight=("w", "x"), unit=("u", "v"))  # as of pandas' MultiIndex
+    assert (pair.weight.column, pair.unit) == (("w", "x"), ("u", "v"))
+    assert Plan.of(**pair.settings()) == pair
+    for part in ("strata", "weight", "unit"):
+        with pytest.raises(InputError, match=part):
+            Plan.from_dict({"microagg": 1, part: 3})
+    with pytest.raises(InputError, match="Names of columns in a plan file are text"):
+        plan.to_toml()
+
+
+WHOLE = """
+microagg = 1
+drop = ["name"]
+confidential = ["diagnosis"]
+strata = { columns = ["region"], small = "merge" }
+weight = { column = "w", release = "mean" }
+unit = "household"
+missing = { policy = "pattern", most = 0.02, codes = { income = [-8, -9], "job title" = "?" } }
+
+[columns.education]
+kind = "ordinal"
+levels = ["low", "middle", "high"]
+[columns.income]
+kind = "spiked"
+transform = "log"
+round = "nearest"
+[columns.nace]
+kind = "hierarchy"
+prefixes = [1, 2, 4]
+[columns.isco]
+kind = "hierarchy"
+parents = { 21 = "2", 22 = "2" }
+release = "node"
+[columns.age]
+
+[[block]]
+columns = ["age", "education", "income", "nace", "isco"]
+k = 5
+[block.require]
+distinct = { diagnosis = 3 }
+n_k = { turnover = { n = 2, k = 85 } }
+population = 100
+
+[[relation]]
+holds = "gross = net + tax"
+[[relation]]
+holds = "`net wage` <= gross"
+"""
+
+
+def test_a_plan_file_as_people_write_it():
+    plan = Plan.from_toml_text(WHOLE)
+    assert plan == Plan.of(
+        k=5,
+        columns=["age", "education", "income", "nace", "isco"],
+        drop=["name"],
+        confidential=["diagnosis"],
+        strata={"columns": ["region"], "small": "merge"},
+        weight="w",
+        unit="household",
+        missing={"most": 0.02, "codes": {"income": [-8, -9], "job title": ["?"]}},
+        kinds={
+            "education": ["low", "middle", "high"],
+            "income": {"kind": "spiked", "transform": "log", "round": "nearest"},
+            "nace": {"kind": "hierarchy", "prefixes": [1, 2, 4]},
+            "isco": {"kind": "hierarchy", "parents": {"21": "2", "22": "2"}, "release": "node"},
+            "age": {},
+        },
+        require={"distinct": {"diagnosis": 3}, "n_k": {"turnover": (2, 85)}, "population": 100},
+        relations=["gross = net + tax", "`net wage` <= gross"],
+    )
+    assert Plan.from_toml_text(plan.to_toml()) == plan
+    assert Plan.of(**plan.settings()) == plan

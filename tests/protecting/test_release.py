@@ -1,0 +1,282 @@
+"""Release: what leaves the house, in every frame library; units; several blocks; what it shows."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import microagg
+from microagg import Block, InputError, Plan, VerificationError
+from microagg.formats.files import read_file
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+N = 60
+RNG = np.random.default_rng(5)
+COLUMNS = {
+    "name": [f"person {i}" for i in range(N)],
+    "household": [f"h{i // 3}" for i in range(N)],
+    "age": RNG.integers(18, 90, N).tolist(),
+    "income": RNG.lognormal(8, 1, N).round(2).tolist(),
+    "illness": RNG.choice(["flu", "cold", "none"], N).tolist(),
+}
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.fixture(params=MAKERS)
+def frame(request):
+    return MAKERS[request.param](COLUMNS)
+
+
+def columns_of(data):
+    """Columns of any frame as lists."""
+    if isinstance(data, pa.Table):
+        return data.to_pydict()
+    return {name: data[name].to_list() for name in data.columns}
+
+
+def protect(frame, **settings):
+    chosen = {"k": 3, "columns": ["age", "income"], "method": "mdav", **settings}
+    given = [*chosen.get("drop", ()), *chosen.get("renumber", ())]
+    there = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
+    if "name" in there and "name" not in given:  # it points to single records
+        chosen["known"] = ["name"]
+    return microagg.protect(frame, **chosen)
+
+
+# What leaves the house
+
+
+def test_dropped_columns_are_gone_and_the_others_stay(frame):
+    release = protect(frame, drop=["name", "household"])
+    assert type(release.data) is type(frame)
+    data = columns_of(release.data)
+    assert list(data) == ["age", "income", "illness"]
+    assert data["illness"] == COLUMNS["illness"]
+    assert columns_of(frame) == COLUMNS  # the table given is never changed
+
+
+def test_renumbered_ids_keep_who_is_equal_and_nothing_else(frame):
+    data = columns_of(protect(frame, renumber=["name", "household"]).data)
+    assert list(data) == list(COLUMNS)
+    for name in ("name", "household"):
+        pairs = set(zip(COLUMNS[name], data[name], strict=True))
+        values = set(COLUMNS[name])
+        assert len(pairs) == len(values)  # one number for each value, and back
+        assert sorted({number for _, number in pairs}) == list(range(1, len(values) + 1))
+    again = columns_of(protect(frame, renumber=["name", "household"]).data)
+    assert data["name"] != again["name"]  # drawn anew: a seed would undo it
+    assert data["name"] != list(range(1, N + 1))
+
+
+@pytest.mark.parametrize("library", MAKERS)
+def test_a_missing_id_stays_missing(library):
+    given = {**COLUMNS, "household": [None, *COLUMNS["household"][1:]]}
+    release = protect(MAKERS[library](given), renumber=["household"])
+    table = release.data if library == "pyarrow" else pa.table(release.data)
+    assert table["household"].type == pa.int64()
+    assert table["household"].null_count == 1
+    assert table["household"][0].as_py() is None
+
+
+@pytest.mark.parametrize("library", MAKERS)
+def test_long_ids_that_no_double_tells_apart_stay_different(library):
+    ids = [2**60 + i for i in range(N)]
+    data = protect(MAKERS[library]({**COLUMNS, "name": ids}), renumber=["name"]).data
+    assert sorted(columns_of(data)["name"]) == list(range(1, N + 1))
+
+
+def test_shuffled_rows_are_the_same_rows_in_another_order(frame):
+    plain = columns_of(protect(frame).data)
+    shuffled = columns_of(protect(frame, shuffle=True).data)
+    rows = [list(zip(*table.values(), strict=True)) for table in (plain, shuffled)]
+    assert rows[0] != rows[1]
+    assert sorted(rows[0]) == sorted(rows[1])
+    assert columns_of(protect(frame, shuffle=True).data) != shuffled
+
+
+def test_a_shuffled_frame_of_pandas_does_not_tell_the_order_by_its_labels():
+    release = protect(pd.DataFrame(COLUMNS), shuffle=True)
+    assert release.data.index.equals(pd.RangeIndex(N))
+    named = pd.DataFrame(COLUMNS, index=pd.Index([f"r{i}" for i in range(N)], name="row"))
+    shuffled = protect(named, shuffle=True).data
+    assert sorted(shuffled.index) == sorted(named.index)
+    assert (shuffled["name"] == named["name"].loc[shuffled.index]).all()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_shuffled_table_is_written_as_it_is(tmp_path, frame, ending):
+    release = protect(frame, shuffle=True, drop=["name"], renumber=["household"])
+    assert release.write(tmp_path / f"safe.{ending}").holds
+    written = read_file(tmp_path / f"safe.{ending}").table.to_pydict()
+    assert written == columns_of(release.data)
+
+
+# Units
+
+
+def by_group(data, value):
+    groups = {}
+    rows = zip(data["age"], data["income"], data[value], strict=True)
+    for age, income, unit in rows:
+        groups.setdefault((age, income), set()).add(unit)
+    return [len(units) for units in groups.values()]
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_every_group_has_k_distinct_units_counted_in_the_file(tmp_path, frame, k, ending):
+    chosen = {"k": k, "drop": ["name"], "confidential": ["illness"]}
+    plain = protect(frame, **chosen)
+    assert min(by_group(columns_of(plain.data), "household")) < k
+    release = protect(frame, unit="household", renumber=["household"], **chosen)
+    found = release.write(tmp_path / f"safe.{ending}")
+    assert (found.holds, found.unit, found.k) == (True, "household", k)
+    written = read_file(tmp_path / f"safe.{ending}").table.to_pydict()
+    assert min(by_group(written, "household")) == found.smallest >= k
+    # The loss of the groups that hold k units is told, not that of the groups before.
+    assert release.partition.information_loss == pytest.approx(
+        release.utility.information_loss, rel=1e-4
+    )
+
+
+def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
+    # As if merging had failed: rows are k, units are not.
+    module = import_module("microagg.grouping.group_table")
+    monkeypatch.setattr(module, "_required", lambda found, *_: found)
+    release = protect(frame, unit="household", k=4)
+    with pytest.raises(VerificationError, match=r"at least 4 distinct units .* The file was"):
+        release.write(tmp_path / "safe.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dropped_unit_is_counted_though_the_file_cannot_tell(tmp_path, frame):
+    release = protect(frame, unit="household", k=4, drop=["name", "household"])
+    counts = {}
+    for label, unit in zip(release.partition.labels, COLUMNS["household"], strict=True):
+        counts.setdefault(label, set()).add(unit)
+    assert min(map(len, counts.values())) >= 4
+    found = release.write(
+        tmp_path / "safe.csv"
+    )  # counted with the units that the file no longer has
+    assert found.unit == "household"
+    assert found.smallest == min(map(len, counts.values()))
+
+
+def test_more_units_than_there_are_cannot_be(frame):
+    with pytest.raises(InputError, match=r"k=21 needs at least 21 distinct values .* has 20"):
+        protect(frame, unit="household", k=21)
+
+
+def test_the_promise_names_the_unit(frame):
+    release = protect(frame, unit="household", k=4, renumber=["household"])
+    assert "shared by at least 4 units (household)" in release.evidence.promise
+    assert "at least 3 records" in protect(frame).evidence.promise
+
+
+# Several blocks
+
+
+def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
+    plan = Plan(
+        blocks=(
+            Block(columns=("age",), k=3, method="mdav"),
+            Block(columns=("income",), k=6, method="mdav", aggregate="median"),
+        ),
+        drop=("name", "household"),
+        confidential=("illness",),
+    )
+    release = microagg.protect(frame, plan=plan)
+    data = columns_of(release.data)
+    assert min(pd.Series(data["age"]).value_counts()) >= 3
+    assert min(pd.Series(data["income"]).value_counts()) >= 6
+    medians = pd.Series(COLUMNS["income"]).groupby(release.parts[1].partition.labels)
+    assert data["income"] == medians.transform("median").tolist()
+    assert [(part.columns, part.partition.k) for part in release.parts] == [
+        (["age"], 3),
+        (["income"], 6),
+    ]
+    assert release.k == 3
+    assert release.write(tmp_path / "safe.csv").holds
+    assert [p.k for p in release.evidence.counted.parts] == [3, 6]
+    assert release.evidence.promise == (
+        "In the released file, these are shared: each value of age by at least 3 records; each value of "
+        "income by at least 6 records."
+    )
+    assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
+    with pytest.raises(AttributeError, match="several parts"):
+        _ = release.partition
+
+
+def test_blocks_that_do_not_hold_together_are_amber(frame):
+    plan = Plan.of(k=3, columns=["age"], drop=["name", "household"], confidential="illness")
+    two = Plan(
+        blocks=(Block(columns=("age",), k=3), Block(columns=("income",), k=3)),
+        drop=plan.drop,
+        confidential=plan.confidential,
+    )
+    release = microagg.protect(frame, plan=two)
+    assert release.risk.smallest_class < 3  # both columns known together
+    assert release.evidence.verdict == "amber"
+
+
+# Measures
+
+
+def test_risk_and_measure_agree(frame):
+    release = protect(frame, confidential=["illness"])
+    utility, risk = release.measure()
+    assert risk is release.risk
+    assert utility == release.utility
+    more, dominated = release.measure(analyses=["income ~ age"], dominance=["income"])
+    assert dominated.dominance["income"].percent == 80
+    for measured in (risk, dominated):
+        assert measured.record_linkage == release.risk.record_linkage
+        assert measured.diversity == release.risk.diversity
+        assert measured.below_k == 0
+    assert more.information_loss == release.utility.information_loss
+    outside = microagg.risk(frame, release.data, ["age", "income"], k=3, confidential=["illness"])
+    assert outside.as_dict() == risk.as_dict()
+    evidence = release.evidence_with(dominance=["income"])
+    assert evidence.alone.dominance == dominated.dominance
+
+
+def test_the_measures_are_those_of_the_rows_given_though_shuffled(frame):
+    plain, shuffled = protect(frame), protect(frame, shuffle=True)
+    assert shuffled.risk.as_dict() == plain.risk.as_dict()
+    assert shuffled.utility.as_dict() == plain.utility.as_dict()
+    assert shuffled.with_known.as_dict() == plain.with_known.as_dict()
+
+
+def test_a_release_is_not_pickled(frame):
+    release = protect(frame)
+    for thing in (release, release.evidence):
+        with pytest.raises(TypeError, match="not pickled, lest they travel"):
+            pickle.dumps(thing)
+
+
+def test_the_view_of_a_notebook_tells_and_escapes(tmp_path):
+    hostile = "<script>alert(1)</script>"
+    frame = pd.DataFrame(COLUMNS).rename(columns={"age": hostile})
+    release = microagg.protect(
+        frame, k=3, columns=[hostile, "income"], known=["name"], method="mdav"
+    )
+    view = release._repr_html_()
+    assert "<script" not in view
+    assert "&lt;script&gt;" in view
+    assert "<strong>Amber.</strong>" in view
+    assert "not yet written" in view
+    assert "<strong>amber</strong> Every record can be narrowed down" in view
+    values = {str(value) for value in COLUMNS["income"]}
+    assert not values & set(re.findall(r"\d+\.\d+", view))
+    release.write(tmp_path / "safe.csv")
+    assert "in the written file" in release._repr_html_()
+    green = protect(frame[["income"]], columns=["income"])._repr_html_()
+    assert "<strong>Green.</strong>" in green

@@ -1,0 +1,76 @@
+"""The way of a table through blocks in one process and one loop: what every engine must give."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.engines.aggregates import Shared, Sums, put_back, shared_values, sums_of
+from microagg.engines.blocks import (
+    in_sample,
+    plan_blocks,
+    requirements,
+    sample_share,
+    work_on_block,
+)
+from microagg.engines.fit import recipe_of
+from microagg.engines.rare_patterns import with_rare_joined
+from microagg.engines.table_summary import summarise
+from microagg.kernels.labels import canonical_labels
+from microagg.plan.plan import Plan
+
+
+class Alone(NamedTuple):
+    data: pa.Table
+    sums: Sums
+    places: int
+    rounds: int
+
+
+def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
+    """Protect a table; released rows are in the order of the original ones."""
+    recipe = recipe_of(plan, summarise(table, plan))
+    recipe = with_rare_joined(recipe, [recipe.words(table)])
+    kept = recipe.kept(recipe.variables(table))
+    rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
+    words = np.column_stack([recipe.words(table), np.arange(len(rows), dtype=np.uint64)])
+    records = recipe.records_of(words)
+    sample = in_sample(records.keys, sample_share(recipe.records))
+    blocks = plan_blocks(recipe, words[sample][:, : recipe.width], leaf)
+    where = recipe.coordinates(records), recipe.apart(records), records.keys
+    places = blocks.assign(*where)
+
+    def sound(some: list[int]) -> bool:
+        inside = recipe.records_of(words[np.isin(places, some)])
+        return len(inside) >= recipe.k and all(
+            rule.feasible() for rule in requirements(recipe, inside)
+        )
+
+    blocks = blocks.with_sound(sound)
+    number, groups = blocks.assign(*where), None
+    for turn in range(blocks.rounds + 1):
+        moved = []
+        for block in np.unique(number).tolist():
+            inside = number == block
+            own = None if groups is None else groups[inside]
+            moved.append(work_on_block(recipe, blocks, block, words[inside], own, turn))
+        if turn < blocks.rounds:
+            number = np.concatenate([one.blocks for one in moved])
+            groups = np.concatenate([one.groups for one in moved])
+            words = np.concatenate([one.words for one in moved])
+    out, sums = np.empty((len(rows), 0)), []
+    for one in moved:
+        inside, labels = recipe.records_of(one.words), canonical_labels(one.groups)
+        shared = shared_values(recipe, inside, labels)
+        sums.append(sums_of(recipe, inside, labels, shared, requirements(recipe, inside)))
+        if not out.shape[1]:
+            out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
+        out[inside.beside[:, 0].astype(np.int64)] = shared.words()
+    shared = Shared.of(out, len(recipe.coders))
+    data = put_back(recipe, table.take(pa.array(rows)), shared)
+    rules = requirements(recipe, records.taken(slice(0)))
+    total = reduce(lambda one, other: one.merge(other, rules), sums)
+    return Alone(data, total, blocks.n_places(), blocks.rounds)

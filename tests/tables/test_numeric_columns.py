@@ -1,0 +1,225 @@
+"""Which columns are protected, and which of the others give records away."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import microagg
+from microagg import DisclosureRiskWarning, InputError
+from microagg.tables.frame import Frame
+from microagg.tables.numeric_columns import choose_columns
+
+N = 20
+AGE = np.arange(N)
+MAKERS = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+@pytest.fixture(params=MAKERS, ids=["pandas", "polars", "pyarrow"])
+def make(request):
+    return request.param
+
+
+def repeated(*values):
+    return (list(values) * N)[:N]
+
+
+# Which columns
+
+
+def test_all_numeric_columns_by_default(make):
+    frame = make(
+        {
+            "text": repeated("a", "b"),
+            "int": AGE,
+            "flag": repeated(True, False),
+            "float": AGE / 3,
+            "small": AGE.astype(np.int8),
+        }
+    )
+    assert choose_columns(Frame(frame), None) == ["int", "float", "small"]
+
+
+@pytest.mark.parametrize("columns", ["age", ["age"], ("age",), iter(["age"]), np.array(["age"])])
+def test_ways_to_name_one_column(columns):
+    frame = pa.table({"age": AGE, "a": repeated(1, 2), "g": repeated(1, 2), "e": repeated(1, 2)})
+    release = microagg.protect(frame, k=3, columns=columns, confidential=["a", "g"], drop="e")
+    assert release.columns == ["age"]
+    assert release.roles.confidential == ["a", "g"]
+    assert release.roles.dropped == ["e"]
+    assert release.roles.known == []
+
+
+def test_a_name_that_is_no_text_needs_no_list():
+    frame = pd.DataFrame({7: AGE, 8: repeated("a", "b")})
+    release = microagg.protect(frame, k=3, columns=7, confidential=8)
+    assert (release.columns, release.roles.confidential) == ([7], [8])
+
+
+def test_the_order_of_the_names_is_kept():
+    frame = Frame(pa.table({"a": AGE, "b": AGE}))
+    assert choose_columns(frame, ["b", "a"]) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["nope"], r"There is no column 'nope'; the table has 'age', 'city'\."),
+        ("nope", r"There is no column 'nope'; the table has 'age', 'city'\."),
+        (["age", "Age"], r"There is no column 'Age'"),
+        ([["age"]], r"columns takes names of columns; got \['age'\]"),
+        (5, r"There is no column 5"),
+        ([None], r"There is no column None"),
+        (["age", "city", "age"], r"Column 'age' is named twice in columns\. Name each column once"),
+        ([], r"No column was named\. Name at least one"),
+    ],
+)
+def test_columns_that_cannot_be(make, columns, message):
+    frame = make({"age": AGE, "city": repeated("A", "B")})
+    with pytest.raises(InputError, match=message):
+        microagg.protect(frame, k=3, columns=columns)
+
+
+def test_a_table_without_numbers(make):
+    with pytest.raises(InputError, match=r"at least one numeric column; .* 'a', 'b'.*Convert"):
+        choose_columns(Frame(make({"a": repeated("x"), "b": repeated(True)})), None)
+
+
+# What gives records away
+
+SINGLES_OUT = {
+    "all distinct text": [f"person {i}" for i in range(N)],
+    "all distinct numbers": list(range(N)),
+    "all distinct floats": [i / 7 for i in range(N)],
+    "two the same": [0, *range(N - 1)],
+    "nine in ten": [0, 0, *range(N - 2)],
+    "distinct where known": [*range(N // 2), *[None] * (N // 2)],
+    "distinct lists": [[i] for i in range(N)],
+    "distinct records": [{"id": i} for i in range(N)],
+}
+HARMLESS = {
+    "few values": repeated("a", "b", "c"),
+    "truth values": repeated(True, False),
+    "constant": [1] * N,
+    "all missing": [None] * N,
+    "one value": ["a", *[None] * (N - 1)],
+    "below nine in ten": [0, 0, 0, *range(N - 3)],
+    "few lists": repeated([1], [2]),
+    "few records": repeated({"id": 1}, {"id": 2}),
+}
+# In an order that does not follow from any of the columns above.
+PAY = np.random.default_rng(0).permutation(N)
+
+
+def identifying(frame, **settings):
+    """The columns that are told to point to single records, and what is warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = microagg.protect(frame, k=3, columns=["pay"], **settings)
+    told = [c for c in release.cautions if "so it identifies records" in c.words]
+    assert {c.severity for c in told} <= {"amber"}
+    words = [str(w.message) for w in caught]
+    assert words == [c.sentence for c in release.cautions if c.severity != "note"]
+    assert all(w.category is DisclosureRiskWarning for w in caught)
+    assert all(w.filename == __file__ for w in caught)
+    return [name for c in told for name in c.columns]
+
+
+@pytest.mark.parametrize("what", SINGLES_OUT)
+def test_columns_that_single_records_out_are_warned_of(make, what):
+    frame = make({"pay": PAY, "id": SINGLES_OUT[what], "city": repeated("A", "B")})
+    assert identifying(frame, known=["id"]) == ["id"]
+    assert identifying(frame, drop=["id"]) == []
+    assert identifying(frame, renumber=["id"]) == []
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_other_columns_are_not(make, what):
+    assert identifying(make({"pay": PAY, "other": HARMLESS[what]})) == []
+
+
+def test_categories_that_single_records_out(make):
+    frame = make({"pay": PAY, "x": repeated("a", "b")})
+    names = [f"person {i}" for i in range(N)]
+    if make is pd.DataFrame:
+        frame["id"] = pd.Categorical(names)
+    elif make is pl.DataFrame:
+        frame = frame.with_columns(id=pl.Series(names, dtype=pl.Categorical))
+    else:
+        frame = frame.append_column("id", pa.array(names).dictionary_encode())
+    assert identifying(frame, known=["id"]) == ["id"]
+
+
+def test_unused_categories_do_not_count():
+    city = pd.Categorical(
+        repeated("a", "b"), categories=[f"city {i}" for i in range(N)] + ["a", "b"]
+    )
+    assert identifying(pd.DataFrame({"pay": PAY, "city": city})) == []
+
+
+def test_protected_columns_are_never_warned_of(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = microagg.protect(make({"age": AGE, "pay": PAY}), k=3, columns=["age", "pay"])
+    assert release.roles.known == []
+    assert release.cautions == []
+
+
+def test_the_index_of_pandas_in_parquet_is_not_data(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(9.0)}, index=np.arange(9)[::-1] + 100)
+    frame.to_parquet(tmp_path / "in.parquet")
+    table = pq.read_table(tmp_path / "in.parquet")
+    assert choose_columns(Frame(table), None) == ["a"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = microagg.protect(table, k=3, columns=["a"], known=["__index_level_0__"])
+    assert any("__index_level_0__ is unprotected and different" in str(w.message) for w in caught)
+    release.write(tmp_path / "out.parquet")
+    assert pd.read_parquet(tmp_path / "out.parquet").index.equals(frame.index)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "int64", "Float64"])
+def test_pandas_reads_what_was_released_of_its_own_types(tmp_path, kind):
+    pd.DataFrame({"a": np.arange(10)}).astype(kind).to_parquet(tmp_path / "in.parquet")
+    release = microagg.protect(pq.read_table(tmp_path / "in.parquet"), k=3, columns=["a"])
+    release.write(tmp_path / "out.parquet")
+    back = pd.read_parquet(tmp_path / "out.parquet")["a"].astype(float)
+    assert back.tolist() == release.data["a"].to_pylist()
+
+
+@pytest.mark.parametrize("index", ["ssn", "household", ["household", "region"]])
+def test_row_labels_are_warned_of_since_they_are_released(index):
+    frame = pd.DataFrame(
+        {
+            "ssn": [f"{i:09d}" for i in range(9)],
+            "household": np.repeat([1, 2, 3], 3),
+            "region": ["a", "b", "c"] * 3,
+            "a": range(9),
+        }
+    )
+    frame = frame.set_index(index)[["a"]]
+    with pytest.warns(DisclosureRiskWarning, match=r"row labels of the frame \(its index\) are"):
+        release = microagg.protect(frame, k=3, columns=["a"])
+    (told,) = release.cautions
+    assert (told.severity, told.columns) == ("amber", ("(index)",))
+    assert f"{frame.index.nunique()} different values" in told.words
+    assert release.evidence.verdict == "amber"
+    assert microagg.protect(frame.reset_index(drop=True), k=3, columns=["a"]).cautions == []
+
+
+def test_row_labels_that_are_all_the_same_tell_nothing():
+    frame = pd.DataFrame({"a": range(9)}, index=["row"] * 9)
+    assert microagg.protect(frame, k=3, columns=["a"]).cautions == []
+
+
+def test_unnamed_row_labels_stay_out_of_csv(tmp_path):
+    frame = pd.DataFrame({"a": range(9), "b": range(9)}).loc[[8, 1, 2, 3, 4, 5, 6, 7, 0]]
+    with pytest.warns(DisclosureRiskWarning, match="index"):
+        microagg.protect(frame, k=3, columns=["a", "b"]).write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "a,b"
