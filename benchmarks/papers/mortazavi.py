@@ -21,9 +21,8 @@ from microagg.encode.scale import fit_scale
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 
-from published import CBFS_MHM, IGD, IMHM, MDAV, MDAV_MHM, NPN_MHM, REP_ORD_MIC
-
 from conftest import reference_data
+from published import CBFS_MHM, IGD, IMHM, MDAV, MDAV_MHM, NPN_MHM, REP_ORD_MIC
 
 SIZES = (3, 5, 10)
 PUBLISHED = {

@@ -25,7 +25,6 @@ sys.path.append(str(Path(__file__).parents[2] / "tests"))
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 
 import published
-
 from conftest import reference_data
 
 CURVE = (0.5, 1, 2, 5, 10, 20)  # seconds

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.papers import best_known
+
 from published import BEST_KNOWN
 
 

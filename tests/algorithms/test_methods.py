@@ -9,12 +9,12 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
-from strategies import EDGE_SIZES, tables, whole_numbers
 
 import microagg
+import oracles
+from strategies import EDGE_SIZES, tables, whole_numbers
 
 # Those of numbers and k; methods of categories and of closeness have tests of their own.
 METHODS = [method.name for method in microagg.methods() if method.for_numbers]

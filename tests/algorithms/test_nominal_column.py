@@ -6,7 +6,6 @@ import importlib
 from fractions import Fraction
 from itertools import product
 
-import naive
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import microagg
+import naive
 from microagg import InputError
 from microagg.algorithms.nominal_column import best_counts, nominal_exact
 from microagg.encode.space import space_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import naive
 import numpy as np
 import pytest
 
 import microagg
+import naive
 from microagg.bounds.column_generation import proved
 from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
 from microagg.bounds.program import Program

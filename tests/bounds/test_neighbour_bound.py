@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import combinations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import tables
 
 import microagg
+import naive
 from microagg.bounds.neighbour_bound import neighbour_bound
+from strategies import tables
 
 
 def exact_bound(X, k):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
 from microagg.bounds.repeated_pricing import Pricer
 from microagg.compile import threads

@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
 import microagg
+from command import here, said
 from microagg import InputError, Plan, TableError
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from command import here
 
 import microagg
+from command import here
 from microagg.comparing.plan_trials import Records, try_plans
 from microagg.comparing.prices import price_table, prices
 from microagg.errors import InputError, StopSearch

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
 import microagg
+from command import here, said
 from microagg.comparing.search import FoundPlan, search
 from microagg.errors import InputError
 from microagg.plan.plan import Plan

@@ -3,7 +3,6 @@ import re
 from collections import Counter
 from decimal import Decimal
 
-import draft_truth
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import draft_truth
 from conftest import reference_file
 from microagg.drafting.draft import completed, draft, guess
 from microagg.drafting.name_words import words

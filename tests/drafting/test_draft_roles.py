@@ -1,11 +1,11 @@
 """Which role the draft gives a column: units, weights, codes for missing values, and what files say."""
 
-import draft_truth
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+import draft_truth
 import microagg
 from drafting.test_draft import real_table, release_of
 from microagg.drafting.draft import draft, guess

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from engine_tables import mixed_table
 
+from engine_tables import mixed_table
 from microagg import InputError, partition
 from microagg.encode.space import space_of
 from microagg.engines.aggregates import shared_values, sums_of

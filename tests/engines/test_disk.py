@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import here, said
 
+from command import here, said
 from microagg import InputError, TableError
 from microagg.engines import complete_plan as completing
 from microagg.engines import disk

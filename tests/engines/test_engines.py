@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import here, said
 
 import microagg
+from command import here, said
 from microagg.errors import InputError
 from microagg.formats.files import CsvFormat
 

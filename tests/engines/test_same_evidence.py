@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engine_tables import mixed_table
 
 from attacks.mixed_cases import draw_for_engines
+from engine_tables import mixed_table
 from microagg import InputError
 from microagg.evidence import Evidence
 from microagg.evidence.measuring import Measuring

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
+from command import here, said
 from microagg.job.run import Job, run
 from microagg.plan.plan import Plan
 

@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from command import here, said
-from engine_tables import LEAF, in_order, mixed_plan, mixed_table
-from one_process import protect_alone
 from website.execute import Runner, blocks_of
 
 import microagg
+from command import here, said
 from conftest import reference_file
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.drafting.draft import complete
 from microagg.engines import complete_plan as completing
 from microagg.engines.spark import on_spark as engine
@@ -30,6 +29,7 @@ from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
+from one_process import protect_alone
 
 pytest.importorskip("pyspark")
 ROOT = Path(__file__).parents[2]

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engine_tables import LEAF, in_order, mixed_plan, mixed_table
-from one_process import protect_alone
 
 import microagg
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.delivering.delivery import Gate
 from microagg.engines.spark.spark_job import protect_files
 from microagg.errors import TableError
 from microagg.job.run import Observer
+from one_process import protect_alone
 
 pytest.importorskip("pyspark")
 ROOT = Path(__file__).parents[2]

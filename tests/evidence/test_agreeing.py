@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command import here
 
 import microagg
+from command import here
 from microagg import Plan
 from microagg.plan.serialise import split_pair
 

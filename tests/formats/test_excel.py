@@ -9,10 +9,10 @@ from pathlib import Path
 import openpyxl
 import pyarrow as pa
 import pytest
-from command import here, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import here, said
 from microagg import TableError
 from microagg.formats.excel_sheets import ExcelFormat
 from microagg.formats.files import FileFormat, read_file, write_file

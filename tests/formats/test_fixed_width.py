@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from command import here, said
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import here, said
 from microagg import TableError
 from microagg.formats.argus import read_description
 from microagg.formats.files import read_file, write_file

@@ -7,8 +7,8 @@ import decimal
 
 import pyarrow as pa
 import pytest
-from command import here, said
 
+from command import here, said
 from microagg import TableError
 from microagg.formats.files import FileFormat, read_file, write_file
 from microagg.formats.format_limits import cannot_hold

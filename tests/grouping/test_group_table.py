@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import microagg
+import oracles
 from microagg import StopSearch
 from microagg.encode.space import Space
 from microagg.grouping.group_table import bound_over_cells, group

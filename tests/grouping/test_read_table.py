@@ -6,7 +6,6 @@ import datetime as dt
 import itertools
 from decimal import Decimal
 
-import mixed
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import microagg
+import mixed
 from microagg import InputError
 from microagg.plan.plan import Plan
 

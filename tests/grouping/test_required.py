@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-import naive_requirements as naive
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
 import microagg
+import naive_requirements as naive
+from command import here, said
 from microagg import InputError
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import here
 
 import microagg
+from command import here
 from microagg import Block, InputError, Plan, StopSearch, TableError
 from microagg.formats.atomic import sha256
 from microagg.formats.files import read_file

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from fractions import Fraction
 
-import naive_weighted
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import naive_weighted
 from microagg import InputError
 from microagg.encode.aggregate import aggregate
 from microagg.kernels.labels import canonical_labels, group_means, group_sizes, sum_of_squares

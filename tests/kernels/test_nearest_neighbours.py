@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.compile.threads import share_out
 from microagg.kernels.block_tree import LEAF, build_tree

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
 from awkward import data
 from entries import entry
-
 from microagg.algorithms.fixed_size.centroid import centroid
 from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.compile import threads

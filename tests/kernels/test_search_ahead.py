@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from awkward import data
 
+from awkward import data
 from microagg.algorithms.auto import mdav_in_blocks
 from microagg.algorithms.fixed_size.centroid import centroid
 from microagg.algorithms.fixed_size.mdav import mdav

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import naive_mixed as naive
 import numpy as np
 import pytest
 from hypothesis import given
-from measure_mixed import CODES, listed, mixed_pairs, random_pair
 
 import microagg
+import naive_mixed as naive
+from measure_mixed import CODES, listed, mixed_pairs, random_pair
 from microagg.encode.space import encoder_of
 from microagg.measure.both_tables import Pair
 from microagg.measure.column_losses import losses

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import permutations
 
-import naive_measures as naive
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import microagg
+import naive_measures as naive
 from microagg.measure.both_tables import Pair
 from microagg.measure.disclosure_signs import determines, identifier, units_in_groups
 from microagg.measure.known_columns import Known, known_columns

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import naive_measures as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive_measures as naive
 from microagg.measure.both_tables import pair
 from microagg.measure.harmful_columns import coarsened, enough, rank
 from microagg.measure.known_columns import Known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 
-import naive_measures as naive
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,9 +12,9 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import tables
 
 import microagg
+import naive_measures as naive
 from microagg import InputError
 from microagg.measure import linkage
 from microagg.measure.both_tables import pair
@@ -23,6 +22,7 @@ from microagg.measure.classes import combine
 from microagg.measure.known_columns import Known, known_columns, known_risk
 from microagg.measure.linkage import link
 from microagg.tables.frame import Frame
+from strategies import tables
 
 
 def pair_of(X, k):

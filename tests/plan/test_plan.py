@@ -11,13 +11,13 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import NAMES, plans
 
 from microagg.cli.flags import plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan.plan import UNSET, Block, Column, Plan, Require, Unit
 from microagg.plan.serialise import split_names
+from plans import NAMES, plans
 
 
 @given(plans())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
 import microagg
+from command import here, said
 from microagg import InputError
 from microagg.job.run import Job, run
 from microagg.plan.plan import Plan

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import columns
 
 from microagg.errors import InputError
 from microagg.plan.plan import (
@@ -23,6 +22,7 @@ from microagg.plan.plan import (
     Weight,
 )
 from microagg.plan.sections import KINDS
+from plans import columns
 
 # Of each setting of a column, a value and the kinds that it fits; written down by hand.
 SETTINGS = [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import naive_requirements as naive
 import numpy as np
 import pandas as pd
 import pytest
 
+import naive_requirements as naive
 from microagg import InputError, Plan, protect
 from microagg.job.run import Job, run
 from microagg.report.public import Bands, public_model

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from command import here, said
 
 import microagg
+from command import here, said
 from microagg.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

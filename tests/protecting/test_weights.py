@@ -6,16 +6,16 @@ import os
 import subprocess
 import sys
 
-import naive_weighted
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import tables, whole_numbers
 
 import microagg
+import naive_weighted
+import oracles
 from microagg import InputError
+from strategies import tables, whole_numbers
 
 ALL = [method for method in microagg.methods() if method.for_numbers]
 WEIGHTED = [method.name for method in ALL if method.weighted]

@@ -6,12 +6,13 @@ import datetime as dt
 import decimal
 from fractions import Fraction
 
-import mixed
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import mixed
 
 # Two clear groups of two and two missing values, in an order that is not theirs.
 NEAR, FAR = (0, 2), (1, 4)

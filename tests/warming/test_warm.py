@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import here
 from pyarrow import csv
 
+from command import here
 from microagg.errors import MicroaggError
 from microagg.job.run import Job
 from microagg.plan.plan import Plan

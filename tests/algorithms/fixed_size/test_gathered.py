@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import same_groups
-from published import CENTROID, CENTROID_CHECKED, DIAMETER
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.fixed_size.centroid import centroid
 from microagg.algorithms.fixed_size.diameter import diameter
 from microagg.base.progress import STOP, new_state
+from oracles import same_groups
+from published import CENTROID, CENTROID_CHECKED, DIAMETER
+from strategies import tables
 
 BOTH = pytest.mark.parametrize(
     ("method", "twin"),

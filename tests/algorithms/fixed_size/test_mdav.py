@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import microagg
+import naive
+from microagg.algorithms.fixed_size.mdav import mdav
 from oracles import same_groups
 from published import MDAV, MDAV_CHECKED
 from strategies import tables
-
-import microagg
-from microagg.algorithms.fixed_size.mdav import mdav
 
 
 @given(table=tables(max_rows=60))

@@ -6,12 +6,12 @@ import importlib
 import time
 from threading import Event
 
-import naive
 import numpy as np
-import oracles
 import pytest
 
 import microagg
+import naive
+import oracles
 from microagg.algorithms.auto import auto
 from microagg.algorithms.optimal.branch import Choice
 from microagg.algorithms.optimal.optimal import optimal

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from published import MDAV_MHM
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.ordering.by_groups import visit_groups
 from microagg.algorithms.ordering.imhm import _ended, imhm_order
 from microagg.base.progress import DONE, STOP, new_state, records_done
 from microagg.kernels.labels import canonical_labels
+from published import MDAV_MHM
+from strategies import tables
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))

@@ -6,14 +6,14 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 
-import naive
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import microagg
+import naive
+import oracles
 from microagg.algorithms.ordering.cut import labels_along
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.errors import InputError

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import tables
 
+import naive
 from microagg.algorithms.ordering.npn import npn_order
 from microagg.base.progress import DONE, STOP, new_state
+from strategies import tables
 
 
 @given(tables(max_rows=60))

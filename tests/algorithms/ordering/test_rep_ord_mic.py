@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-import naive
 import numpy as np
 import pytest
-from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
-from published import REP_ORD_MIC
-from strategies import tables
 
 import microagg
+import naive
+from entries import entry
 from microagg.algorithms.ordering import group_walk
 from microagg.algorithms.ordering.group_walk import neighbour_lists, new_room, order_by_groups
 from microagg.algorithms.ordering.npn import farthest_from_centroid
@@ -26,6 +24,8 @@ from microagg.kernels import kd_search, kd_tree
 from microagg.kernels.kd_tree import build
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.lloyd import k_means
+from published import REP_ORD_MIC
+from strategies import tables
 
 drop, nearest = entry(kd_tree.drop), entry(kd_search.nearest)
 

@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import tables
 
 import microagg
 from microagg.algorithms.ordering.npn import npn_order
 from microagg.algorithms.ordering.tsp import greedy_tour, tour_length, tsp_order
 from microagg.base.progress import STOP, new_state
 from microagg.kernels.nearest_neighbours import nearest_rows
+from strategies import tables
 
 
 @given(tables(max_rows=60))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 
-import naive
-import naive_weighted
 import numpy as np
-import oracles
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import microagg
+import naive
+import naive_weighted
+import oracles
 from microagg.algorithms.refine.recombine import Limits, recombine
 from microagg.algorithms.refine.variants import (
     measure_columns,

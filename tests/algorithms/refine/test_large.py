@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.refine.anneal import Heat
 from microagg.base.progress import new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from strategies import tables
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import naive_released as naive
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import microagg
+import naive_released as naive
 from microagg.algorithms.refine import last_search
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads

@@ -5,23 +5,23 @@ from __future__ import annotations
 import functools
 import importlib
 
-import naive
 import numba
 import numpy as np
-import oracles
-import published
 import pytest
-from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import tables
 
 import microagg
+import naive
+import oracles
+import published
+from entries import entry
 from microagg.algorithms.refine import pool as pools
 from microagg.algorithms.refine.anneal import Heat
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from strategies import tables
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
 new_pool, measure, rebuild = map(entry, (pools.new_pool, pools.measure, pools.rebuild))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rational import COSTS, best_ends, exhaustive
 
 from microagg.algorithms.univariate import windows
 from microagg.algorithms.univariate.sorted_cut import ALGORITHMS, cut_sorted
+from rational import COSTS, best_ends, exhaustive
 
 EACH = ("auto", *ALGORITHMS)
 FAST = ("simple-plus", "halving", "staggered", "wilber", "galil-park")

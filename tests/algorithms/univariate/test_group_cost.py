@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from command import here
-from rational import COSTS, Groups
 
 import microagg
 from algorithms.univariate.test_exact import DATA
+from command import here
 from microagg import DisclosureRiskWarning, InputError
 from microagg.algorithms.univariate import windows
+from rational import COSTS, Groups
 
 METHODS = ("wilber", "galil-park")
 REFUSING = ("simple", "simple-plus", "staggered", "hansen-mukherjee")

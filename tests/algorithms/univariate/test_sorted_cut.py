@@ -8,7 +8,6 @@ from threading import Event, Thread
 
 import numpy as np
 import pytest
-from rational import COSTS, Groups, best_ends
 
 from microagg.algorithms.univariate import chain, ends, line, order, sorted_cut
 from microagg.algorithms.univariate.halving import halving
@@ -19,6 +18,7 @@ from microagg.algorithms.univariate.sorted_cut import cut_sorted
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels
+from rational import COSTS, Groups, best_ends
 
 FUNCTIONS = (
     sorted_cut.hansen_mukherjee,

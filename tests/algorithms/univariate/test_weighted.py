@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import naive_weighted
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import microagg
+import naive_weighted
 from microagg.algorithms.univariate.weighted import cut_weighted
 from microagg.base.progress import DONE, STOP, new_state
 

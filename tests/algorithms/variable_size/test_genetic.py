@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
-from strategies import tables
 
 import microagg
+import naive
 from microagg import InputError
 from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.algorithms.variable_size import genetic as module
 from microagg.algorithms.variable_size.genetic import genetic
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from strategies import tables
 
 _repair = module._repair
 _Room = module._Room

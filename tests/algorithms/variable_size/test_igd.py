@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from published import IGD
-from strategies import tables
 
 import microagg
 from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.algorithms.variable_size.igd import igd
 from microagg.kernels.labels import sum_of_squares
+from published import IGD
+from strategies import tables
 
 
 @given(tables(max_rows=60))

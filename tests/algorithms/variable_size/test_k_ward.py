@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
-from oracles import same_groups
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.variable_size import k_ward as module
 from microagg.algorithms.variable_size.k_ward import k_ward
 from microagg.base.progress import STOP, new_state
 from microagg.kernels.labels import sum_of_squares
+from oracles import same_groups
+from strategies import tables
 
 
 def check_equal(X, k):

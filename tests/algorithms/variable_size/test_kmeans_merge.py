@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import same_groups
 from sklearn.cluster import KMeans
-from strategies import tables, whole_numbers
 
 import microagg
+import naive
 from microagg.algorithms.variable_size.kmeans_merge import kmeans_merge
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from oracles import same_groups
+from strategies import tables, whole_numbers
 
 FACTORS = st.sampled_from([0.5, 1, 2, 3.7])
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
+
+import microagg
+import naive
+from microagg.algorithms.variable_size.mst import cut_edges, mst, mst_c, mst_d
 from oracles import same_groups
 from published import MST, MST_C, MST_D, MST_OVERSIZED
 from strategies import tables
-
-import microagg
-from microagg.algorithms.variable_size.mst import cut_edges, mst, mst_c, mst_d
 
 # M is met to the printed digits. M-d and M-c are not, though M, D and (but for Tarragona) C are:
 # the paper leaves something of the splitting open that we did not find.

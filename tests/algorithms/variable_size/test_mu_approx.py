@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
+import microagg
+import naive
+from microagg.algorithms.variable_size.mu_approx import mu_approx
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 from oracles import same_groups
 from published import MU_APPROX
 from strategies import tables
-
-import microagg
-from microagg.algorithms.variable_size.mu_approx import mu_approx
-from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 
 def twin(X, k):

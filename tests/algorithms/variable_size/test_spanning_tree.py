@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from scipy.sparse.csgraph import minimum_spanning_tree as of_matrix
 from scipy.spatial.distance import pdist, squareform
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.variable_size.spanning_tree import _first_equals, spanning_edges
 from microagg.base.progress import new_state
+from strategies import tables
 
 
 @given(table=tables(max_rows=80))

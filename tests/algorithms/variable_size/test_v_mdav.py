@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import same_groups
-from published import V_MDAV, V_MDAV_CLUSTERED
-from strategies import tables
 
 import microagg
+import naive
 from microagg.algorithms.variable_size.v_mdav import v_mdav
 from microagg.base.progress import STOP, new_state
 from microagg.errors import InputError
+from oracles import same_groups
+from published import V_MDAV, V_MDAV_CLUSTERED
+from strategies import tables
 
 TOY = [
     (2.4, 3), (1.68, 4.9), (3.18, 5.54), (5.32, 3.6), (18.68, 11.49), (20.14, 9.56), (19.85, 12.33),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 
-import naive_requirements as naive
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import naive_requirements as naive
 from microagg import InputError
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads

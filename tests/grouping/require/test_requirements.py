@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-import naive_requirements as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive_requirements as naive
 from microagg import InputError
 from microagg.grouping.require.closeness import Closeness
 from microagg.grouping.require.distinct import Distinct

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import naive_requirements as naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive_requirements as naive
 from microagg.algorithms.required.soria_comas import closeness_group_size, k_first, merging, t_first
 from microagg.grouping.require.closeness import Closeness
 from microagg.grouping.require.requirement import demands_of, total_violation
