@@ -22,7 +22,7 @@ _JOB = """
 import json, resource, sys
 from pathlib import Path
 from microagg.job.run import Job, run
-from microagg.plan import Plan
+from microagg.plan.plan import Plan
 from microagg.engines.memory_needed import needed
 from microagg.formats.batches import open_batches
 source, target, columns = sys.argv[1:]

@@ -23,7 +23,7 @@ _JOB = """
 import json, resource, sys, time
 from pathlib import Path
 from microagg.job.run import Job, run
-from microagg.plan import Plan
+from microagg.plan.plan import Plan
 source, target, engine, effort, columns = sys.argv[1:]
 plan = Plan().override(k=5, columns=columns.split(","), effort=effort)
 started = time.perf_counter()

@@ -91,8 +91,8 @@ def test_without_a_part_of_numba_kernels_still_work(module, name):
         pytest.MonkeyPatch.context() as patch
     ):  # while the module is loaded: numba needs them itself
         patch.delattr(f"{module}.{name}")
-        for own in ("kept", "part"):
-            patch.delitem(sys.modules, f"microagg.kernels.{own}", raising=False)
+        for own in ("disk_cache", "inlined"):
+            patch.delitem(sys.modules, f"microagg.compile.{own}", raising=False)
         words = f"not in numba.*{name}.*every process compiles anew"
         with pytest.warns(RuntimeWarning, match=words):
             spec.loader.exec_module(jit)

@@ -31,7 +31,7 @@ _ROOT = "*"  # the ancestor of codes that have none in common
 def ancestors(variable: Variable) -> list[list[str]]:
     """Ancestors of every level from the top down to the level itself, one list for each depth.
 
-    >>> from microagg.plan import Column
+    >>> from microagg.plan.plan import Column
     >>> setting = Column("hierarchy", prefixes=(1,))
     >>> nace = Variable("nace", "hierarchy", np.zeros(1), setting, ("A1", "A2", "B1"))
     >>> ancestors(nace)

@@ -222,7 +222,7 @@ def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
 
     >>> from microagg.engines.fit import recipe_of
     >>> from microagg.engines.table_summary import summarise
-    >>> from microagg.plan import Plan
+    >>> from microagg.plan.plan import Plan
     >>> import pyarrow as pa
     >>> table, plan = pa.table({"x": range(1000)}), Plan().override(k=5, columns=["x"])
     >>> recipe = recipe_of(plan, summarise(table, plan))
