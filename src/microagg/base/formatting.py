@@ -21,6 +21,7 @@ __all__ = [
     "plural",
     "share",
     "spread",
+    "table_size",
     "unit_words",
     "visible",
 ]
@@ -33,7 +34,7 @@ FIRST_RUN = "for the first job of this kind on this machine"
 # Said wherever loss and linkage stand side by side.
 TRADE_OFF = (
     "At equal k, less loss comes with more linkage, since values nearer to the truth are easier to "
-    "match: decide first which linkage you can accept, then take the least loss within it."
+    "match. Decide first which linkage you can accept, then take the least loss within it."
 )
 
 
@@ -107,6 +108,15 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     ('1 record', '2,000 records', '3 households')
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def table_size(records: int, columns: int) -> str:
+    """Say how large a table is.
+
+    >>> table_size(2_000, 1)
+    '2,000 records, 1 column'
+    """
+    return f"{plural(records, 'record')}, {plural(columns, 'column')}"
 
 
 def names(columns: Iterable[Any], limit: int | None = None) -> str:

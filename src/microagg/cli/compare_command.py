@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from microagg.base.formatting import percent, share
+from microagg.base.formatting import percent, share, table_size
 from microagg.cli.show import Speaker
 from microagg.comparing.comparison import Comparison, check_public, prepare, try_prepared
 from microagg.comparing.method_trials import Tried
@@ -39,7 +39,7 @@ def compare_file(
     with at_hand(source) as (file,):
         read = read_file(file, numbers_of(plan), form, sheet=sheet)
     records = records_of(read)
-    speaker.say("read", f"{source}: {len(records):,} records, {len(records.frame.names)} columns")
+    speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")
     trials = prepare(records, plan, **settings)
     if public:
         if trials.targets.given:

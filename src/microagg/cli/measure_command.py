@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.formatting import UnitWords, names, number, percent, plural, share
+from microagg.base.formatting import UnitWords, names, number, percent, plural, share, table_size
 from microagg.cli.lines import analysis_lines, dominance_lines, say_caution, say_lines
 from microagg.cli.protect_command import say_secrets
 from microagg.cli.show import Speaker
@@ -72,7 +72,7 @@ def measure_files(
     with clock.time("read"), at_hand(original, protected) as files:
         before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):
-        speaker.say("read", f"{path}: {table.num_rows:,} records, {table.num_columns} columns")
+        speaker.say("read", f"{path}: {table_size(table.num_rows, table.num_columns)}")
     with clock.time("match"):
         aside = list(confidential)
         if id_ is not None:

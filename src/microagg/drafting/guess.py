@@ -10,6 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
+from microagg.base.formatting import plural
 from microagg.drafting.profile import Profile
 from microagg.tables.non_numeric_cells import OddCells
 
@@ -159,7 +160,7 @@ def too_many(column: NamedProfile, found: Guess) -> Guess:
 
 def distinct_words(profile: Profile) -> str:
     """Say how many different values there are."""
-    return f"{profile.distinct} distinct in {profile.present} records{missing_words(profile)}"
+    return f"{profile.distinct} distinct in {plural(profile.present, 'record')}{missing_words(profile)}"
 
 
 def missing_words(profile: Profile) -> str:

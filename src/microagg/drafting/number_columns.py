@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import (
     FEW,
@@ -55,8 +56,10 @@ def guess_numbers(column: NamedProfile) -> Guess:
         several = f"{len(codes)} values that stand" if len(codes) > 1 else "A value that stands"
         many = sum(int(profile.numbers.counts[profile.numbers.levels == c][0]) for c in codes)
         verb = "are" if len(codes) > 1 else "is"
-        told = f"{several} apart in {many} records {verb} taken as missing (missing.codes)."
-        return replace(found, codes=codes, action=f"{found.action} {told}".strip())
+        note = (
+            f"{several} apart in {plural(many, 'record')} {verb} taken as missing (missing.codes)."
+        )
+        return replace(found, codes=codes, action=f"{found.action} {note}".strip())
     return _guess(column) if codes else found
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from microagg.base.formatting import plural
 from microagg.errors import TableError, listed, shown
 from microagg.formats.atomic import digest_of
 from microagg.tables.frame_libraries import plain_arrow
@@ -336,8 +337,8 @@ def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
                 if row and len(row) != columns:
                     raise TableError(
                         f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
-                        f"{columns} columns, but line {start} has {len(row)} "
-                        f"field{'s' * (len(row) != 1)}. Fix that line, or give the right --delimiter."
+                        f"{plural(columns, 'column')}, but line {start} has {plural(len(row), 'field')}. "
+                        "Fix that line, or give the right --delimiter."
                     )
                 start = reader.line_num + 1
     except csv.Error as error:

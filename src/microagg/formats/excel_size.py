@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from microagg.base.formatting import plural
 from microagg.base.free_memory import free_memory
 from microagg.errors import TableError, shown
 
@@ -47,9 +48,9 @@ def refuse_too_large(path: Path, sheet: str | None = None) -> None:
             if needed > free:
                 raise TableError(
                     "A sheet is read into memory as a whole, with all empty cells before the last one; "
-                    f"{shown(str(path), 300)} has {rows:,} rows and {columns:,} columns, which take about "
-                    f"{_amount(needed)} where {_amount(free)} are free. Delete the cells that lie far from "
-                    "the table, or save the sheet as CSV, which is read in parts."
+                    f"{shown(str(path), 300)} has {plural(rows, 'row')} and {plural(columns, 'column')}, "
+                    f"which take about {_amount(needed)} where {_amount(free)} are free. Delete the cells "
+                    "that lie far from the table, or save the sheet as CSV, which is read in parts."
                 )
 
 

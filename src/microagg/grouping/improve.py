@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from microagg.algorithms.result import Partition
+from microagg.base.formatting import plural
 from microagg.base.progress import STOP, Listener, State, new_state, run_watched
 from microagg.base.typing import Floats, Labels
 from microagg.encode.prepare import Prepared, prepare
@@ -128,7 +129,7 @@ def _checked_labels(labels: Any, n: int, k: int) -> Any:
     smallest = int(np.bincount(found).min())
     if smallest < k:
         raise InputError(
-            f"k={k} needs groups of at least {k} records; the smallest group given has {smallest}. "
+            f"k={k} needs groups of at least {plural(k, 'record')}; the smallest group given has {smallest}. "
             "Refinement does not repair groups that are too small: use microagg.partition, or lower k."
         )
     return found

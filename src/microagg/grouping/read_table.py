@@ -408,13 +408,13 @@ def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
     needed = np.ceil(1000 * blanked / cells) / 1000
     filled, emptied = _by_majority(states, plan.k)
     raise InputError(
-        "Groups share what is missing, and patterns that too few records have are joined by blanking values, "
-        f"at most {percent(100 * plan.missing.most)} of them; here {patterns:,} patterns would need "
-        f"{blanked:,} of {cells:,} values blanked ({percent(100 * blanked / cells)}). Other "
-        "policies: majority releases in each group what most of its records have, and so fills "
-        f"{filled:,} and blanks {emptied:,} values where groups are formed by patterns alone; fill puts the "
-        f"group's value in place of up to {missing:,} missing ones ({percent(100 * missing / cells)}); drop "
-        f"leaves out {incomplete:,} of {n:,} records ({percent(100 * incomplete / n)}). Choose one of them "
-        f"by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or protect "
-        "fewer columns together."
+        "The records of a group miss the same values, and rare patterns of missing values are joined by "
+        f"blanking values, at most {percent(100 * plan.missing.most)} of them. Here "
+        f"{plural(patterns, 'pattern')} would need {blanked:,} of {plural(cells, 'value')} blanked "
+        f"({percent(100 * blanked / cells)}). Other policies: majority would fill {plural(filled, 'value')} "
+        f"and blank {f'{emptied:,}' if emptied else 'none'} where groups are formed by patterns alone. "
+        f"fill would fill up to {plural(missing, 'value')} ({percent(100 * missing / cells)}). drop would "
+        f"leave out {incomplete:,} of {plural(n, 'record')} ({percent(100 * incomplete / n)}). Choose one "
+        f"of them by missing, --missing, allow more by most = {needed:g}, --missing-most {needed:g}, or "
+        "protect fewer columns together."
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microagg.base.formatting import table_size
 from microagg.base.progress import Listener
 from microagg.comparing.plan_trials import Records
 from microagg.comparing.prices import price_table
@@ -108,7 +109,7 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
         for block in job.plan.blocks
         if block.k is not None and len(block.columns or "some") > 1 and not block.per_column
     )
-    size = f"{len(table):,} records, {len(table.names)} columns"
+    size = table_size(len(table), len(table.names))
     hears.stage("grouping", "; ".join(filter(None, [size, _words_of_proof(asked)])))
     release = protect_source(
         source,
@@ -267,7 +268,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
         def told(stage: str, done: int, total: int) -> None:
             hears.progress(stage, done, total)
 
-        size = f"{source.rows:,} records, {len(source.names)} columns, in parts"
+        size = f"{table_size(source.rows, len(source.names))}, in parts"
         hears.stage("grouping", "; ".join(filter(None, [size, scratch.found])))
         hears.planned(plan, source.rows)
         with clock.time("partition"):

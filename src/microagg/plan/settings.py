@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.errors import InputError, listed, shown
 from microagg.plan.method import Method
 
@@ -98,7 +99,7 @@ def check_k(k: Any, n: int) -> int:
     value = check_count("k, the least number of records in a group,", k)
     if value > n:
         raise InputError(
-            f"k={value} needs at least {value} records; the table has {n}. Lower k or add records."
+            f"k={value} needs at least {plural(value, 'record')}; the table has {n}. Lower k or add records."
         )
     return value
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed, shown
 from microagg.plan.plan import Column
@@ -369,8 +370,8 @@ def _declared(
         row = int(np.argmax(np.isin(numbers, strange))) + 1
         raise InputError(
             f"Every value of column {shown(name)} must be among its declared levels, "
-            f"{listed(levels, limit=12)}; {len(strange)} other{'s' if len(strange) > 1 else ''} "
-            f"occur{'' if len(strange) > 1 else 's'}, the first in row {row} (the first record is row 1). "
+            f"{listed(levels, limit=12)}; {plural(len(strange), 'other occurs', 'others occur')}, "
+            f"the first in row {row} (the first record is row 1). "
             "Add them to the levels, or name them as codes for missing."
         )
     return place, tuple(shown_as)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 from microagg.kernels.require_kinds import Demands
@@ -90,7 +91,7 @@ def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Dem
     for r, one in enumerate(wanted):
         if len(one.codes) != n:
             raise InputError(
-                f"A requirement has one entry for each record; the table has {n} records, the "
+                f"A requirement has one entry for each record; the table has {plural(n, 'record')}, the "
                 f"requirement {len(one.codes)}. Make both from the same rows."
             )
         codes[r], amounts[r] = one.codes, one.amounts
