@@ -25,7 +25,8 @@ from microagg.plan.checks import check_word
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import protect_table
 from microagg.protecting.release import Release
-from microagg.tables.frame import Frame, is_frame
+from microagg.tables.frame import Frame
+from microagg.tables.matrix import is_frame
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Microaggregator"]

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import microagg
 from microagg import InputError, TableError
 from microagg.formats.files import read_file
-from microagg.tables import frame as frames
-from microagg.tables.frame import Frame, OddCells, is_frame
+from microagg.tables.finite import check_finite
+from microagg.tables.frame import Frame, OddCells
+from microagg.tables.matrix import is_frame
 
 # What is left in a table beside the protected columns is warned of; here it is what is looked at.
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -393,8 +394,9 @@ def test_a_decimal_that_does_not_fit_its_type_is_a_clear_error():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_nan_stands_for_missing_when_columns_are_replaced(make):
     frame = make({"a": [1.5, 2.5], "b": ["x", "y"]})
-    new = Frame(Frame(frame).replace({"a": np.array([1.0, np.nan])})).arrow_column("a")
-    assert new.to_pylist() == [1.0, None]
+    given = Frame(frame)
+    new = given.with_columns({"a": given.numbers_like("a", np.array([1.0, np.nan]))})
+    assert Frame(new).arrow_column("a").to_pylist() == [1.0, None]
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -402,8 +404,8 @@ def test_wide_frames_keep_their_order(make):
     names = [f"c{j}" for j in range(2000)]
     frame = make({name: [float(j), 1.0] for j, name in enumerate(names)})
     wide = Frame(frame)
-    new = {name: wide.values(name) + 0.5 for name in names[::2]}
-    again = Frame(wide.replace(new))
+    new = {name: wide.numbers_like(name, wide.values(name) + 0.5) for name in names[::2]}
+    again = Frame(wide.with_columns(new))
     assert again.names == names
     assert [again.values(name)[0] for name in names] == [
         j + 0.5 * (j % 2 == 0) for j in range(2000)
@@ -523,13 +525,17 @@ def test_what_is_no_number_is_refused_by_column_and_row(make, values, fact):
 
 @pytest.mark.parametrize("row", [0, 3, 4, 9])
 @pytest.mark.parametrize(("value", "fact"), [(np.inf, "an infinite value, "), (np.nan, "has 1, ")])
-def test_long_columns_are_looked_at_in_pieces(row, value, fact, monkeypatch):
-    monkeypatch.setattr(frames, "_LOOKED_AT_AT_ONCE", 4)
+def test_the_first_value_that_is_not_finite_is_named(row, value, fact):
     values = np.arange(10.0)
-    frames.check_finite(values, "x")
+    check_finite(values, "x")
     values[row] = value
     with pytest.raises(InputError, match=f"{fact}the first in row {row + 1} "):
-        frames.check_finite(values, "x")
+        check_finite(values, "x")
+
+
+@pytest.mark.filterwarnings("error")
+def test_finite_values_may_sum_to_infinity():
+    check_finite(np.full(3, 1.7e308), "x")
 
 
 def refused(frame, fact):

@@ -30,8 +30,8 @@ from microagg.protecting.choices import (
 from microagg.report.html import write_report
 from microagg.report.loss_bands import band
 from microagg.report.provenance import about_method, file_facts, now, repetition, versions
-from microagg.tables.frame import Frame, is_frame
-from microagg.tables.matrix import as_matrix
+from microagg.tables.frame import Frame
+from microagg.tables.matrix import as_matrix, is_frame
 
 __all__ = ["BUDGET", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
 

@@ -265,7 +265,7 @@ def _blanked(table: Frame, plan: Plan, block: Block, states: Mapping[Any, Labels
     if plan.strata_of(block).columns:
         strata, _ = strata_of(table, plan.strata_of(block).columns)
     unit = plan.unit_of(block).column
-    units = None if unit is None else codes_as_written(table, unit, is_text=False)
+    units = None if unit is None else codes_as_written(table, unit, from_csv=False)
     for names in sets:
         together = np.column_stack([states[name] for name in names])
         if together.any():

@@ -68,7 +68,7 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
     """The identifier that k should count; None where none can be counted."""
     values, sizes = {}, {}
     for name in words:
-        values[name] = codes_as_written(table, name, is_text=False)
+        values[name] = codes_as_written(table, name, from_csv=False)
         counts = np.bincount(values[name][values[name] >= 0])
         sizes[name] = counts[counts > 0]
     containers = [name for name, (rank, word) in words.items() if rank == _ELSE and word]

@@ -26,10 +26,10 @@ from microagg.encode.bands import band_ends, band_label, level_text, number_text
 from microagg.encode.level_counts import Share, Tally
 from microagg.errors import InputError, shown
 from microagg.plan.plan import Coarsen, Column, Plan
-from microagg.tables.dates import dates_in_text, instants, is_text
+from microagg.tables.dates import dates_in_text, instants
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
-from microagg.tables.frame_libraries import plain_arrow
+from microagg.tables.frame_libraries import is_text, plain_arrow
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = [
@@ -259,7 +259,7 @@ class Recoder:
         changed = ~np.isnan(before) & (new != before)
         column = plain_arrow(frame.arrow_column(self.name))
         values = np.where(changed, new, 0.0)
-        if is_text(column):
+        if is_text(column.type):
             array = pa.array([number_text(value) for value in values.tolist()], column.type)
         else:
             _check_whole(self, column, values)
@@ -291,10 +291,12 @@ class Recoder:
         new = [self.becomes.get(level, level) for level in variable.levels]
         moved = np.array([level in self.becomes for level in variable.levels] + [False], dtype=bool)
         at = variable.level_numbers
-        numbers = not is_text(column) and not any(isinstance(v, str) for v in self.becomes.values())
+        numbers = not is_text(column.type) and not any(
+            isinstance(v, str) for v in self.becomes.values()
+        )
         if not numbers:  # texts beside numbers make texts of all
             new = [level_text(level) for level in new]
-            if not is_text(column):
+            if not is_text(column.type):
                 moved[:-1] = True
                 column = column.cast(pa.string())
         kind = column.type
@@ -311,7 +313,7 @@ class Recoder:
 
         column = frame.arrow_column(self.name)
         period = self.how.to
-        if not is_text(column):
+        if not is_text(column.type):
             if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
                 raise InputError(_misfit(self.name, self.how, "times without a day"))
             return pc.floor_temporal(column, unit=period).cast(column.type)

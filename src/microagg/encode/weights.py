@@ -8,8 +8,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.errors import InputError
-from microagg.tables.frame import is_frame
-from microagg.tables.matrix import as_matrix
+from microagg.tables.matrix import as_matrix, is_frame
 
 __all__ = ["as_weights"]
 

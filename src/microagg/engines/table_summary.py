@@ -19,8 +19,9 @@ from microagg.grouping.read_table import check_relations, weights_of
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Block, Plan
 from microagg.tables.as_written import values_as_written
-from microagg.tables.dates import dates_in_text, is_text
+from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame_libraries import is_text
 from microagg.tables.variable import CATEGORIES, Variable, variable_of
 
 __all__ = ["Cell", "TableSummary", "cells_of", "coded_variable", "summarise"]
@@ -124,7 +125,7 @@ def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | N
             for at in occurring:
                 found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_total
         column = frame.arrow_column(variable.name)
-        if is_text(column) and found.levels:
+        if is_text(column.type) and found.levels:
             texts = pa.array(list(found.levels), pa.string())
             seen = dates_in_text(pa.chunked_array([texts]))
             found.formats = frozenset([None if seen is None else seen[1]])

@@ -12,7 +12,7 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -90,8 +90,7 @@ def replacing_all(
         try:
             for target, several in zip(targets, is_folder, strict=True):
                 _remove_orphans(target, several)
-                make = _folder_beside if several else _part_beside
-                parts.append(held.enter_context(make(target)))
+                parts.append(held.enter_context(_part_beside(target, several)))
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
             for part, target in ((parts[j], targets[j]) for j in chosen):
@@ -164,10 +163,11 @@ def _take_name(part: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _backup(target: Path, held: ExitStack) -> Path | None:
@@ -181,51 +181,46 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
 
 
 @contextmanager
-def _part_beside(target: Path) -> Iterator[Path]:
-    """Make a temporary file that is locked as long as its maker lives, and removed at the end."""
+def _part_beside(target: Path, folder: bool = False) -> Iterator[Path]:
+    """Make a temporary file or folder, which is removed at the end unless it took its name."""
     part = _name_beside(target)
+
+    def make() -> Path:
+        if folder:
+            part.mkdir(0o700)
+        else:
+            part.touch(0o600, exist_ok=False)
+        return part
+
     # Within the block from before it exists, so that no interrupt leaves it behind.
     try:
-        with _made_and_locked(part):
+        with _locked(make):
             yield part
     finally:
         try:
-            part.unlink(missing_ok=True)
+            _remove(part)
         except KeyboardInterrupt:  # one that came just before
-            part.unlink(missing_ok=True)
+            _remove(part)
             raise
 
 
 @contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """Make a temporary folder, which is removed at the end unless it took its name."""
-    part = _name_beside(target)
-    handle = None
-    try:
-        part.mkdir(0o700)
-        if HAS_LOCKS:
-            handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-            lock(handle)
-        yield part
-    finally:
-        if handle is not None:
-            os.close(handle)
-        shutil.rmtree(part, ignore_errors=True)
-
-
-@contextmanager
-def _made_and_locked(part: Path) -> Iterator[None]:
+def _locked(make: Callable[[], Path]) -> Iterator[Path]:
+    """Make a file or folder that is locked as long as its maker lives."""
     while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        handle = os.open(part, flags, 0o600)
+        path = make()
         if not HAS_LOCKS:  # as on Windows, where a file that is open cannot be renamed either
-            os.close(handle)
-            yield
+            yield path
             return
+        access = os.O_RDONLY if path.is_dir() else os.O_RDWR
+        try:
+            handle = os.open(path, access | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
         try:
             lock(handle)
             if os.fstat(handle).st_nlink:
-                yield
+                yield path
                 return
         finally:
             os.close(handle)
@@ -252,66 +247,48 @@ def lock(handle: int, wait: bool = True) -> bool:
     return True
 
 
-def _remove_orphans(target: Path, folder: bool = False) -> None:
-    """Remove temporary files for this target whose maker was killed: nobody holds their lock.
-
-    Folders are removed only where the target is one, so that nobody's own folder is taken for such a file.
-    Without locks it cannot be told who was killed, and nothing is removed.
-    """
-    if not HAS_LOCKS:
-        return
+def _remove_orphans(target: Path, folder: bool) -> None:
+    """Remove the temporary files, or folders, of killed runs for this target."""
     start, end = _start_of_part(target), f".part{target.suffix}"
     orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
-    for entry in os.listdir(target.parent):
-        if orphan.fullmatch(entry):
-            path = target.parent / entry
-            # What cannot be opened or removed is left, as it was left before.
-            with contextlib.suppress(OSError):
-                access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
-                handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    if lock(handle, wait=False) and os.path.samestat(
-                        os.fstat(handle), os.lstat(path)
-                    ):
-                        _remove(path)
-                finally:
-                    os.close(handle)
+    entries = [entry for entry in os.listdir(target.parent) if orphan.fullmatch(entry)]
+    _remove_unlocked([target.parent / entry for entry in entries], folder)
+
+
+def remove_orphan_folders(base: Path, start: str) -> None:
+    """Remove the folders of killed runs whose names begin so."""
+    _remove_unlocked(base.glob(f"{start}*"), folders=True)
+
+
+def _remove_unlocked(paths: Iterable[Path], folders: bool) -> None:
+    """Remove those files, or folders, of this user that no living run has locked.
+
+    Without locks nobody can tell which runs were killed, and nothing is removed.
+    """
+    for path in paths if HAS_LOCKS else ():
+        with contextlib.suppress(OSError):  # what cannot be opened or removed stays
+            access = os.O_RDONLY | os.O_DIRECTORY if folders else os.O_RDWR
+            handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                found = os.fstat(handle)
+                own = found.st_uid == os.getuid() and lock(handle, wait=False)
+                if own and os.path.samestat(found, os.lstat(path)):
+                    _remove(path)
+            finally:
+                os.close(handle)
 
 
 @contextmanager
 def private_folder(base: Path, start: str = "microagg-files-") -> Iterator[Path]:
     """Make a folder that only its owner can read, removed at the end; first remove those of killed runs."""
     remove_orphan_folders(base, start)
-    handle = None
-    while handle is None:
-        folder = Path(tempfile.mkdtemp(prefix=start, dir=base))  # made with the mode 0700
-        if not HAS_LOCKS:
-            break
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        lock(handle)
-        if not os.fstat(handle).st_nlink:  # another run took it for an orphan: once more
-            os.close(handle)
-            handle = None
+    folder = None
     try:
-        yield folder
+        with _locked(lambda: Path(tempfile.mkdtemp(prefix=start, dir=base))) as folder:
+            yield folder
     finally:
-        if handle is not None:
-            os.close(handle)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def remove_orphan_folders(base: Path, start: str) -> None:
-    """Remove folders of this user whose run was killed: nobody holds their lock."""
-    if not HAS_LOCKS:
-        return
-    for folder in base.glob(f"{start}*"):
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                if os.fstat(handle).st_uid == os.getuid() and lock(handle, wait=False):
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> None:

@@ -21,7 +21,7 @@ from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, individual_risk
 from microagg.plan.settings import check_k
-from microagg.tables.frame import check_finite
+from microagg.tables.finite import check_finite
 
 __all__ = ["Ask", "Risk", "agreement_words", "risk"]
 

@@ -100,7 +100,7 @@ def public_model(
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
     units = None
     if roles.unit is not None and released.has(roles.unit):
-        units = codes_as_written(released, roles.unit, is_text=False)
+        units = codes_as_written(released, roles.unit, from_csv=False)
     cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
     cautions += _about_agreement(released, plan, with_known)
     verdict = _verdict(plan, roles, alone, promised, with_known, units)

@@ -7,15 +7,19 @@ whole column, and written back in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
+from microagg.tables.frame_libraries import is_text
 
-__all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "is_text", "to_arrow"]
+__all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "to_arrow"]
 
 # Ways to write dates as text that are told from each other; a day in front needs a day beyond 12.
 _FORMATS = (
@@ -50,16 +54,13 @@ class Instants:
 def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     """Read an Arrow array of dates, times or texts that are dates; None if it is something else.
 
-    >>> import pyarrow as pa
     >>> found = instants(pa.chunked_array([["2024-03-01", None, "2024-03-31"]]))
     >>> found.values.tolist(), found.format
     ([0.0, nan, 30.0], '%Y-%m-%d')
     """
-    import pyarrow as pa
-
     form, coded = None, None
     if not pa.types.is_temporal(column.type) or pa.types.is_interval(column.type):
-        if not is_text(column):
+        if not is_text(column.type):
             return None
         if codes:
             column, coded = _without_codes(column, codes)
@@ -79,23 +80,12 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     return Instants(values, origin, form, coded)
 
 
-def is_text(column: Any) -> bool:
-    """Whether an Arrow column holds text."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
-
-
 def first_no_date(column: Any, codes: Sequence[Any] = ()) -> int | None:
     """Find the first text that is a date in none of the known formats; None if all are.
 
-    >>> import pyarrow as pa
     >>> first_no_date(pa.chunked_array([["2024-03-01", None, "never", "1.4.2024"]]))
     2
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if codes:
         column, _ = _without_codes(column, codes)
     texts = pc.utf8_trim_whitespace(column)
@@ -110,10 +100,7 @@ def first_no_date(column: Any, codes: Sequence[Any] = ()) -> int | None:
 
 def dates_in_text(column: Any) -> tuple[Any, str] | None:
     """Read texts as dates if all that are there are written in one known way, else None."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not is_text(column):
+    if not is_text(column.type):
         return None
     texts = pc.utf8_trim_whitespace(column)
     texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
@@ -126,8 +113,6 @@ def dates_in_text(column: Any) -> tuple[Any, str] | None:
 
 
 def _read(texts: Any, form: str) -> Any:
-    import pyarrow.compute as pc
-
     if _shaped(next(text.as_py() for text in texts if text.is_valid), form):
         seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
         # What is written back must be what stood there: 2024-3-1 is not written in this way.
@@ -140,23 +125,13 @@ def _read(texts: Any, form: str) -> Any:
 
 def _shaped(text: str, form: str) -> bool:
     """Whether a text has the length and the signs of a format, before anything is parsed."""
-    sample = (
-        form.replace("%Y", "0000")
-        .replace("%m", "00")
-        .replace("%d", "00")
-        .replace("%H", "00")
-        .replace("%M", "00")
-        .replace("%S", "00")
-    )
+    sample = re.sub("%[mdHMS]", "00", form.replace("%Y", "0000"))
     return len(text) == len(sample) and all(
         a == b or (a.isdigit() and b == "0") for a, b in zip(text, sample, strict=True)
     )
 
 
 def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = pc.utf8_trim_whitespace(column)
     spelled = pa.array([str(code).strip() for code in codes], texts.type)
     place = pc.index_in(texts, value_set=spelled)
@@ -169,8 +144,6 @@ def _daily(form: str) -> bool:
 
 
 def _whole_type(kind: Any) -> Any:
-    import pyarrow as pa
-
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
     return pa.int32() if narrow else pa.int64()
 
@@ -187,13 +160,9 @@ def _added(origin: int, away: Floats) -> Labels:
 def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     """Turn instants back into an Arrow array of a type, rounded to its unit; NaN is null.
 
-    >>> import pyarrow as pa
     >>> to_arrow(np.array([14.6, np.nan]), pa.string(), 19783, "%Y-%m-%d").to_pylist()
     ['2024-03-16', None]
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     missing = np.isnan(values)
     step = 1
     if pa.types.is_date64(kind):

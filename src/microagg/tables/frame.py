@@ -2,7 +2,7 @@
 
 Frames come in as the caller has them and go out as the same type, with index, order and
 untouched columns as they were. narwhals recognises them and speaks to columns that are no numbers;
-``libraries.py`` knows how each library stores numbers.
+``frame_libraries.py`` knows how each library stores numbers.
 """
 
 from __future__ import annotations
@@ -10,11 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from narwhals.exceptions import DuplicateError
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.tables.frame_libraries import library_of, pandas_notes, plain_arrow
+from microagg.tables.finite import check_finite
+from microagg.tables.frame_libraries import (
+    decoded,
+    is_text,
+    library_of,
+    pandas_notes,
+    plain_arrow,
+)
 from microagg.tables.non_numeric_cells import (
     MISSING_WORDS,
     OddCells,
@@ -27,30 +38,16 @@ __all__ = [
     "MISSING_WORDS",
     "Frame",
     "OddCells",
-    "check_finite",
-    "is_frame",
+    "narwhals_frame",
     "reads_as_number",
 ]
 
 # Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
 _LARGEST_EXACT_INTEGER = 2**53
-_LOOKED_AT_AT_ONCE = 1 << 20  # values, by one thread
 
 
-def is_frame(data: Any) -> bool:
-    """Whether the data are a frame (of any library, eager or lazy) rather than an array."""
-    if isinstance(data, np.ndarray | list | tuple):
-        return False
-    import narwhals as nw
-
-    return isinstance(_wrap(data), nw.DataFrame | nw.LazyFrame)
-
-
-def _wrap(native: Any) -> Any:
+def narwhals_frame(native: Any) -> Any:
     """Let narwhals recognise a frame; what is none comes back as it is."""
-    import narwhals as nw
-    from narwhals.exceptions import DuplicateError
-
     try:
         return nw.from_native(native, pass_through=True)
     except DuplicateError as error:
@@ -67,10 +64,8 @@ class Frame:
     """
 
     def __init__(self, native: Any) -> None:
-        import narwhals as nw
-
         native = nw.to_native(native, pass_through=True)
-        wrapped = _wrap(native)
+        wrapped = narwhals_frame(native)
         if isinstance(wrapped, nw.LazyFrame):
             raise InputError(
                 "The frame is lazy, so its values are not there yet. Call .collect() first."
@@ -93,19 +88,23 @@ class Frame:
     def _column(self, name: Any) -> Any:
         """Return a column as its library has it, but for encodings of numbers, looked up once."""
         if name not in self._columns:
-            self._columns[name] = self._library.column(self.native, self._position[name])
+            self._columns[name] = self._library.plain(self._stored(name))
         return self._columns[name]
+
+    def _stored(self, name: Any) -> Any:
+        """Return a column as its library has it, encodings included."""
+        return self._wrapped[:, self._position[name]].to_native()
 
     def _series(self, name: Any) -> Any:
         """Return a column as narwhals wraps it."""
-        import narwhals as nw
-
         return nw.from_native(self._column(name), series_only=True)
+
+    def _cells(self, name: Any) -> list[Any]:
+        """Return the values of a column as Python has them; None where one is missing, NaN too."""
+        return _values(self._series(name))
 
     def index_columns(self) -> list[str]:
         """Columns of an Arrow table in which pandas keeps the index of its frame."""
-        import pyarrow as pa
-
         if not isinstance(self.native, pa.Table):
             return []
         notes = pandas_notes(self.native.schema)
@@ -141,7 +140,7 @@ class Frame:
         """Values of a numeric column as doubles; anything but finite numbers is refused."""
         if not self.is_numeric(name):
             raise self.not_numbers(name)
-        values = self._library.doubles(self._column(name))
+        values = self.doubles(name)
         check_finite(values, name)
         return values
 
@@ -156,14 +155,13 @@ class Frame:
 
     def trimmed_texts(self, name: Any) -> list[str | None] | None:
         """Cells of a text column without outer blanks, None where missing; None for other columns."""
-        import narwhals as nw
-
-        series = self._series(name)
-        if series.dtype not in (nw.String, nw.Object):
+        if not self._may_be_text(name):
             return None
-        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-        texts = [None if null else str(value).strip() for value, null in pairs]
+        texts = [None if value is None else str(value).strip() for value in self._cells(name)]
         return [None if text in MISSING_WORDS else text for text in texts]
+
+    def _may_be_text(self, name: Any) -> bool:
+        return self._series(name).dtype in (nw.String, nw.Object)
 
     def categories(
         self, name: Any, missing_words: Sequence[str] = ("",)
@@ -174,23 +172,15 @@ class Frame:
         ascending. Texts among ``missing_words`` are
         missing ones.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         column = plain_arrow(self.arrow_column(name))
-        ordered = bool(getattr(column.type, "ordered", False))
-        if isinstance(column, pa.Array):
-            column = pa.chunked_array([column])
         declared = None
         if pa.types.is_dictionary(column.type):
-            if ordered:
-                declared = (
-                    column.unify_dictionaries().chunk(0).dictionary if column.num_chunks else None
-                )
-            column = column.cast(column.type.value_type)
+            if column.type.ordered and column.num_chunks:
+                declared = column.unify_dictionaries().chunk(0).dictionary
+            column = decoded(column)
         if pa.types.is_string_view(column.type):  # which arrow does not sort
             column = column.cast(pa.large_string())
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if is_text(column.type):
             words = pa.array(missing_words, column.type)
             absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
             column = pc.if_else(absent, pa.scalar(None, column.type), column)
@@ -203,21 +193,17 @@ class Frame:
         encoded = column.combine_chunks().dictionary_encode()
         values = encoded.dictionary
         codes = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
-        if pa.types.is_boolean(values.type):
-            order = np.argsort(np.asarray(values.cast(pa.int8())))
-        elif declared is not None:
+        if declared is not None:
             place = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
             return place[codes].astype(np.int64), declared.to_pylist()
-        else:
-            order = np.asarray(pc.array_sort_indices(values))
+        sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+        order = np.asarray(pc.array_sort_indices(sortable))
         place = np.full(len(values) + 1, -1)
         place[order] = np.arange(len(order))
         return place[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
 
     def arrow_column(self, name: Any) -> Any:
         """Return a column of any type as an Arrow array with exactly the values it has."""
-        import pyarrow as pa
-
         try:
             return self._library.arrow(self._column(name))
         except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
@@ -234,29 +220,22 @@ class Frame:
         """
         if self.is_integer(name):  # as doubles, long ids would be fewer than they are
             values = plain_arrow(self.arrow_column(name)).to_pylist()
-            ascending = sorted({value for value in values if value is not None})
-            rank = {value: i for i, value in enumerate([*ascending, *([None] * (None in values))])}
-            return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
-        if self.is_numeric(name):
-            numbers = self._library.doubles(self._column(name))
-            found, codes = np.unique(numbers, return_inverse=True)
+            levels = sorted({value for value in values if value is not None})
+        elif self.is_numeric(name):
+            found, codes = np.unique(self.doubles(name), return_inverse=True)
             levels = [None if np.isnan(value) else value for value in found.tolist()]
             return codes.reshape(-1).astype(np.int64), levels
-        series = self._series(name)
-        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-        values = [None if null else value for value, null in pairs]  # NaN and NA of pandas too
-        if any(isinstance(value, list | dict) for value in values):
-            values = [None if value is None else repr(value) for value in values]
-        number = {value: i for i, value in enumerate(dict.fromkeys(values))}
-        if None in number:
-            number[None] = len(number)  # last; the gap it leaves is closed below
-        rank = {value: i for i, value in enumerate(sorted(number, key=number.__getitem__))}
-        return np.array([rank[value] for value in values], dtype=np.int64), list(rank)
+        else:
+            values = self._cells(name)
+            if any(isinstance(value, list | dict) for value in values):
+                values = [None if value is None else repr(value) for value in values]
+            levels = [value for value in dict.fromkeys(values) if value is not None]
+        levels += [None] * (None in values)
+        rank = {value: i for i, value in enumerate(levels)}
+        return np.array([rank[value] for value in values], dtype=np.int64), levels
 
     def kind_in_words(self, name: Any) -> str:
         """What a column holds, for messages: text, truth values, categories, dates or times, …."""
-        import narwhals as nw
-
         if self.is_numeric(name):
             return "numbers"
         dtype = self._series(name).dtype
@@ -293,7 +272,7 @@ class Frame:
         """
         odd = self._odd_cells(name, counted)
         if odd is not None and odd.row is None:
-            head = _texts(self._series(name).head(1000))
+            head = self._head(name)
             lengths = {len(text) for text in head}
             if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
                 return None
@@ -301,28 +280,28 @@ class Frame:
 
     def _odd_cells(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
         """Find what is no number in a text column that mostly holds numbers."""
-        import narwhals as nw
-        import pyarrow as pa
-
-        if self.is_numeric(name):
+        if self.is_numeric(name) or not self._may_be_text(name):
             return None
-        series = self._series(name)
-        if series.dtype not in (nw.String, nw.Object):
-            return None
-        head = _texts(series.head(1000))
+        head = self._head(name)
         with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
         if not head or 2 * with_comma <= len(head):
             return None
         if counted is None:
-            if series.dtype == nw.String:
+            if self._series(name).dtype == nw.String:
                 cells = self.arrow_column(name).cast(pa.large_string())
             else:
-                values = zip(series.to_list(), series.is_null().to_list(), strict=True)
-                cells = pa.array([None if null else str(value) for value, null in values])
+                values = self._cells(name)
+                cells = pa.array([None if value is None else str(value) for value in values])
             counted = count_odd(cells)
         if not counted.cells:
             return OddCells(None, 0, False)
         return OddCells(counted.row, counted.cells, 2 * counted.with_comma > counted.cells)
+
+    def _head(self, name: Any) -> list[str]:
+        """Return the first cells as text without outer blanks, but for missing ones."""
+        values = _values(self._series(name).head(1000))
+        texts = (str(value).strip() for value in values if value is not None)
+        return [text for text in texts if text not in MISSING_WORDS]
 
     def check_roundable(self, name: Any, values: Floats) -> None:
         """Refuse to round a column whose whole numbers are too large for doubles."""
@@ -332,25 +311,18 @@ class Frame:
                 "Release its means unrounded, or leave it out."
             )
 
-    def replace(self, columns: Mapping[Any, Floats], *, whole: Sequence[Any] = ()) -> Any:
-        """Return a native frame with new values in some columns, all else as it was.
-
-        Float columns keep their width and decimal ones their scale, to which values are rounded;
-        integer columns become float64, except those in ``whole``, whose values are whole numbers and
-        which keep their type. NaN stands for a missing value. Numbers in a dictionary, in runs, sparse
-        or as categories come out as plain columns.
-        """
-        kept = frozenset(whole)
-        new = {name: self.numbers_like(name, v, name in kept) for name, v in columns.items()}
-        return self.with_columns(new)
-
     def with_columns(self, columns: Mapping[Any, Any]) -> Any:
         """Return a native frame with some columns replaced by native ones, all else as it was."""
         new = {self._position[name]: column for name, column in columns.items()}
         return self._library.replace(self.native, new)
 
     def numbers_like(self, name: Any, values: Floats, whole: bool = False) -> Any:
-        """Make a native column of new numbers in the type of a column, see :meth:`replace`."""
+        """Make a native column of new numbers in the type in which a column is released.
+
+        Float columns keep their width and decimal ones their scale, to which values are rounded;
+        integer columns become float64 unless the values are ``whole`` numbers. NaN stands for a missing
+        value. Numbers in a dictionary, in runs, sparse or as categories come out as plain columns.
+        """
         return self._library.like(values, self._column(name), whole)
 
     def doubles_like(self, name: Any, values: Floats) -> Any:
@@ -359,7 +331,7 @@ class Frame:
 
     def taken(self, name: Any, rows: Labels) -> Any:
         """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
-        return self._library.taken(self._library.stored(self.native, self._position[name]), rows)
+        return self._library.taken(self._stored(name), rows)
 
     def arrow_like(self, name: Any, values: Any) -> Any:
         """Make a native column of an Arrow array, as near to the type of a column as its library allows."""
@@ -380,9 +352,6 @@ class Frame:
 
         Without ``unnamed_index``, an index needs a name for that.
         """
-        import narwhals as nw
-        import pyarrow as pa
-
         if isinstance(self.native, pa.Table):
             return self.native
         try:
@@ -408,11 +377,9 @@ class Frame:
         return table
 
 
-def _texts(series: Any) -> list[str]:
-    """Cells as text without outer blanks, but for missing ones."""
-    values = zip(series.to_list(), series.is_null().to_list(), strict=True)
-    texts = (str(value).strip() for value, null in values if not null)
-    return [text for text in texts if text not in MISSING_WORDS]
+def _values(series: Any) -> list[Any]:
+    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return [None if null else value for value, null in pairs]
 
 
 def _fault_in_words(error: BaseException) -> str:
@@ -422,44 +389,3 @@ def _fault_in_words(error: BaseException) -> str:
     if isinstance(error, OverflowError):
         return "a number too large for its type"
     return "objects or values of several types"
-
-
-def check_finite(values: Floats, name: object) -> None:
-    """Refuse a column with a missing or infinite value, naming the first."""
-    if _all_finite(values):
-        return
-    if np.isnan(values).any():
-        raise missing_values(np.isnan(values), name)
-    raise InputError(
-        f"Columns to work on must hold finite numbers; column {shown(name)} has an infinite "
-        f"value, {_first_row(~np.isfinite(values))}. Replace it or drop the record."
-    )
-
-
-def _all_finite(values: Floats) -> bool:
-    pieces = -(-len(values) // _LOOKED_AT_AT_ONCE)
-    if pieces <= 1:
-        return bool(np.isfinite(values).all())
-    from microagg.compile.threads import each  # here, for the sake of a fast import
-
-    finite = np.empty(pieces, dtype=bool)
-
-    def look(piece: int) -> None:
-        begin = piece * _LOOKED_AT_AT_ONCE
-        finite[piece] = np.isfinite(values[begin : begin + _LOOKED_AT_AT_ONCE]).all()
-
-    each(look, pieces)
-    return bool(finite.all())
-
-
-def missing_values(mask: Any, name: object) -> InputError:
-    """Say where values are missing."""
-    return InputError(
-        f"Columns to work on must have no missing values; column {shown(name)} has "
-        f"{int(np.sum(mask))}, {_first_row(mask)}. Fill them, drop those records, or "
-        "name the columns to work on without this one."
-    )
-
-
-def _first_row(mask: Any) -> str:
-    return f"the first in row {int(np.argmax(mask)) + 1} (the first record is row 1)"

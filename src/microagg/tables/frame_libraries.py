@@ -1,4 +1,4 @@
-"""pandas, polars and pyarrow: how each stores a column of numbers, and how it is put back.
+"""pandas, polars and pyarrow: how each stores a column, and how a new one is put in its place.
 
 Numbers are numbers however they are stored: in a dictionary, in runs, sparse, as categories or
 as decimals. ``plain`` takes such an encoding away; all other functions work on plain columns.
@@ -7,65 +7,34 @@ Everything here takes time linear in the number of columns of a table.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError
 
-__all__ = ["Library", "NumberKind", "library_of", "pandas_notes", "plain_arrow"]
+__all__ = [
+    "Library",
+    "decoded",
+    "is_number",
+    "is_text",
+    "library_of",
+    "pandas_notes",
+    "plain_arrow",
+]
 
 NumberKind = Literal["integer", "float", "decimal"]
-
-
-class Library(Protocol):
-    """What :class:`microagg.tables.frame.Frame` asks of a library."""
-
-    def column(self, frame: Any, position: int) -> Any:
-        """One column of a frame, plain."""
-
-    def kind(self, column: Any) -> NumberKind | None:
-        """Which numbers a column holds by its type; None: something else."""
-
-    def doubles(self, column: Any) -> Floats:
-        """Numbers as doubles, each the nearest; NaN where one is missing."""
-
-    def arrow(self, column: Any) -> Any:
-        """A column of any type as an Arrow array with exactly its values."""
-
-    def like(self, values: Floats, column: Any, whole: bool) -> Any:
-        """A column with new values, NaN for missing ones, in the type in which it is released.
-
-        Floats keep their width, decimals their scale; integers become doubles unless the values are
-        ``whole``.
-        """
-
-    def of_doubles(self, values: Floats, column: Any) -> Any:
-        """A column of doubles with all their digits, beside others of the library."""
-
-    def stored(self, frame: Any, position: int) -> Any:
-        """One column of a frame as it is stored, encodings included."""
-
-    def taken(self, column: Any, rows: Labels) -> Any:
-        """The values of a column in some rows, in its type; −1: missing.
-
-        Of the categories that a type lists, those that none of the rows has are left out: they would tell
-        what other rows have.
-        """
-
-    def of_arrow(self, values: Any, column: Any) -> Any:
-        """An Arrow array as a column of this library, beside which it will stand in a frame."""
-
-    def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
-        """A frame with new columns at some positions, all else as it was."""
 
 
 def library_of(implementation: Any) -> Library:
     """Return the functions for a library that narwhals recognised."""
     if implementation.is_pyarrow():
-        return _Arrow()
+        return Library()
     if implementation.is_polars():
         return _Polars()
     if implementation.is_pandas():
@@ -76,53 +45,20 @@ def library_of(implementation: Any) -> Library:
     )
 
 
-# Arrow
+# Types and columns of Arrow
 
 
-def plain_arrow(column: Any) -> Any:
-    """Take dictionaries of numbers and runs away from an Arrow column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    if pa.types.is_run_end_encoded(kind):
-        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
-        return plain_arrow(pa.chunked_array(chunks, type=kind.value_type))
-    if pa.types.is_dictionary(kind) and _kind_of_arrow(kind.value_type) is not None:
-        return column.cast(kind.value_type)
-    return column
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is one of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _without_unused(column: Any) -> Any:
-    """Leave out what the dictionary of an Arrow column lists and no record has; an order is kept.
-
-    Without an order values are listed as they first appear, lest the list tell where they did before.
-    """
-    import pyarrow as pa
-
-    kind = column.type
-    if not pa.types.is_dictionary(kind):
-        return column
-    values = column.cast(kind.value_type)
-    one = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    found = one.dictionary_encode()
-    indices, listed = found.indices, found.dictionary
-    if kind.ordered:
-        own = column.unify_dictionaries() if isinstance(column, pa.ChunkedArray) else column
-        chunks = own.chunks if isinstance(own, pa.ChunkedArray) else [own]
-        order = chunks[0].dictionary.to_pylist() if chunks else []
-        new = sorted(range(len(listed)), key=lambda at: order.index(listed[at].as_py()))
-        place = pa.array(np.argsort(new), pa.int64())
-        indices, listed = place.take(indices), listed.take(pa.array(new, pa.int64()))
-    array = pa.DictionaryArray.from_arrays(
-        indices.cast(kind.index_type), listed, ordered=kind.ordered
-    )
-    return pa.chunked_array([array]) if isinstance(column, pa.ChunkedArray) else array
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is one of numbers."""
+    return _number_kind(kind) is not None
 
 
-def _kind_of_arrow(kind: Any) -> NumberKind | None:
-    import pyarrow as pa
-
+def _number_kind(kind: pa.DataType) -> NumberKind | None:
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_floating(kind):
@@ -130,19 +66,55 @@ def _kind_of_arrow(kind: Any) -> NumberKind | None:
     return "decimal" if pa.types.is_decimal(kind) else None
 
 
-def _arrow_doubles(column: Any) -> Floats:
-    import pyarrow as pa
+def plain_arrow(column: Any) -> Any:
+    """Take dictionaries of numbers and runs away from an Arrow column."""
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
+        return plain_arrow(pa.chunked_array(chunks, type=kind.value_type))
+    if pa.types.is_dictionary(kind) and is_number(kind.value_type):
+        return column.cast(kind.value_type)
+    return column
 
+
+def decoded(column: Any) -> Any:
+    """Take runs and dictionaries of any values away from an Arrow column."""
+    column = plain_arrow(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Leave out what the dictionary of a column lists and no record has; an order is kept.
+
+    Without an order values are listed as they first appear, so that the list does not say where they
+    did before.
+    """
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        return column
+    found = column.cast(kind.value_type).combine_chunks().dictionary_encode()
+    indices, listed = found.indices, found.dictionary
+    if kind.ordered:
+        chunks = column.unify_dictionaries().chunks
+        order = chunks[0].dictionary.to_pylist() if chunks else []
+        new = sorted(range(len(listed)), key=lambda at: order.index(listed[at].as_py()))
+        place = pa.array(np.argsort(new), pa.int64())
+        indices, listed = place.take(indices), listed.take(pa.array(new, pa.int64()))
+    array = pa.DictionaryArray.from_arrays(
+        indices.cast(kind.index_type), listed, ordered=kind.ordered
+    )
+    return pa.chunked_array([array])
+
+
+def _arrow_doubles(column: Any) -> Floats:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # arrow reads text to the nearest double, decimals not
     numbers = column.cast(pa.float64(), safe=False)  # large integers are rounded
     return np.asarray(numbers, dtype=np.float64)
 
 
-def _arrow_like(values: Floats, kind: Any, whole: bool = False) -> Any:
+def _arrow_like(values: Floats, kind: Any, whole: bool = False) -> pa.ChunkedArray:
     """Doubles as an Arrow array of the type in which a column of type ``kind`` is released."""
-    import pyarrow as pa
-
     if pa.types.is_integer(kind) and not whole:
         kind = pa.float64()
     try:
@@ -154,46 +126,54 @@ def _arrow_like(values: Floats, kind: Any, whole: bool = False) -> Any:
         ) from None
 
 
-class _Arrow:
-    def column(self, frame: Any, position: int) -> Any:
-        return plain_arrow(frame.column(position))
+class Library:
+    """Columns of pyarrow; those of pandas and polars are handled by subclasses."""
+
+    def plain(self, column: Any) -> Any:
+        """Take encodings of numbers away from a column."""
+        return plain_arrow(column)
 
     def kind(self, column: Any) -> NumberKind | None:
-        return _kind_of_arrow(column.type)
+        """Tell which numbers a column holds by its type; None: something else."""
+        return _number_kind(column.type)
 
     def doubles(self, column: Any) -> Floats:
+        """Return numbers as doubles, each the nearest; NaN where one is missing."""
         return _arrow_doubles(column)
 
     def arrow(self, column: Any) -> Any:
+        """Return a column of any type as an Arrow array with exactly its values."""
         return column
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
+        """Make a column of new values, NaN for missing ones, in the type in which it is released.
+
+        Floats keep their width, decimals their scale; integers become doubles unless the values are
+        ``whole``.
+        """
         return _arrow_like(values, column.type, whole)
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
-        import pyarrow as pa
-
+        """Make a column of doubles with all their digits, in place of a column."""
         return pa.chunked_array([pa.array(values)])
 
-    def stored(self, frame: Any, position: int) -> Any:
-        return frame.column(position)
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        """Make a column of an Arrow array, in place of a column."""
+        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
     def taken(self, column: Any, rows: Labels) -> Any:
-        import pyarrow as pa
+        """Return the values of a column, as it is stored, in some rows; −1: missing.
 
+        Categories that none of the rows has are not listed by the type: they would say what other rows
+        have.
+        """
         wanted, plain = pa.array(rows, mask=rows < 0), plain_arrow(column)
         if pa.types.is_string_view(plain.type):  # from which arrow takes none
             return plain.cast(pa.large_string()).take(wanted).cast(plain.type)
         return _without_unused(plain.take(wanted))
 
-    def of_arrow(self, values: Any, column: Any) -> Any:
-        import pyarrow as pa
-
-        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
-        import pyarrow as pa
-
+        """Return a frame with new columns at some positions, all else as it was."""
         columns, fields = list(frame.columns), list(frame.schema)
         for position, column in new.items():
             columns[position] = column
@@ -203,8 +183,6 @@ class _Arrow:
 
 def pandas_notes(schema: Any) -> dict[str, Any]:
     """Return what pandas noted about its frame in the schema of an Arrow table, {} if nothing."""
-    import json
-
     text = (schema.metadata or {}).get(b"pandas")
     if text is None:
         return {}
@@ -222,12 +200,9 @@ def pandas_notes(schema: Any) -> dict[str, Any]:
     return notes
 
 
-# polars
-
-
-class _Polars:
-    def column(self, frame: Any, position: int) -> Any:
-        return frame.to_series(position)
+class _Polars(Library):
+    def plain(self, column: Any) -> Any:
+        return column
 
     def kind(self, column: Any) -> NumberKind | None:
         if column.dtype.is_integer():
@@ -245,7 +220,6 @@ class _Polars:
 
     def arrow(self, column: Any) -> Any:
         import polars as pl
-        import pyarrow as pa
 
         if column.dtype == pl.Object:
             raise TypeError("Python objects have no place in a file")
@@ -255,19 +229,17 @@ class _Polars:
         import polars as pl
 
         if column.dtype.is_decimal():
-            new = pl.Series(_arrow_like(values, column.to_arrow().type))
-        else:
-            kept = whole or column.dtype.is_float()
-            new = pl.Series(values, nan_to_null=True).cast(column.dtype if kept else pl.Float64)
-        return new.alias(column.name)
+            return self._series(_arrow_like(values, column.to_arrow().type), column)
+        new = pl.Series(column.name, values, nan_to_null=True)
+        return new.cast(column.dtype if whole or column.dtype.is_float() else pl.Float64)
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
-        import polars as pl
+        return self._series(values, column)
 
-        return pl.Series(column.name, values)
-
-    def stored(self, frame: Any, position: int) -> Any:
-        return frame.to_series(position)
+    def of_arrow(self, values: Any, column: Any) -> Any:
+        new = self._series(values, column)
+        same = column.dtype.is_temporal() and new.dtype != column.dtype
+        return new.cast(column.dtype) if same else new
 
     def taken(self, column: Any, rows: Labels) -> Any:
         import polars as pl
@@ -275,25 +247,19 @@ class _Polars:
         wanted = pl.Series(rows)
         return column.gather(pl.select(pl.when(wanted >= 0).then(wanted)).to_series())
 
-    def of_arrow(self, values: Any, column: Any) -> Any:
-        import polars as pl
-
-        new = pl.Series(column.name, values)
-        same = column.dtype.is_temporal() and new.dtype != column.dtype
-        return new.cast(column.dtype) if same else new
-
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         return frame.with_columns(new.values())
 
+    def _series(self, values: Any, column: Any) -> Any:
+        import polars as pl
 
-# pandas
+        return pl.Series(column.name, values)
 
 
-class _Pandas:
-    def column(self, frame: Any, position: int) -> Any:
+class _Pandas(Library):
+    def plain(self, column: Any) -> Any:
         import pandas as pd
 
-        column = frame.iloc[:, position]
         kind = column.dtype
         if isinstance(kind, pd.SparseDtype):
             return column.astype(kind.subtype)
@@ -309,7 +275,7 @@ class _Pandas:
         import pandas as pd
 
         if isinstance(column.dtype, pd.ArrowDtype):
-            return _kind_of_arrow(column.dtype.pyarrow_dtype)
+            return _number_kind(column.dtype.pyarrow_dtype)
         if column.dtype == object:
             return None if _decimals(column) is None else "decimal"
         kinds: dict[str, NumberKind] = {"i": "integer", "u": "integer", "f": "float"}
@@ -327,8 +293,6 @@ class _Pandas:
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan), dtype=np.float64)
 
     def arrow(self, column: Any) -> Any:
-        import pyarrow as pa
-
         array = pa.array(column, from_pandas=True)
         return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
@@ -349,28 +313,9 @@ class _Pandas:
         import pandas as pd
 
         if isinstance(column.dtype, pd.ArrowDtype):
-            return _pandas_of_arrow(_Arrow().of_doubles(values, column), column.index)
+            return _pandas_of_arrow(super().of_doubles(values, column), column.index)
         plain = isinstance(column.dtype, np.dtype)
         return pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
-
-    def stored(self, frame: Any, position: int) -> Any:
-        return frame.iloc[:, position]
-
-    def taken(self, column: Any, rows: Labels) -> Any:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            values = column.array.take(rows, allow_fill=True).remove_unused_categories()
-            return pd.Series(values, index=column.index)
-        if isinstance(column.dtype, pd.ArrowDtype):
-            stored = column.array.__arrow_array__()
-            return _pandas_of_arrow(_Arrow().taken(stored, rows), column.index)
-        if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
-            return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
-            column = column.convert_dtypes()  # plain truth values and integers know no missing ones
-        values = column.array.take(rows, allow_fill=True)
-        return pd.Series(values, index=column.index, dtype=column.dtype)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         import pandas as pd
@@ -381,11 +326,26 @@ class _Pandas:
             return pd.Series(values.to_pylist(), index=column.index, dtype=object)
         new = values.to_pandas()
         new.index = column.index
-        texts = column.dtype.kind in "iufb" and not _kind_of_arrow(
-            values.type
-        )  # in place of numbers
-        same = texts or isinstance(column.dtype, pd.CategoricalDtype)
-        return new if same else new.astype(column.dtype)
+        texts_for_numbers = column.dtype.kind in "iufb" and not is_number(values.type)
+        if texts_for_numbers or isinstance(column.dtype, pd.CategoricalDtype):
+            return new
+        return new.astype(column.dtype)
+
+    def taken(self, column: Any, rows: Labels) -> Any:
+        import pandas as pd
+
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            values = column.array.take(rows, allow_fill=True).remove_unused_categories()
+            return pd.Series(values, index=column.index)
+        if isinstance(column.dtype, pd.ArrowDtype):
+            stored = column.array.__arrow_array__()
+            return _pandas_of_arrow(super().taken(stored, rows), column.index)
+        if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
+            return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
+            column = column.convert_dtypes()  # plain truth values and integers know no missing ones
+        values = column.array.take(rows, allow_fill=True)
+        return pd.Series(values, index=column.index, dtype=column.dtype)
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         # One frame of all columns at once: setting one after the other would take time
@@ -405,8 +365,6 @@ def _pandas_of_arrow(values: Any, index: Any) -> Any:
 def _decimals(column: Any) -> Any:
     """Python's decimals, which pandas keeps as objects, as an Arrow array; None: something else."""
     import decimal
-
-    import pyarrow as pa
 
     first = next((value for value in column.array if value is not None), None)
     if not isinstance(first, decimal.Decimal):

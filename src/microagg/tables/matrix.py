@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.errors import InputError
-from microagg.tables.frame import Frame, check_finite, is_frame
+from microagg.tables.finite import check_finite
 
-__all__ = ["as_matrix", "columns_matrix"]
+if TYPE_CHECKING:
+    from microagg.tables.frame import Frame
+
+__all__ = ["as_matrix", "columns_matrix", "is_frame"]
+
+
+def is_frame(data: Any) -> bool:
+    """Whether the data are a frame (of any library, eager or lazy) rather than an array."""
+    if isinstance(data, np.ndarray | list | tuple):
+        return False
+    import narwhals as nw
+
+    from microagg.tables.frame import narwhals_frame  # with pyarrow, which arrays do not need
+
+    return isinstance(narwhals_frame(data), nw.DataFrame | nw.LazyFrame)
 
 
 def as_matrix(X: Any) -> Floats:
@@ -23,6 +37,8 @@ def as_matrix(X: Any) -> Floats:
     ((3, 1), (2, 2))
     """
     if is_frame(X):
+        from microagg.tables.frame import Frame
+
         frame = Frame(X)
         return columns_matrix(frame, frame.names)
     array = _as_array(X)

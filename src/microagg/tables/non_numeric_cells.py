@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 __all__ = ["MISSING_WORDS", "OddCells", "OddCount", "count_odd", "reads_as_number"]
 
 # What stands for a missing value in a text column.
@@ -65,9 +68,6 @@ class OddCount(NamedTuple):
 
 def count_odd(cells: Any) -> OddCount:
     """Count the cells of an Arrow array of text that are neither numbers nor missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells = pc.utf8_trim_whitespace(cells)
     missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
     odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from microagg.base.typing import Labels
 from microagg.tables.as_written import codes_as_written
+from microagg.tables.file_metadata import label_alone
 from microagg.tables.frame import Frame
+from microagg.tables.released_metadata import released_table
 
 __all__ = ["outgoing", "reordered"]
 
@@ -43,42 +47,17 @@ def outgoing(
         new[~missing] = numbers[codes[~missing]]
         native = _with_whole_numbers(native, frame.names.index(name), new, missing)
     if drop:
-        native = _without(native, [j for j, name in enumerate(frame.names) if name not in drop])
-    native = _with_needed_metadata(native)
+        kept = [j for j, name in enumerate(frame.names) if name not in drop]
+        native = nw.from_native(native, eager_only=True)[:, kept].to_native()
+    if isinstance(native, pa.Table):  # other frames have no metadata any more
+        native = released_table(native)
     if not shuffle:
         return native, None
     order = chance.permutation(len(frame))
     return reordered(native, order), order
 
 
-def _with_needed_metadata(native: Any) -> Any:
-    import pyarrow as pa
-
-    if not isinstance(native, pa.Table):  # of pandas' attributes nothing is here any more
-        return native
-    from microagg.tables.released_metadata import released_table
-
-    return released_table(native)
-
-
-def _is_pandas(native: Any) -> bool:
-    return hasattr(native, "iloc")
-
-
 def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:
-    import narwhals as nw
-    import pyarrow as pa
-
-    from microagg.tables.file_metadata import label_alone
-
-    if _is_pandas(native):
-        series = native.iloc[:, at]
-        kind = "Int64" if missing.any() else "int64"
-        new = type(series)(values, index=native.index).astype(kind)
-        new[missing] = None if missing.any() else new[missing]
-        result = native.copy(deep=False)
-        result.isetitem(at, new)
-        return result
     array = pa.array(values, mask=missing)
     if isinstance(native, pa.Table):
         label = label_alone(native.schema.field(at))
@@ -86,33 +65,26 @@ def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> A
             at, pa.field(native.column_names[at], pa.int64(), metadata=label), array
         )
     wrapped = nw.from_native(native, eager_only=True)
+    if wrapped.implementation.is_pandas():
+        series = native.iloc[:, at]
+        kind = "Int64" if missing.any() else "int64"
+        new = type(series)(values, index=native.index).astype(kind)
+        new[missing] = None if missing.any() else new[missing]
+        result = native.copy(deep=False)
+        result.isetitem(at, new)
+        return result
     series = nw.new_series(
         wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation
     )
     return wrapped.with_columns(series).to_native()
 
 
-def _without(native: Any, keep: list[int]) -> Any:
-    import narwhals as nw
-    import pyarrow as pa
-
-    if _is_pandas(native):
-        return native.iloc[:, keep]
-    if isinstance(native, pa.Table):
-        return native.select(keep)
-    return nw.from_native(native, eager_only=True)[:, keep].to_native()
-
-
 def reordered(native: Any, order: Labels) -> Any:
     """Return a native frame of some rows, in the order given."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    if _is_pandas(native):
-        result = native.iloc[order]
+    wrapped = nw.from_native(native, eager_only=True)
+    result = wrapped[order, :].to_native()
+    if wrapped.implementation.is_pandas():
         index = native.index
         automatic = type(index).__name__ == "RangeIndex" and index.name is None
         return result.reset_index(drop=True) if automatic else result
-    if isinstance(native, pa.Table):
-        return native.take(order)
-    return nw.from_native(native, eager_only=True)[order.tolist(), :].to_native()
+    return result

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
@@ -19,8 +20,10 @@ from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed, shown
 from microagg.plan.plan import Column
 from microagg.plan.sections import CATEGORIES
-from microagg.tables.dates import dates_in_text, first_no_date, instants, is_text
+from microagg.tables.dates import dates_in_text, first_no_date, instants
+from microagg.tables.finite import check_not_infinite, first_row
 from microagg.tables.frame import Frame, reads_as_number
+from microagg.tables.frame_libraries import is_text
 
 __all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
 
@@ -113,7 +116,6 @@ def variable_of(
     codes : values that mean missing
     missing_words : texts of categories that mean missing, such as NA in a CSV file
 
-    >>> import pyarrow as pa
     >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
     >>> found.kind, found.levels, found.values.tolist()
     ('nominal', ('L', 'S'), [1.0, nan, 0.0])
@@ -135,7 +137,7 @@ def variable_of(
     else:
         values, tags = _numbers_in_text(frame, name, codes)
     values = values if tags is None else np.where(tags >= 0, np.nan, values)
-    _check_numbers(values, name)
+    check_not_infinite(values, name, "protect")
     if kind == "integer":
         _check_whole(values, name)
     return Variable(name, kind, values, setting, codes=tuple(codes), tags=tags)
@@ -169,8 +171,6 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
 
 def _check_type(frame: Frame, name: Any) -> None:
     """Refuse a type whose values are neither numbers nor categories nor dates."""
-    import pyarrow as pa
-
     kind = frame.arrow_column(name).type
     other = (
         pa.types.is_nested,
@@ -196,8 +196,6 @@ def _strange(name: Any, words: str) -> InputError:
 
 def _kind_of_objects(frame: Frame, name: Any) -> str | None:
     """Kind of Python objects that are all dates or truth values, and of types that only Arrow knows."""
-    import pyarrow as pa
-
     kind = frame.arrow_column(name).type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return "date"
@@ -206,22 +204,12 @@ def _kind_of_objects(frame: Frame, name: Any) -> str | None:
     return "boolean" if pa.types.is_boolean(kind) else None
 
 
-def _check_numbers(values: Floats, name: Any) -> None:
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise InputError(
-            f"Columns to protect must hold finite numbers; column {shown(name)} has an infinite value, "
-            f"the first in row {int(np.argmax(infinite)) + 1} (the first record is row 1). Replace it or "
-            "drop the record."
-        )
-
-
 def _check_whole(values: Floats, name: Any) -> None:
     broken = ~np.isnan(values) & (values != np.rint(values))
     if broken.any():
         raise InputError(
             f"A column of kind integer holds whole numbers; column {shown(name)} has a fraction, the first "
-            f"in row {int(np.argmax(broken)) + 1} (the first record is row 1). Say kind number."
+            f"in {first_row(broken)}. Say kind number."
         )
 
 
@@ -296,7 +284,7 @@ def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Va
 
 def _why_no_dates(column: Any, codes: Sequence[Any]) -> str:
     """Say what keeps texts from being dates."""
-    if not is_text(column):
+    if not is_text(column.type):
         return ""
     row = first_no_date(column, codes)
     if row is None:
