@@ -119,11 +119,9 @@ def measured_again(before: pa.Table, after: pa.Table, said: Evidence) -> dict:
         values,
         states,
         np.repeat(labels[:, None], values.shape[1], axis=1),
-        said.cells,
+        said.signs.cells,
     ).measured()
-    return Evidence(
-        plan, replace(found, counted=said.counted, dropped=said.measured.dropped)
-    ).as_dict()
+    return Evidence.of(plan, replace(found, counted=said.counted, dropped=said.dropped)).as_dict()
 
 
 def _states(plan: Plan, after: pa.Table) -> np.ndarray:
@@ -190,7 +188,7 @@ def test_what_is_of_a_sample_is_what_is_said_to_be(tmp_path, monkeypatch):
     monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", 150)
     before = table()
     said, after = work(tmp_path, "disk", drawn_plan(0), before)
-    assert said.measured.sampled < len(before)
+    assert said.sampled < len(before)
     found = measured_again(before, after, said)
     assert list(differences(said.as_dict(), found, apart=APART | OF_SAMPLE)) == []
     assert said.cautions[-1].words.startswith("Promise, loss, classes and totals are of all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -168,7 +169,7 @@ def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, severa
     plan = Plan(blocks=tuple(blocks if several else whole), renumber=(c,))
     release = microagg.protect(frame, plan=plan)
     release.write(tmp_path / "out.parquet")
-    evidence = release.evidence.with_figures(source={"path": "in.csv", "sha256": ""})
+    evidence = replace(release.evidence, source={"path": "in.csv", "sha256": ""})
     for public in (True, False):
         model = release.report_model(evidence, public)
         assert len(json.loads(json.dumps(model))["columns"]["protected"]) == 2

@@ -101,7 +101,7 @@ def test_the_severest_caution_decides(severity, monkeypatch):
 def test_red_if_the_written_file_does_not_hold():
     evidence = protected(BASE).evidence
     broken = verify_all(BASE, [Promise(3, ["income", "rent"])])
-    counted = evidence.with_figures(counted=Counted("safe.csv", tuple(broken), "00"))
+    counted = replace(evidence, counted=Counted("safe.csv", tuple(broken), "00"))
     assert counted.verdict == "red"
     assert counted.verdict_words == "k = 3 does not hold in the written file."
     assert "does not hold for 90 records" in counted.counted_words
@@ -140,7 +140,7 @@ def test_a_sampled_linkage_must_pass_with_its_upper_end():
     for limit, passed in ((0.12, False), (0.16, True)):
         known = replace(evidence.with_known, linkage=sampled)
         plan = replace(evidence.plan, accept=Accept(linkage=limit))
-        more = replace(evidence.with_figures(with_known=known), plan=plan)
+        more = replace(evidence, with_known=known, plan=plan)
         (threshold,) = more.thresholds
         assert threshold.passed is passed
         assert threshold.found == "10.0 % (up to 15.0 %)"

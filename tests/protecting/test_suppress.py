@@ -49,7 +49,7 @@ def test_the_loss_falls_and_k_holds(seed, settings):
     assert fewer.data.groupby(list("abc")).size().min() >= 4
     assert fewer.utility.information_loss < whole.utility.information_loss
     assert fewer.utility.information_loss == pytest.approx(naive_loss(kept, fewer.data), rel=1e-4)
-    told = fewer.evidence.measured.suppressed
+    told = fewer.evidence.suppressed
     assert told.records == len(left_out)
     assert told.share == len(left_out) / N
     assert told.loss_without == pytest.approx(whole.utility.information_loss)
@@ -72,7 +72,7 @@ def test_none_is_left_out_unless_that_helps():
     frame = pd.DataFrame({"a": np.repeat(np.arange(10.0), 5)})
     found = microagg.protect(frame, k=5, columns=["a"], suppress=0.1)
     assert len(found.data) == 50
-    assert found.evidence.measured.suppressed.records == 0
+    assert found.evidence.suppressed.records == 0
     assert "no record was left out" in found.evidence.suppressed_words
     few = microagg.protect(frame, k=5, columns=["a"], suppress=0.001)
     assert len(few.data) == 50

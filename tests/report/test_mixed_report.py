@@ -113,7 +113,7 @@ def evidence_of(frame, **settings):
         weighted=both.weights is not None,
         pictures=pictures_of(both, K, utility_of(both)),
     )
-    return Evidence(plan, measured), after
+    return Evidence.of(plan, measured), after
 
 
 def public_of(evidence, after):

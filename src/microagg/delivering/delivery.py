@@ -94,7 +94,7 @@ class Delivery:
         if self.outgoing is not None and evidence.counted is not None:
             digest = self.outgoing.pack(self.table, self.parts[-1] if self.parts else self.table)
             packed = replace(evidence.counted, path=str(self.outgoing.place), sha256=digest)
-            evidence = evidence.with_figures(counted=packed)
+            evidence = replace(evidence, counted=packed)
         judged = self.gate.judged(evidence)
         if judged.rejected:
             self.rejected = True

@@ -9,7 +9,7 @@ file is another matter: see :mod:`microagg.report.public`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from microagg.base.formatting import (
     spread,
 )
 from microagg.evidence.cautions import about_dominance, about_formulas, about_sample, cautions_of
-from microagg.evidence.measured import Counted, Measured, Part
+from microagg.evidence.measured import Measured, Part
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     DIGITS,
@@ -41,15 +41,9 @@ from microagg.evidence.sentences import (
 )
 from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.analyses import LEAST, safe_together
-from microagg.measure.before_and_after import Summary
-from microagg.measure.harmful_columns import Harm, Stake
-from microagg.measure.known_columns import KnownRisk
-from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.risk import Risk
-from microagg.measure.utility import Utility
-from microagg.plan.plan import Plan, Roles
+from microagg.measure.harmful_columns import Harm
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.releasing.release_values import Cells
 
 __all__ = ["Evidence"]
 
@@ -68,111 +62,30 @@ _DECIMALS_BY_COLUMN = {
 _STAKES = 3  # confidential columns whose stake a sentence gives
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What is claimed about a release."""
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Measured):
+    """The figures of a release, and all that follows from them and from the plan."""
 
     plan: Plan
-    measured: Measured
     rejected: str = ""
     """Why the file was not released although it was counted; see :mod:`microagg.delivering.delivery`."""
 
-    def with_figures(self, **figures: Any) -> Evidence:
-        """Return the evidence with some figures added or replaced, see :class:`Measured`."""
-        return replace(self, measured=replace(self.measured, **figures))
-
-    @property
-    def roles(self) -> Roles:
-        """Role of each column."""
-        return self.measured.roles
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """Columns that share one partition, each with it."""
-        return self.measured.parts
-
-    @property
-    def utility(self) -> Utility:
-        """What was lost."""
-        return self.measured.utility
-
-    @property
-    def alone(self) -> Risk:
-        """Risk by the protected columns alone."""
-        return self.measured.alone
-
-    @property
-    def with_known(self) -> KnownRisk:
-        """Risk for an attacker who knows every untouched column that is not confidential."""
-        return self.measured.with_known
-
-    @property
-    def if_confidential_known(self) -> KnownRisk:
-        """Risk if the confidential columns were known after all, beside the known ones."""
-        return self.measured.if_confidential_known
-
-    @property
-    def harms(self) -> Sequence[Harm]:
-        """Known columns, the most harmful first."""
-        return self.measured.harms
-
-    @property
-    def stakes(self) -> Sequence[Stake]:
-        """Confidential columns, the one whose claim stakes most first."""
-        return self.measured.stakes
-
-    @property
-    def cells(self) -> Mapping[Any, Cells]:
-        """Missing, blanked and filled values of each protected column."""
-        return self.measured.signs.cells
-
-    @property
-    def linked_rows(self) -> Sequence[LinkedRows]:
-        """Sets of rows that released columns show to belong together."""
-        return self.measured.signs.linked_rows
-
-    @property
-    def summaries(self) -> Sequence[Summary]:
-        """Totals, means, medians and standard deviations of each protected column."""
-        return self.measured.summaries
-
-    @property
-    def dropped(self) -> int:
-        """Records that were left out for missing values."""
-        return self.measured.dropped
-
-    @property
-    def recoded(self) -> int:
-        """Records that are released in another stratum, since small ones were merged."""
-        return self.measured.signs.recoded
-
-    @property
-    def source(self) -> Mapping[str, str] | None:
-        """Name and hash of the file that the table came from."""
-        return self.measured.source
-
-    @property
-    def counted(self) -> Counted | None:
-        """What was found in the written file; None while there is none."""
-        return self.measured.counted
-
-    @property
-    def records(self) -> int:
-        """Number of records."""
-        return self.measured.records
+    @classmethod
+    def of(cls, plan: Plan, measured: Measured) -> Evidence:
+        """Judge what was measured by the plan."""
+        return cls(plan=plan, **{one.name: getattr(measured, one.name) for one in fields(Measured)})
 
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
-        found = self.measured
-        # Of columns left as they are, nothing is lost but what the plan asks for.
-        protected = {name: found.utility.by_column[name] for name in found.roles.protected}
+        # Columns left as they are lose nothing except by recoding, which the plan asks for.
+        protected = {name: self.utility.by_column[name] for name in self.roles.protected}
         return [
-            *cautions_of(self.plan, found.roles, found.signs),
-            *about_dominance(found.alone),
-            *about_use(protected, found.summaries[: len(protected)]),
-            *about_formulas(found.formulas),
-            *about_sample(found.sampled, found.records),
+            *cautions_of(self.plan, self.roles, self.signs),
+            *about_dominance(self.alone),
+            *about_use(protected, self.summaries[: len(protected)]),
+            *about_formulas(self.formulas),
+            *about_sample(self.sampled, self.records),
         ]
 
     @property
@@ -255,7 +168,7 @@ class Evidence:
     @property
     def suppressed_words(self) -> str:
         """How many records were left out, and what that won; empty where none was to be."""
-        found = self.measured.suppressed
+        found = self.suppressed
         if found is None:
             return ""
         if not found.records:
@@ -270,14 +183,14 @@ class Evidence:
     def missing_words(self) -> str:
         """What became of missing values; empty where there were none."""
         missing, blanked, filled, lost = (
-            sum(getattr(column, what) for column in self.cells.values())
+            sum(getattr(column, what) for column in self.signs.cells.values())
             for what in ("missing", "blanked", "filled", "codes_lost")
         )
         told = []
         if self.dropped:
             told.append(f"{plural(self.dropped, 'record')} with missing values left out")
         if missing:
-            columns = [name for name, column in self.cells.items() if column.missing]
+            columns = [name for name, column in self.signs.cells.items() if column.missing]
             kept = missing - filled
             which = "all" if kept == missing else f"{kept:,}" if kept else "none"
             stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
@@ -349,7 +262,7 @@ class Evidence:
 
     def proof(self, part: Part) -> tuple[str, str]:
         """Whether any method could do better: a word, and the sentence."""
-        return proof(self.plan, self.measured, part)
+        return proof(self.plan, self, part)
 
     def part_words(self, part: Part) -> str:
         """How a part was grouped."""
@@ -402,16 +315,18 @@ class Evidence:
                 "words": self.missing_words,
                 "dropped_records": self.dropped,
                 "columns": {
-                    str(name): asdict(c) for name, c in self.cells.items() if c.missing or c.blanked
+                    str(name): asdict(c)
+                    for name, c in self.signs.cells.items()
+                    if c.missing or c.blanked
                 },
             },
             "suppressed": None
-            if self.measured.suppressed is None
+            if self.suppressed is None
             else {
-                **few_digits(asdict(self.measured.suppressed), DIGITS),
+                **few_digits(asdict(self.suppressed), DIGITS),
                 "words": self.suppressed_words,
             },
-            "records_in_another_stratum": self.recoded,
+            "records_in_another_stratum": self.signs.recoded,
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "information_loss": few_digits(self.utility.information_loss, DIGITS),
@@ -421,7 +336,9 @@ class Evidence:
                 "with_known": few_digits(self._with_known(), DIGITS),
                 "if_confidential_known": few_digits(self._if_confidential_known(), DIGITS),
                 "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
-                "linked_rows": few_digits([one.as_dict() for one in self.linked_rows], DIGITS),
+                "linked_rows": few_digits(
+                    [one.as_dict() for one in self.signs.linked_rows], DIGITS
+                ),
             },
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
@@ -431,8 +348,8 @@ class Evidence:
                 {**few_digits(asdict(row), DIGITS), "moved_figures": moved_figures(row)}
                 for row in self.summaries
             ],
-            "alternatives": few_digits(self.measured.alternatives, DIGITS),
-            "prices": few_digits(self.measured.prices, DIGITS),
+            "alternatives": few_digits(self.alternatives, DIGITS),
+            "prices": few_digits(self.prices, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),
                 "output": self.counted

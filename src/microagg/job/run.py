@@ -122,19 +122,20 @@ def _run_in_memory(job: Job, hears: Observer) -> Outcome:
             hears.stage("bounding", _words_of_proof(release.seconds_of_bound()))
             release = _with_bound(release, hears)
         hears.stage("measuring")
-        evidence = release.evidence_with(
+        found = release.evidence_with(
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
-        ).with_figures(source=origin)
+        )
+        evidence = replace(found, source=origin)
     if job.prices:
         hears.stage("pricing")
         with clock.time("price"):
-            evidence = evidence.with_figures(prices=_prices(source, release, hears))
+            evidence = replace(evidence, prices=_prices(source, release, hears))
     kind = job.kind_of_target
     kept = source.kept_for(kind)
     released = release.outgoing.table(kind, kept)
     if FORMATS[kind].has_formulas and not job.escape_formulas:
-        evidence = evidence.with_figures(formulas=formula_cells(released))
+        evidence = replace(evidence, formulas=formula_cells(released))
     for caution in evidence.cautions:
         hears.caution(caution)
     evidence, files = _write(job, source, release, released, evidence, clock, hears)
@@ -292,7 +293,7 @@ def _run_from_disk(job: Job, hears: Observer) -> Outcome:
             if sha256(job.reads) != digest:  # of which the report says that it was read
                 raise source_changed(job.reads)
             origin = job.origin or {"path": str(job.source), "sha256": digest}
-            evidence = Evidence(plan, replace(measured, source=origin))
+            evidence = Evidence.of(plan, replace(measured, source=origin))
             for caution in evidence.cautions:
                 hears.caution(caution)
             left_out = _tell_metadata(metadata, kind, hears)
@@ -412,7 +413,7 @@ def _write(
             )
         if form.fixed is not None:
             delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-        evidence = evidence.with_figures(counted=counted)
+        evidence = replace(evidence, counted=counted)
         evidence = _judged(job, release, evidence, delivery, clock, hears)
     return evidence, delivery.files
 

@@ -136,7 +136,7 @@ class Release:
         """Return the evidence with more measured, as for :meth:`measure`."""
         found = self._measuring.measured(**measures)
         counted = self._written[-1] if self._written else None
-        return Evidence(self.plan, replace(found, parts=self.parts, counted=counted))
+        return Evidence.of(self.plan, replace(found, parts=self.parts, counted=counted))
 
     def seconds_of_bound(self) -> float | None:
         """How long a proof of :meth:`with_bound` takes, about; None where there is none."""
@@ -257,10 +257,10 @@ class Release:
         measured = self if public else self.with_bound()  # no bound is shown in public
         evidence = measured.evidence_with(**measures)
         if prices is not None:
-            evidence = evidence.with_figures(prices=prices.for_report())
+            evidence = replace(evidence, prices=prices.for_report())
         written = {str(Path(file.path).resolve()) for file in self._written}
         if source is not None and str(Path(source).resolve()) not in written:
-            evidence = evidence.with_figures(source=file_facts(source))
+            evidence = replace(evidence, source=file_facts(source))
         write_report(self.report_model(evidence, public, compare), Path(path))
 
     def report_model(
@@ -276,8 +276,8 @@ class Release:
             return public_model(Frame(self.data), self.plan, self.roles, bands, file, text)
         pictures = self._measuring.pictures()
         return release_model(
-            evidence.with_figures(
-                pictures=pictures, alternatives=self.alternatives if compare else None
+            replace(
+                evidence, pictures=pictures, alternatives=self.alternatives if compare else None
             )
         )
 

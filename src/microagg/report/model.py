@@ -54,7 +54,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         ],
         "trade_off": TRADE_OFF,
         "plan_text": plan.to_toml() if in_words else None,
-        "pictures": evidence.measured.pictures,
+        "pictures": evidence.pictures,
         "repeat": repetition(command, call),
     }
 

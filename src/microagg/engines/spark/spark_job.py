@@ -113,7 +113,9 @@ def protect_files(
                 hears.stage("measuring")
                 origin = {"path": str(source), "sha256": sha256(source)}
                 measured = release.measured(pictures=report is not None, **measures)
-                evidence = Evidence(release.plan, replace(measured, counted=counted, source=origin))
+                evidence = Evidence.of(
+                    release.plan, replace(measured, counted=counted, source=origin)
+                )
                 for caution in evidence.cautions:
                     hears.caution(caution)
                 evidence = delivery.judge(evidence)

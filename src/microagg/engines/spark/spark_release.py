@@ -120,7 +120,7 @@ class SparkRelease:
     @cached_property
     def evidence(self) -> Evidence:
         """All that is claimed, counted and measured in the released rows before they are written."""
-        return Evidence(self.plan, self.measured())
+        return Evidence.of(self.plan, self.measured())
 
     def measured(self, **measures: Any) -> Measured:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
@@ -188,7 +188,7 @@ class SparkRelease:
         ``measures`` are as for :meth:`microagg.protecting.release.Release.measure`.
         """
         check_report_target(Path(path))
-        found = Evidence(self.plan, self.measured(pictures=True, **measures))
+        found = Evidence.of(self.plan, self.measured(pictures=True, **measures))
         write_report(release_model(found), Path(path))
 
     def unpersist(self) -> None:
