@@ -22,17 +22,18 @@ from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.algorithms.required.soria_comas import k_first, merging, t_first
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
-from microagg.grouping.require.closeness import Closeness
-from microagg.grouping.require.distinct import Distinct
-from microagg.grouping.require.dominance import LargestShare, PPercent
-from microagg.grouping.require.entropy import Entropy
-from microagg.grouping.require.individual_risk import IndividualRisk
-from microagg.grouping.require.population import Population
-from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import Requirement, demands_of, total_violation
 from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.together import household_records, person_labels
-from microagg.grouping.require.units import Units
+from microagg.grouping.require.value_rules import (
+    Closeness,
+    Distinct,
+    Entropy,
+    RecursiveDiversity,
+    Units,
+)
+from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 _T = (0.05, 0.09, 0.13, 0.17, 0.21, 0.25)
@@ -247,19 +248,19 @@ def each() -> list[list[object]]:
     on_census: list[tuple[str, Requirement]] = [
         ("distinct, 4 of 10 income classes", Distinct(tenths, 4)),
         ("entropy, 4 of 10 income classes", Entropy(tenths, 4.0)),
-        ("recursive (2, 3), income classes", Recursive(tenths, 2.0, 3)),
+        ("recursive (2, 3), income classes", RecursiveDiversity(tenths, 2.0, 3)),
         ("closeness .2, income classes", Closeness(tenths, 0.2)),
         ("p % = 20, federal tax", PPercent(tax, 20)),
         ("(2, 70), federal tax", LargestShare(tax, 2, 70)),
         ("population 12,000", Population(weight, 12_000.0)),
-        ("risk .0001", IndividualRisk(weight, 1e-4)),
+        ("risk .0001", RiskLimit(weight, 1e-4)),
     ]
     on_eusilc: list[tuple[str, Requirement]] = [
         ("units: 5 households", Units(eusilc["db030"].to_numpy(), 5)),
         ("distinct, 3 regions", Distinct(region, 3)),
         ("closeness .5, regions, equal distance", Closeness(region, 0.5, ordered=False)),
         ("population 4,000", Population(eusilc["rb050"].to_numpy(), 4_000.0)),
-        ("risk .0005", IndividualRisk(eusilc["rb050"].to_numpy(), 0.0005)),
+        ("risk .0005", RiskLimit(eusilc["rb050"].to_numpy(), 0.0005)),
     ]
     rows = []
     for name, data, cases in (("census", X, on_census), ("eusilc", persons, on_eusilc)):

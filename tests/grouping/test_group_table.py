@@ -12,7 +12,7 @@ import oracles
 from microagg import StopSearch
 from microagg.encode.space import Space
 from microagg.grouping.group_table import bound_over_cells, group
-from microagg.grouping.require.units import Units
+from microagg.grouping.require.value_rules import Units
 from microagg.plan.plan import Block
 
 

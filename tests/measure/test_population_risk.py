@@ -6,34 +6,23 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from microagg import InputError
-from microagg.measure.population_risk import (
-    frequencies,
-    household_risk,
-    individual_risk,
-    risk_of_frequencies,
-)
+import naive_requirements as naive
+from microagg.grouping.require.weight_rules import individual_risk
+from microagg.measure.classes import combine
+from microagg.measure.population_risk import household_risk, sample_risk
 
-KEYS = np.array([[2, 3, 2, 2, 3, 3, 1, 2], [3, 3, 3, 3, 3, 3, 4, 3], [1, 3, 1, 2, 1, 1, 1, 1]]).T
+CLASSES = combine(np.array([[2, 3, 2, 2, 3, 3, 1, 2], [3] * 6 + [4, 3], [1, 3, 1, 2, 1, 1, 1, 1]]))
 WEIGHTS = np.array([18, 45.5, 39, 17, 92, 8, 123.5, 51])
 
 
-def test_published_frequencies_and_risks():
-    found = frequencies(KEYS, WEIGHTS)
-    assert found.sample.tolist() == [3, 1, 3, 1, 2, 2, 1, 3]
-    assert found.population.tolist() == [108, 45.5, 108, 17, 100, 100, 123.5, 108]
+def test_published_risks():
     expected = [0.01369863, 0.08579129, 0.01369863, 0.17707583]
     expected += [0.01877883, 0.01877883, 0.03931625, 0.01369863]
-    found = individual_risk(KEYS, WEIGHTS)
+    found = sample_risk(CLASSES, WEIGHTS)
     assert found.by_record == pytest.approx(expected, abs=5e-9)
     assert (found.largest, found.expected) == pytest.approx((0.17707583, sum(expected)), abs=5e-8)
     assert found.mean == pytest.approx(sum(expected) / 8, abs=5e-9)
-    exact = individual_risk(KEYS, WEIGHTS, exact=True).by_record
-    assert exact[0] == pytest.approx(0.01355297, abs=5e-9)
-    assert exact[[1, 3, 4, 6]] == pytest.approx(found.by_record[[1, 3, 4, 6]])
 
 
 def test_published_risks_of_other_frequencies():
@@ -41,7 +30,7 @@ def test_published_risks_of_other_frequencies():
     F = np.array([110, 84.5, 84.5, 17, 541, 8, 5, 110])
     expected = [0.01714426, 0.02204233, 0.02204233, 0.17707583]
     expected += [0.01165448, 0.29706308, 0.40235948, 0.01714426]
-    assert risk_of_frequencies(f, F) == pytest.approx(expected, abs=5e-9)
+    assert individual_risk(f, F) == pytest.approx(expected, abs=5e-9)
 
 
 def test_published_household_risk():
@@ -51,23 +40,10 @@ def test_published_household_risk():
     assert alone == pytest.approx([0.1, 0.2])  # without a household each is one
 
 
-@given(f=st.integers(1, 6), share=st.floats(0.005, 1))
-def test_exact_risk_is_the_expectation_of_one_over_the_population(f, share):
-    """Sum 1/h·P(h | f) of the negative binomial, term by term."""
-    found = risk_of_frequencies(np.array([f]), np.array([f / share]), exact=True)[0]
-    total, seen, chance, h = 0.0, 0.0, share**f, f
-    while seen < 1 - 1e-8:
-        total += chance / h
-        seen += chance
-        h += 1
-        chance *= (h - 1) / (h - f) * (1 - share)
-    assert found == pytest.approx(total, rel=1e-6)
-
-
 @pytest.mark.parametrize("f", [1, 2, 3, 9])
 def test_who_is_the_whole_population_is_found_among_f(f):
     near = np.array([f, f * (1 + 1e-9), f * (1 + 9e-5), f * (1 + 1.1e-4), f / 2])
-    risks = risk_of_frequencies(np.full(5, f), near)
+    risks = individual_risk(np.full(5, f), near)
     assert risks == pytest.approx(1 / f, rel=2e-4)
     assert (np.diff(risks[:4]) <= 1e-12).all()  # no jump where the series begins
 
@@ -75,20 +51,14 @@ def test_who_is_the_whole_population_is_found_among_f(f):
 def test_the_approximation_is_close():
     F = np.array([10.0, 50, 500])
     for f in (3, 5):
-        exact, rough = (risk_of_frequencies(np.full(3, f), F, exact=e) for e in (True, False))
+        rough = individual_risk(np.full(3, f), F)
+        exact = np.array([naive.exact_risk(f, population) for population in F])
         assert rough == pytest.approx(exact, rel=0.06)
         assert (rough >= exact).all()
 
 
-def test_weights_that_are_none():
-    with pytest.raises(InputError, match="above 0; that of row 2"):
-        frequencies(np.array([0, 0]), np.array([1.0, 0.0]))
-    with pytest.raises(InputError, match="2 records and 1 weights"):
-        frequencies(np.array([0, 0]), np.array([1.0]))
-
-
 def test_plain_data_have_no_record():
-    found = individual_risk(KEYS, WEIGHTS, np.array([0, 0, 1, 1, 2, 2, 3, 3])).as_dict()
+    found = sample_risk(CLASSES, WEIGHTS, np.array([0, 0, 1, 1, 2, 2, 3, 3])).as_dict()
     assert found.keys() == {"max", "mean", "expected", "household"}
     assert found["household"]["expected"] >= found["expected"]
     assert all(math.isfinite(v) for v in found["household"].values())

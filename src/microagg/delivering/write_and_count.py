@@ -17,8 +17,7 @@ from microagg.formats.formulas import with_escaped_formulas
 from microagg.formats.readback import difference
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
-from microagg.grouping.require.units import Units
-from microagg.grouping.require.worst_figures import holds, worst
+from microagg.grouping.require.value_rules import Units
 from microagg.measure.classes import combine
 from microagg.measure.verify import verify_all
 from microagg.plan.plan import Plan, Promise, Roles
@@ -136,7 +135,7 @@ class Outgoing:
                 original[self.order] = labels
                 labels = original
             found += [
-                as_required(rule, worst(rule, labels), holds(rule, labels))
+                as_required(rule, rule.say(rule.figure(labels)), rule.holds(labels))
                 for rule in given.requirements
             ]
         return tuple(found)

@@ -19,7 +19,6 @@ from microagg.encode.batch_statistics import Moments
 from microagg.engines.block_losses import column_squares
 from microagg.engines.encoding import Coder, Recipe, Records, Words
 from microagg.grouping.require.requirement import Requirement
-from microagg.grouping.require.worst_figures import holds, worse, worst_figure
 from microagg.releasing.release_values import (
     count_cells,
     mean_weights,
@@ -192,7 +191,7 @@ class Sums:
             max(self.largest, other.largest),
             self.cells + other.cells,
             [one.merge(two) for one, two in zip(self.after, other.after, strict=True)],
-            [worse(*three) for three in zip(rules, self.worst, other.worst, strict=True)],
+            [r.worse(a, b) for r, a, b in zip(rules, self.worst, other.worst, strict=True)],
             [a and b for a, b in zip(self.holds, other.holds, strict=True)],
         )
 
@@ -230,8 +229,8 @@ def sums_of(
         int(sizes.max()),
         cells,
         after,
-        [worst_figure(rule, labels) for rule in rules],
-        [holds(rule, labels) for rule in rules],
+        [rule.figure(labels) for rule in rules],
+        [rule.holds(labels) for rule in rules],
     )
 
 

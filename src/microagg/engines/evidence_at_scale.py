@@ -32,7 +32,6 @@ from microagg.evidence.measured import Measured, Part, Required
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
 from microagg.grouping.require.requirement import Requirement
-from microagg.grouping.require.worst_figures import figure_words
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.agreement import Agreement
 from microagg.measure.before_and_after import Summary
@@ -202,7 +201,7 @@ def _linked(sample: Sample) -> Labels:
 def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
     """Requirements, with the figure of the worst group of all."""
     return tuple(
-        as_required(rule, figure_words(rule, worst), kept)
+        as_required(rule, rule.say(worst), kept)
         for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
     )
 

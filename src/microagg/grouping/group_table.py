@@ -25,10 +25,10 @@ from microagg.errors import InputError, StopSearch, shown
 from microagg.grouping.by_released_loss import LAST, is_plain, is_searched, searched_by_release
 from microagg.grouping.improve import lower_bound
 from microagg.grouping.partition import partition
-from microagg.grouping.require.closeness import Closeness
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, demands_of
 from microagg.grouping.require.requirement_search import repair, satisfy
+from microagg.grouping.require.value_rules import Closeness
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.plan import Block
 from microagg.plan.registry import find

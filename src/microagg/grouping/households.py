@@ -26,7 +26,7 @@ from microagg.grouping.read_table import Intake, PartInput, check_blanked
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, violations_of
 from microagg.grouping.require.together import Households, household_records, person_labels
-from microagg.grouping.require.units import Units
+from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.plan import Block, Name
 from microagg.tables.variable import Variable

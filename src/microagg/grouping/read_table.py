@@ -24,7 +24,7 @@ from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
-from microagg.grouping.require.units import check_units
+from microagg.grouping.require.value_rules import check_units
 from microagg.plan.plan import Block, Plan, Roles
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import codes_as_written

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.grouping.require.units import distinct_units
+from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.tables.frame_libraries import plain_arrow
 

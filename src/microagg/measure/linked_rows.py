@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.grouping.require.units import distinct_units
+from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine

@@ -19,7 +19,7 @@ from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
-from microagg.measure.population_risk import IndividualRisk, individual_risk
+from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.settings import check_k
 from microagg.tables.finite import check_finite
 
@@ -137,7 +137,7 @@ class Risk:
         both = self._pair
         if both.weights is None:
             return None
-        return individual_risk(both.classes, both.weights * both.mean_weight, self._ask.units)
+        return sample_risk(both.classes, both.weights * both.mean_weight, self._ask.units)
 
     @cached_property
     def class_sizes(self) -> Labels:

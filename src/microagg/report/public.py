@@ -27,7 +27,7 @@ from microagg.evidence.cautions import (
     about_row_labels,
 )
 from microagg.evidence.sentences import Caution, promise_words, required_words
-from microagg.grouping.require.units import distinct_units
+from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import group_sizes
 from microagg.measure.chart_data import class_sizes
 from microagg.measure.classes import combine, share_below

@@ -44,7 +44,7 @@ def _demands() -> Any:
     import numpy as np
 
     from microagg.grouping.require.requirement import demands_of
-    from microagg.grouping.require.units import Units
+    from microagg.grouping.require.value_rules import Units
 
     return demands_of([Units(np.arange(_N), 1)], _N)
 
@@ -242,8 +242,8 @@ def _closeness() -> None:
     import numpy as np
 
     from microagg.algorithms.required.soria_comas import k_first, t_first
-    from microagg.grouping.require.closeness import Closeness
     from microagg.grouping.require.requirement import demands_of
+    from microagg.grouping.require.value_rules import Closeness
 
     demands = demands_of([Closeness(np.arange(_N) % 4, 0.5)], _N)
     for method in (k_first, t_first):

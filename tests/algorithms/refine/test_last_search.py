@@ -13,8 +13,8 @@ from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import space_of
-from microagg.grouping.require.distinct import Distinct
 from microagg.grouping.require.requirement import demands_of, total_violation
+from microagg.grouping.require.value_rules import Distinct
 from microagg.plan.plan import Column
 from microagg.tables.variable import Variable
 

@@ -13,23 +13,25 @@ import naive_requirements as naive
 from microagg import InputError
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
-from microagg.grouping.require.closeness import Closeness
-from microagg.grouping.require.distinct import Distinct
-from microagg.grouping.require.dominance import LargestShare, PPercent
-from microagg.grouping.require.entropy import Entropy
-from microagg.grouping.require.individual_risk import IndividualRisk
-from microagg.grouping.require.population import Population
-from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import total_violation
 from microagg.grouping.require.requirement_search import repair, satisfy
-from microagg.grouping.require.units import Units, distinct_units
+from microagg.grouping.require.value_rules import (
+    Closeness,
+    Distinct,
+    Entropy,
+    RecursiveDiversity,
+    Units,
+    distinct_units,
+)
+from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 KINDS = {
     "units": lambda rng, n: Units(rng.integers(0, max(n // 3, 4), n), 3),
     "distinct": lambda rng, n: Distinct(rng.integers(0, 4, n), 2),
     "entropy": lambda rng, n: Entropy(rng.integers(0, 4, n), 1.8),
-    "recursive": lambda rng, n: Recursive(rng.integers(0, 4, n), 2.0, 2),
+    "recursive": lambda rng, n: RecursiveDiversity(rng.integers(0, 4, n), 2.0, 2),
     "ordered": lambda rng, n: Closeness(rng.integers(0, n, n), 0.25),
     "equal": lambda rng, n: Closeness(rng.integers(0, 3, n), 0.4, ordered=False),
     "p_percent": lambda rng, n: PPercent(rng.lognormal(size=n), 20.0),
@@ -38,7 +40,7 @@ KINDS = {
     ),
     "largest": lambda rng, n: LargestShare(rng.lognormal(size=n), 2, 80.0),
     "population": lambda rng, n: Population(rng.uniform(1, 50, n), 90.0),
-    "risk": lambda rng, n: IndividualRisk(rng.uniform(1, 50, n), 0.02),
+    "risk": lambda rng, n: RiskLimit(rng.uniform(1, 50, n), 0.02),
 }
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import naive_requirements as naive
 from microagg.algorithms.required.soria_comas import closeness_group_size, k_first, merging, t_first
-from microagg.grouping.require.closeness import Closeness
 from microagg.grouping.require.requirement import demands_of, total_violation
 from microagg.grouping.require.requirement_search import satisfy
+from microagg.grouping.require.value_rules import Closeness
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 

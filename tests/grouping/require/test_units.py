@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from microagg import InputError
 from microagg.grouping.require.requirement_search import repair
-from microagg.grouping.require.units import Units, check_units, distinct_units
+from microagg.grouping.require.value_rules import Units, check_units, distinct_units
 
 
 def naive_distinct(labels, units):

@@ -11,15 +11,16 @@ import numpy as np
 from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.grouping.require.closeness import Closeness
-from microagg.grouping.require.distinct import Distinct
-from microagg.grouping.require.dominance import LargestShare, PPercent
-from microagg.grouping.require.entropy import Entropy
-from microagg.grouping.require.individual_risk import IndividualRisk
-from microagg.grouping.require.population import Population
-from microagg.grouping.require.recursive import Recursive
+from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import Demand, Requirement
-from microagg.grouping.require.units import Units
+from microagg.grouping.require.value_rules import (
+    Closeness,
+    Distinct,
+    Entropy,
+    RecursiveDiversity,
+    Units,
+)
+from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.plan.block import Require
 from microagg.plan.plan import Block
 from microagg.tables.frame import Frame
@@ -61,7 +62,9 @@ class Seen(NamedTuple):
 RULES: dict[str, Rule] = {
     "distinct": Rule("values", lambda x, least, by: Distinct(x, least, by.column)),
     "entropy": Rule("values", lambda x, least, by: Entropy(x, least, by.column)),
-    "recursive": Rule("values", lambda x, rule, by: Recursive(x, rule.c, rule.l, by.column)),
+    "recursive": Rule(
+        "values", lambda x, rule, by: RecursiveDiversity(x, rule.c, rule.l, by.column)
+    ),
     "closeness": Rule(
         "values", lambda x, most, by: Closeness(x, most, by.ordered, by.column), in_parts=False
     ),
@@ -70,7 +73,7 @@ RULES: dict[str, Rule] = {
         "amounts", lambda x, rule, by: LargestShare(x, rule.n, rule.k, by.units, by.column)
     ),
     "population": Rule("weights", lambda x, least, _: Population(x, least)),
-    "individual_risk": Rule("weights", lambda x, most, _: IndividualRisk(x, most)),
+    "individual_risk": Rule("weights", lambda x, most, _: RiskLimit(x, most)),
 }
 
 

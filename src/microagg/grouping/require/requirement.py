@@ -1,15 +1,15 @@
-"""What a requirement is: something that every group must satisfy beside having k records.
+"""Requirements: what every group must satisfy in addition to having k records.
 
-Every requirement here is closed under union: if two groups satisfy it, so does their union. Hence
-merging groups repairs any partition, if only the whole table satisfies it, and a requirement that the whole
-table breaks can be met by no partition into groups that satisfy it. Each file proves it for its own.
+Every requirement here is closed under union: if two groups satisfy it, so does their union. So merging groups
+repairs any partition if the whole table satisfies the requirement, and no partition satisfies a requirement
+that the whole table breaks. The docstring of each requirement has the proof.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ __all__ = [
     "Demand",
     "Requirement",
     "by_group",
+    "check_amounts",
     "check_feasible",
     "column_words",
     "demands_of",
@@ -44,13 +45,16 @@ class Demand(NamedTuple):
 class Requirement(ABC):
     """Something that every group must satisfy; made from arrays with one entry a record."""
 
+    larger_is_worse: ClassVar[bool] = False
+    """Whether a group with a larger figure is further from what is asked."""
+
     @abstractmethod
     def demand(self) -> Demand:
         """Give the requirement in the form of the kernels."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in words what every group satisfies."""
+        """Say what every group satisfies."""
 
     @abstractmethod
     def reason(self) -> str:
@@ -61,12 +65,28 @@ class Requirement(ABC):
         return self.describe()
 
     def violation(self, rows: Any) -> float:
-        """Tell how far the group of these rows is from what is asked: 0 when it satisfies it."""
+        """Return how far the group of these rows is from what is asked: 0 when it satisfies it."""
         from microagg.kernels.require_demands import violations
 
         group = np.asarray(rows, dtype=np.intp)
         ends = np.array([0, len(group)], dtype=np.intp)
         return float(violations(demands_of([self]), group, ends, 1)[0])
+
+    def holds(self, labels: Labels) -> bool:
+        """Whether all groups 0, 1, … satisfy it."""
+        return not violations_of(labels, 1, [self]).any()
+
+    def figure(self, labels: Labels) -> float:
+        """Return the figure of the worst of the groups 0, 1, …, which a board reads beside pass or fail."""
+        raise TypeError(f"{type(self).__name__} has no figure")
+
+    def worse(self, one: float, other: float) -> float:
+        """Return the worse of two figures."""
+        return max(one, other) if self.larger_is_worse else min(one, other)
+
+    def say(self, figure: float) -> str:
+        """Write a figure of a group."""
+        return f"{figure:.3g}"
 
     def feasible(self) -> bool:
         """Whether the whole table satisfies it, and so at least one partition."""
@@ -110,7 +130,7 @@ def by_group(labels: Labels) -> tuple[Labels, Labels]:
 def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -> Floats:
     """Violation of each group 0, 1, …, summed over the requirements and too few records.
 
-    >>> from microagg.grouping.require.distinct import Distinct
+    >>> from microagg.grouping.require.value_rules import Distinct
     >>> violations_of(np.array([0, 0, 1, 1]), 2, [Distinct(np.array([7, 7, 7, 8]), 2)]).tolist()
     [0.5, 0.0]
     """
@@ -124,6 +144,17 @@ def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -
 def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:
     """Sum of the violations of all groups 0, 1, …; 0 if every group satisfies everything."""
     return float(violations_of(labels, k, requirements).sum())
+
+
+def check_amounts(amounts: Floats, column: str, what: str) -> None:
+    """Refuse amounts that are negative or not finite, with the row of the first."""
+    wrong = np.flatnonzero(~(np.isfinite(amounts) & (amounts >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{what} needs finite values from 0 up; {column_words(column)} has another one in row "
+            f"{wrong[0]} and {len(wrong)} in all. Correct or drop these records, or leave the requirement "
+            "out."
+        )
 
 
 def check_feasible(requirements: Sequence[Requirement]) -> None:

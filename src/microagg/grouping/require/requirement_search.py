@@ -141,7 +141,7 @@ def repair(
     InputError
         When the whole table breaks a requirement, so that no groups could satisfy it.
 
-    >>> from microagg.grouping.require.distinct import Distinct
+    >>> from microagg.grouping.require.value_rules import Distinct
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
     >>> diverse = Distinct(np.array([0, 1, 2, 2, 3, 4]), 2)
     >>> repair(X, 2, [diverse], np.array([0, 0, 1, 1, 2, 2])).tolist()
@@ -351,7 +351,7 @@ def satisfy(
     InputError
         When the whole table breaks a requirement, so that no groups could satisfy it.
 
-    >>> from microagg.grouping.require.units import Units
+    >>> from microagg.grouping.require.value_rules import Units
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> households = Units(np.array([1, 1, 2, 3, 3, 4]), 2)
     >>> satisfy(X, 2, [households]).tolist()

@@ -1,4 +1,4 @@
-"""Dominance: no contributor to a group's total can be told from it by another one.
+"""Rules of dominance: no contributor to a group's total can be told from it by another one.
 
 Protects  amounts of firms. A released mean times the size of the group is a total; who knows his own
           contribution, or a coalition that knows several, can bound the largest of the others.
@@ -18,30 +18,16 @@ Source    Hundepool et al., Handbook on Statistical Disclosure Control, chapter 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
+from microagg.base.formatting import percent
 from microagg.base.typing import Floats, Labels
-from microagg.errors import InputError, shown
-from microagg.grouping.require.population import check_amounts
-from microagg.grouping.require.requirement import Demand, Requirement, column_words
+from microagg.grouping.require.requirement import Demand, Requirement, check_amounts, column_words
 from microagg.kernels.require_kinds import LARGEST, P_PERCENT
-from microagg.plan.settings import as_number, check_count
 
 __all__ = ["LargestShare", "PPercent"]
-
-
-def _contributors(amounts: Floats, units: Labels | None) -> Labels:
-    """Number the contributor of each record; without units each record is one."""
-    if units is None:
-        return np.arange(len(amounts))
-    return np.unique(units, return_inverse=True)[1].reshape(-1)
-
-
-def _relative(amounts: Floats) -> Floats:
-    """Amounts as shares of the largest one, so that no total overflows; the rules do not change."""
-    largest = float(amounts.max(initial=0.0))
-    return amounts / largest if largest > 0 else amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +52,26 @@ class PPercent(Requirement):
     column: str = ""
 
     def __post_init__(self) -> None:
-        number = as_number(self.p)
-        if number is None or not 0 < number < np.inf:
-            raise InputError(f"p of the p % rule is a number above 0; got {shown(self.p)}.")
         check_amounts(self.amounts, self.column, "The p % rule")
 
     def demand(self) -> Demand:
         """Give the requirement in the form of the kernels."""
-        codes = _contributors(self.amounts, self.units)
-        return Demand(P_PERCENT, self.p / 100, codes, _relative(self.amounts))
+        codes, amounts = _contributors(self.amounts, self.units), _relative(self.amounts)
+        return Demand(P_PERCENT, self.p / 100, codes, amounts)
+
+    def figure(self, labels: Labels) -> float:
+        """Return the least 100·(total − x₁ − x₂)/x₁ of a group."""
+        totals, largest = _contributions(self.amounts, self.units, labels, 2)
+        rest, first = totals - largest.sum(axis=1), largest[:, 0]
+        share = np.divide(100 * rest, first, out=np.full(len(rest), np.inf), where=first > 0)
+        return float(share.min())
+
+    def say(self, figure: float) -> str:
+        """Write a figure of a group in percent."""
+        return percent(figure)
 
     def describe(self) -> str:
-        """Say in words what every group satisfies."""
+        """Say what every group satisfies."""
         return f"the p % rule with p = {self.p:g} for {column_words(self.column)} in each group"
 
     def public(self) -> str:
@@ -115,24 +109,29 @@ class LargestShare(Requirement):
     percent: float = field(repr=False)
     units: Labels | None = field(default=None, repr=False)
     column: str = ""
+    larger_is_worse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_count("n of the (n, k) rule", self.count)
-        number = as_number(self.percent)
-        if number is None or not 0 < number < 100:
-            raise InputError(
-                f"k of the (n, k) rule is a percentage above 0, under 100; got {shown(self.percent)}."
-            )
         check_amounts(self.amounts, self.column, "The (n, k) rule")
 
     def demand(self) -> Demand:
         """Give the requirement in the form of the kernels."""
-        codes = _contributors(self.amounts, self.units)
-        amounts = _relative(self.amounts)
+        codes, amounts = _contributors(self.amounts, self.units), _relative(self.amounts)
         return Demand(LARGEST, self.percent / 100, codes, amounts, extra=float(self.count))
 
+    def figure(self, labels: Labels) -> float:
+        """Return the largest share of a group's total, in percent, that its n largest contributors have."""
+        totals, largest = _contributions(self.amounts, self.units, labels, self.count)
+        sums = largest.sum(axis=1)
+        share = np.divide(sums, totals, out=np.zeros(len(sums)), where=totals > 0)
+        return 100 * float(share.max())
+
+    def say(self, figure: float) -> str:
+        """Write a figure of a group in percent."""
+        return percent(figure)
+
     def describe(self) -> str:
-        """Say in words what every group satisfies."""
+        """Say what every group satisfies."""
         return (
             f"the {self.count} largest contributors with at most {self.percent:g} % of the total of "
             f"{column_words(self.column)} in each group"
@@ -149,3 +148,31 @@ class LargestShare(Requirement):
             "group breaks it, since a few contributors have nearly all of the total. Raise k, or leave the "
             "column out of the release."
         )
+
+
+def _contributors(amounts: Floats, units: Labels | None) -> Labels:
+    """Number the contributor of each record; without units each record is one."""
+    return np.arange(len(amounts)) if units is None else np.unique(units, return_inverse=True)[1]
+
+
+def _relative(amounts: Floats) -> Floats:
+    """Amounts as shares of the largest one, so that no total overflows; the rules do not change."""
+    largest = float(amounts.max(initial=0.0))
+    return amounts / largest if largest > 0 else amounts
+
+
+def _contributions(
+    amounts: Floats, units: Labels | None, labels: Labels, count: int
+) -> tuple[Floats, Floats]:
+    """Total of each group, and its largest contributions, (g, count); those of one unit are added."""
+    own = _contributors(amounts, units)
+    m = int(own.max()) + 1
+    pairs, place = np.unique(labels * m + own, return_inverse=True)
+    group, added = pairs // m, np.bincount(place, weights=amounts)
+    order = np.lexsort((-added, group))
+    group, added = group[order], added[order]
+    place = np.arange(len(group)) - np.searchsorted(group, group)
+    largest = np.zeros((int(labels.max()) + 1, count))
+    among = place < count
+    largest[group[among], place[among]] = added[among]
+    return np.bincount(labels, weights=amounts).astype(np.float64), largest

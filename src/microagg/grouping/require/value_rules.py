@@ -1,0 +1,312 @@
+"""Rules about the values of a column in each group: units, three kinds of l-diversity, and t-closeness.
+
+Each class states the rule and proves that it is closed under union. In the proofs, the shares of a union are
+a mixture λp + (1−λ)q of the shares p and q of two groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from microagg.base.formatting import number
+from microagg.base.typing import Floats, Labels
+from microagg.errors import InputError
+from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
+from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, ORDERED, RECURSIVE
+
+__all__ = [
+    "Closeness",
+    "Distinct",
+    "Entropy",
+    "RecursiveDiversity",
+    "Units",
+    "check_units",
+    "distinct_units",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Requirement):
+    """Distinct l-diversity: at least ``least`` different values in every group.
+
+    Protects  against the plainest disclosure that k leaves open: all records of a group agree in the
+              confidential column, so that whoever is known to be in it has that value.
+    Rule      |{values in the group}| ≥ l.
+    Union     A union has the values of both groups, so at least as many.
+    Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
+
+    Parameters
+    ----------
+    codes : whole numbers of shape (n,), equal where values are equal
+    least : int, at least 1
+    column : name of the column, for messages
+
+    >>> wanted = Distinct(np.array([4, 4, 7, 9]), 2, "diagnosis")
+    >>> wanted.violation([0, 1]), wanted.violation([1, 2]), wanted.feasible()
+    (0.5, 0.0, True)
+    >>> wanted.figure(np.array([0, 0, 1, 1]))
+    1.0
+    """
+
+    codes: Labels = field(repr=False)
+    least: int
+    column: str = ""
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        return _demand(DISTINCT, self.least, self.codes)
+
+    def figure(self, labels: Labels) -> float:
+        """Return the fewest different values that a group has."""
+        return float(distinct_units(labels, self.codes).min())
+
+    def say(self, figure: float) -> str:
+        """Write a number of values."""
+        return number(int(figure))
+
+    def describe(self) -> str:
+        """Say what every group satisfies."""
+        return (
+            f"at least {self.least} different values of {column_words(self.column)} in each group"
+        )
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out."""
+        return (
+            f"{self.least} different values of {column_words(self.column)} are asked in each group; the "
+            f"whole table has {len(np.unique(self.codes))}. Ask for fewer."
+        )
+
+
+class Units(Distinct):
+    """At least k persons, firms or households in every group, not only k records.
+
+    Protects  against groups of k records that belong to fewer than k units: five records of one household
+              hide each other, but not the household.
+    Rule      |{units in the group}| ≥ k; closed under union like :class:`Distinct`.
+
+    The parameters are those of :class:`Distinct`: the unit of each record, k, and the column's name.
+
+    >>> wanted = Units(np.array([5, 5, 7]), 2, "household")
+    >>> wanted.violation([0, 1]), wanted.violation([1, 2])
+    (0.5, 0.0)
+    """
+
+    def describe(self) -> str:
+        """Say what every group satisfies."""
+        of = f" ({self.column})" if self.column else ""
+        return f"at least {self.least} distinct units{of} in each group"
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out."""
+        return (
+            f"k={self.least} needs at least {self.least} distinct values of the unit {self.column}; the "
+            f"table has {len(np.unique(self.codes))}. Lower k."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Entropy(Requirement):
+    """Entropy l-diversity: the values of a confidential column are spread in every group.
+
+    Protects  against groups with l values, one of which nearly everybody has.
+    Rule      exp(H) ≥ l with H = −Σ p·ln p over the shares p of the values in the group: as many values
+              as if they were equally frequent.
+    Union     H is concave: H(λp + (1−λ)q) ≥ λH(p) + (1−λ)H(q) ≥ min(H(p), H(q)), so both ≥ ln l gives ≥ ln l.
+    Note      The whole table must have entropy ln l itself: a column with one very common value allows
+              no l much over 1. :class:`RecursiveDiversity` is milder.
+    Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
+
+    Parameters
+    ----------
+    codes : whole numbers of shape (n,), equal where values are equal
+    least : number from 1 up
+    column : name of the column, for messages
+
+    >>> wanted = Entropy(np.array([0, 0, 0, 1]), 2.0)
+    >>> wanted.violation([2, 3]), wanted.violation([0, 1]), wanted.figure(np.array([0, 0, 1, 1]))
+    (0.0, 1.0, 1.0)
+    """
+
+    codes: Labels = field(repr=False)
+    least: float
+    column: str = ""
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        return _demand(ENTROPY, self.least, self.codes)
+
+    def figure(self, labels: Labels) -> float:
+        """Return the least exp(H) of a group."""
+        group, counts = _counts(self.codes, labels)
+        shares = counts / np.bincount(labels)[group]
+        return float(np.exp(-np.bincount(group, weights=shares * np.log(shares))).min())
+
+    def describe(self) -> str:
+        """Say what every group satisfies."""
+        return (
+            f"values of {column_words(self.column)} in each group spread like {self.least:g} equally "
+            "frequent ones"
+        )
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out."""
+        most = self.figure(np.zeros(len(self.codes), np.int64))
+        return (
+            f"Entropy diversity {self.least:g} of {column_words(self.column)} is asked in each group; the "
+            f"whole table has {most:.4g}, and no partition has more in its poorest group. Ask for less, or "
+            "for recursive diversity."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RecursiveDiversity(Requirement):
+    """Recursive (c, l)-diversity: the most frequent value is not too frequent beside the rare ones.
+
+    Protects  against an attacker who can rule out l−2 values: what remains is still no clear majority.
+    Rule      r₁ < c·(r_l + r_{l+1} + … + r_m), where r₁ ≥ r₂ ≥ … count the values in the group.
+    Union     Write S_j for the sum of the j largest counts and N for the size. For two vectors of
+              counts a and b over the same values, S_j(a+b) ≤ S_j(a) + S_j(b): the j values that are
+              most frequent in the union are some j values in each group. So the rest N − S_{l−1} of the
+              union is at least the sum of both rests, and r₁ = S₁ at most the sum of both r₁:
+              r₁(a+b) ≤ r₁(a) + r₁(b) < c·rest(a) + c·rest(b) ≤ c·rest(a+b).
+              Strictness is kept, for any c > 0 and l ≥ 1.
+    Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
+
+    Parameters
+    ----------
+    codes : whole numbers of shape (n,), equal where values are equal
+    c : number above 0
+    least : int, the l of the rule, at least 2 (with 1 it would say nothing about values)
+    column : name of the column, for messages
+
+    >>> wanted = RecursiveDiversity(np.array([0, 0, 1, 2]), c=2.0, least=2)
+    >>> wanted.violation([0, 1, 2, 3]), wanted.violation([0, 1]) > 0, wanted.figure(np.zeros(4, int))
+    (0.0, True, 1.0)
+    """
+
+    codes: Labels = field(repr=False)
+    c: float
+    least: int
+    column: str = ""
+    larger_is_worse: ClassVar[bool] = True
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        return _demand(RECURSIVE, self.c, self.codes, float(self.least))
+
+    def figure(self, labels: Labels) -> float:
+        """Return the largest r₁/(r_l + … + r_m) of a group, which must be below c."""
+        group, counts = _counts(self.codes, labels)
+        order = np.lexsort((-counts, group))
+        group, counts = group[order], counts[order]
+        place = np.arange(len(group)) - np.searchsorted(group, group)
+        tail = np.bincount(group, weights=np.where(place >= self.least - 1, counts, 0))
+        first = np.bincount(group, weights=np.where(place == 0, counts, 0))
+        ratio = np.divide(first, tail, out=np.full(len(first), np.inf), where=tail > 0)
+        return float(ratio.max())
+
+    def describe(self) -> str:
+        """Say what every group satisfies."""
+        return (
+            f"in each group the most frequent value of {column_words(self.column)} under {self.c:g} times "
+            f"the values from the {self.least}. place on"
+        )
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement, and the way out."""
+        count = np.sort(np.unique(self.codes, return_counts=True)[1])[::-1]
+        return (
+            f"Recursive diversity with c={self.c:g} and l={self.least} is asked of "
+            f"{column_words(self.column)} in each group; in the whole table the most frequent value has "
+            f"{count[0]} records and those from the {self.least}. place on {count[self.least - 1 :].sum()}. "
+            "Raise c or lower l."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Closeness(Requirement):
+    """t-closeness: a confidential column is distributed in every group nearly as in the whole table.
+
+    Protects  against learning about a person from the group: not only who has which value, but also
+              that the values of a group are all high, or mostly of one kind.
+    Rule      The earth mover's distance of the group's shares p to those q of the whole table is at most t.
+              Numbers and levels are ranked 1..m, neighbouring ranks 1/(m−1) apart:
+              Σᵢ|Σ_{j≤i}(pⱼ − qⱼ)|/(m−1). Other values are all equally far: ½·Σ|p − q|.
+    Union     Both distances are convex in p, so the distance of the mixture is at most the larger one.
+    Cost      For ranks O(s log m) for a group of s records with prefix sums of the table's shares, not
+              O(m): between two of its values the group's distribution function is flat, the table's rises.
+    Paper     Li, Li & Venkatasubramanian 2007. The whole table has distance 0: it always satisfies it.
+
+    Parameters
+    ----------
+    codes : whole numbers or numbers of shape (n,), equal where values are equal; in order of the
+        values if ``ordered``
+    most : float from 0 to 1, the t of the rule
+    ordered : whether values have an order, so that near ones are nearly the same
+    column : name of the column, for messages
+
+    >>> wanted = Closeness(np.array([10, 20, 30]), 0.25)
+    >>> round(wanted.violation([1]), 3), round(wanted.violation([0]), 3)
+    (0.083, 0.25)
+    """
+
+    codes: Labels = field(repr=False)
+    most: float
+    ordered: bool = True
+    column: str = ""
+    larger_is_worse: ClassVar[bool] = True
+
+    def demand(self) -> Demand:
+        """Give the requirement in the form of the kernels."""
+        count = np.unique(self.codes, return_counts=True)[1]
+        # From counts, so that the last share is 1 and equal tables have equal shares.
+        share = (np.cumsum(count) if self.ordered else count) / len(self.codes)
+        kind = ORDERED if self.ordered else EQUAL
+        return _demand(kind, self.most, self.codes)._replace(share=share)
+
+    def figure(self, labels: Labels) -> float:
+        """Return the largest distance of a group from the whole table: how far it is from a t of 0."""
+        return float(violations_of(labels, 1, [replace(self, most=0.0)]).max())
+
+    def describe(self) -> str:
+        """Say what every group satisfies."""
+        return (
+            f"the distribution of {column_words(self.column)} in each group within {self.most:g} of that in "
+            "the whole table (earth mover's distance)"
+        )
+
+    def reason(self) -> str:
+        """Say why the whole table breaks the requirement: it never does."""
+        return "The whole table is at distance 0 from itself."
+
+
+def check_units(units: Labels, k: int, column: str) -> None:
+    """Refuse a table with fewer than k distinct units, where no groups could keep the promise."""
+    if len(np.unique(units)) < k:
+        raise InputError(Units(units, k, column).reason())
+
+
+def distinct_units(labels: Labels, units: Labels) -> Labels:
+    """Count the distinct units of each group.
+
+    >>> distinct_units(np.array([0, 0, 0, 1]), np.array([5, 5, 7, 5])).tolist()
+    [2, 1]
+    """
+    return np.bincount(_counts(units, labels)[0], minlength=int(labels.max()) + 1)
+
+
+def _demand(kind: int, level: float, values: Labels | Floats, extra: float = 0.0) -> Demand:
+    codes = np.unique(values, return_inverse=True)[1]
+    return Demand(kind, float(level), codes, np.ones(len(codes)), extra)
+
+
+def _counts(codes: Labels, labels: Labels) -> tuple[Labels, Labels]:
+    """Group and number of records of each value that a group has."""
+    own = np.unique(codes, return_inverse=True)[1]
+    m = int(own.max()) + 1
+    pairs, counts = np.unique(labels * m + own, return_counts=True)
+    return pairs // m, counts
