@@ -24,7 +24,7 @@ from microagg.job.run import Job, run
 from microagg.page import process, serve
 from microagg.plan.plan import Plan
 from microagg.warming import warm
-from microagg.warming.jobs import PARTS
+from microagg.warming.needed import PARTS
 
 # What Windows does not let stand in the name of a file.
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')

@@ -1,4 +1,4 @@
-"""Compiling ahead: nothing is left to compile then, and a plan is known to need what it does."""
+"""Compiling in advance: nothing is left to compile then, and a plan asks for what it needs."""
 
 from __future__ import annotations
 
@@ -17,38 +17,56 @@ from command import here
 from microagg.errors import MicroaggError
 from microagg.job.run import Job
 from microagg.plan.plan import Plan
+from microagg.plan.registry import METHODS
 from microagg.plan.settings import FEW_RECORDS
-from microagg.warming import warm
-from microagg.warming.jobs import needed
+from microagg.warming import parts, warm
+from microagg.warming.needed import PARTS, WEIGHTED, needed
 
-# Runs jobs and prints what each compiled, by the names of kernels, and which slow modules were loaded. One
-# process does: what an earlier job had compiled is told of that one.
+# Runs each job in a process of its own, forked off when all is imported. Parts are compiled there when a job
+# asks for them, by loading what is on disk; then every kernel that the job loads or compiles was missed.
 RUN = """\
-import json, sys
+import json, os, sys
 from microagg.base.own_process import start_quickly
 start_quickly()
 from numba.core import event
+from microagg.cli.main import app
+from microagg.cli.warmup_command import Compiling
+from microagg.compile.disk_cache import KernelCache
+from microagg.warming.parts import compile_part
 
-class Names(event.Listener):
-    def __init__(self):
-        self.found = []
+missed, compiled, asking = [], [], [0]
+
+class Compiled(event.Listener):
     def on_start(self, one):
-        self.found.append(one.data["dispatcher"].py_func.__qualname__)
+        compiled.append(one.data["dispatcher"].py_func.__qualname__)
     def on_end(self, one):
         pass
 
-from microagg.cli.main import app
-compiled, slow = {}, {}
+def ask(self, parts):
+    asking[0] += 1
+    for part in parts:
+        compile_part(part)
+    asking[0] -= 1
+
+load = KernelCache.load_overload
+def noted(self, sig, target_context):
+    if not asking[0]:
+        missed.append(self._py_func.__qualname__)
+    return load(self, sig, target_context)
+
+Compiling.ask, KernelCache.load_overload = ask, noted
 for job, words in json.load(sys.stdin).items():
-    names = Names()
-    with event.install_listener("numba:compile", names):
-        app(["protect", *words, "--quiet"], standalone_mode=False)
-    compiled[job] = names.found
-    slow[job] = sorted({"pandas", "scipy.linalg", "numba.np.arraymath"} & set(sys.modules))
-import pandas as pd, pyarrow as pa
-frame = pd.DataFrame({"a": pd.Categorical(["x", "y"])})
-assert pa.Table.from_pandas(frame)["a"].to_pylist() == ["x", "y"]
-print(json.dumps([compiled, slow]))
+    if os.fork() == 0:
+        with event.install_listener("numba:compile", Compiled()):
+            app(["protect", *words, "--quiet"], standalone_mode=False)
+        slow = sorted({"pandas", "scipy.linalg", "numba.np.arraymath"} & set(sys.modules))
+        print(json.dumps([job, sorted(set(missed)), sorted(set(compiled)), slow]), flush=True)
+        if job == "tsp":  # pandas is found when somebody asks for it
+            import pandas as pd, pyarrow as pa
+            frame = pd.DataFrame({"a": pd.Categorical(["x", "y"])})
+            assert pa.Table.from_pandas(frame)["a"].to_pylist() == ["x", "y"]
+        os._exit(0)
+    assert os.wait()[1] == 0, job
 """
 
 COLUMNS = ["--columns", "c0,c1,c2", "--drop", "home,w,ill"]
@@ -82,7 +100,8 @@ def table(tmp_path_factory):
     return path
 
 
-def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked off")
+def test_a_job_asks_for_all_that_it_needs_and_loads_little(table, tmp_path):
     jobs = {job: [str(table), str(tmp_path / "out.csv"), *words] for job, words in JOBS.items()}
     done = subprocess.run(
         [sys.executable, "-c", RUN],
@@ -92,11 +111,13 @@ def test_a_job_finds_all_that_it_needs_compiled_and_loads_little(table, tmp_path
         text=True,
         check=True,
     )
-    compiled, slow = json.loads(done.stdout.splitlines()[-1])
-    assert compiled == {job: [] for job in JOBS}
-    assert (
-        slow["tsp"] == []
-    )  # nor before: pandas, and numba's compiler with scipy.linalg, take seconds
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [job for job, *_ in found] == list(JOBS)
+    assert {job: missed for job, missed, *_ in found if missed} == {}
+    assert {job: compiled for job, _, compiled, _ in found if compiled} == {}
+    slow = {job: modules for job, *_, modules in found}
+    # pandas takes a second, and numba's compiler with scipy.linalg half of one.
+    assert slow["tsp"] == []
     assert "pandas" not in slow["closeness"]
 
 
@@ -180,7 +201,7 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
 @pytest.mark.parametrize("flag", ["--columns", "--drop", "--unit", "--dominance"])
 def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypatch, table, flag):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("microagg.cli.warmup_command.Warming", None)
+    monkeypatch.setattr("microagg.warming.warm._worker", None)
     done = here("protect", table, tmp_path / "out.csv", "--k", 3, flag, "nowhere")
     assert done.returncode == 2
     assert done.stderr.startswith("Error: There is no column 'nowhere'; the table has 'c0'")
@@ -210,16 +231,22 @@ def test_warmup_says_what_it_did(monkeypatch, tmp_path):
     assert second == {"parts": ["linkage"], "compiled_now": []}
 
 
-def test_a_part_that_fails_is_told():
-    with (
-        warm.Warming(["no such part"]) as warming,
-        pytest.raises(MicroaggError, match="KeyError: 'no such part'"),
-    ):
-        warming.wait()
+def test_every_part_can_be_compiled():
+    plain = {name.removeprefix(WEIGHTED) for name in PARTS}
+    assert plain - set(METHODS) == set(parts._PARTS) - {"mdav"}
 
 
-def test_a_process_that_ends_is_told():
-    with warm.Warming(["search"]) as warming:
+def test_a_part_that_fails_is_reported():
+    with warm.Warming() as warming:
+        assert warming.ask(["no such part"]) == ["no such part"]
+        with pytest.raises(MicroaggError, match="KeyError: 'no such part'"):
+            warming.wait()
+
+
+def test_a_process_that_ends_is_reported(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    with warm.Warming() as warming:
+        warming.ask(["search"])
         warming._workers[0].kill()
         with pytest.raises(MicroaggError, match="the process that compiled ended"):
             warming.wait()
@@ -227,8 +254,9 @@ def test_a_process_that_ends_is_told():
 
 def test_parts_asked_for_later_are_compiled_once_too(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    with warm.Warming(["linkage"]) as warming:
-        warming.ask(["linkage", "no such part"])
+    with warm.Warming() as warming:
+        warming.ask(["linkage"])
+        assert warming.ask(["linkage", "no such part"]) == ["no such part"]
         warming.wait(without=["no such part"])
         assert warm.lacking(["linkage"]) == []
         with pytest.raises(MicroaggError, match="no such part"):
@@ -240,7 +268,7 @@ def test_a_draft_has_compiled_what_the_table_tells(monkeypatch, tmp_path):
     (tmp_path / "in.csv").write_text("\n".join(["home,c0,c1", *rows]), encoding="utf-8")
     seen = []
     monkeypatch.setattr(
-        "microagg.cli.warmup_command.lacking", lambda parts: seen.append(set(parts)) or []
+        "microagg.warming.warm.lacking", lambda parts: seen.append(set(parts)) or []
     )
     words = ["protect", tmp_path / "in.csv", tmp_path / "out.csv", "--k", 3, "--unit", "home"]
     assert here(*words).returncode == 0

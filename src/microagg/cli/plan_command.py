@@ -15,7 +15,7 @@ from microagg.formats.places import at_hand
 from microagg.job.run import completed_source, records_of
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Targets
-from microagg.warming.jobs import needed
+from microagg.warming.needed import needed
 
 __all__ = ["draft_plan"]
 

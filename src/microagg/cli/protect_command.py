@@ -33,7 +33,7 @@ from microagg.formats.addresses import Place
 from microagg.job.run import Job, Observer, Outcome, run
 from microagg.measure.risk import Risk
 from microagg.plan.plan import Plan
-from microagg.warming.jobs import AFTER_GROUPING, needed
+from microagg.warming.needed import AFTER_GROUPING, needed
 
 __all__ = ["protect_file", "say_secrets"]
 

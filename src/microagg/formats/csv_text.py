@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from microagg.base.formatting import plural
+from microagg.compile.threads import thread_count
 from microagg.errors import TableError, listed, shown
 from microagg.formats.atomic import digest_of
 from microagg.tables.frame_libraries import plain_arrow
@@ -134,13 +135,13 @@ def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.
 
 def _in_threads(work: Callable[[str, Any], Any], names: list[str], columns: list[Any]) -> list[Any]:
     """Work on all columns, a stretch of them in each task: single ones may take microseconds."""
-    tasks = 8 * (os.cpu_count() or 1)
+    tasks = 8 * thread_count()
     bounds = [len(names) * i // tasks for i in range(tasks + 1)]
 
     def stretch(low: int, high: int) -> list[Any]:
         return [work(names[j], columns[j]) for j in range(low, high)]
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         return [result for some in pool.map(stretch, bounds[:-1], bounds[1:]) for result in some]
 
 

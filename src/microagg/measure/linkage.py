@@ -14,7 +14,6 @@ are few.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import thread_count
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
@@ -174,7 +174,7 @@ def _credits(
         return len(some)
 
     done = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         try:
             for count in pool.map(work, pieces()):
                 done += count

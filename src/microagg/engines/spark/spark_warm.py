@@ -16,8 +16,8 @@ import pyarrow as pa
 from microagg.engines.spark.spark_frames import on_spark, reduced
 from microagg.formats.atomic import lock
 from microagg.plan.plan import Plan
-from microagg.warming.jobs import needed
-from microagg.warming.warm import Warming, kept_in, lacking
+from microagg.warming.needed import needed
+from microagg.warming.warm import Warming, notes_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,16 +40,15 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
 
 def _compiled(parts: tuple[str, ...], _: pa.Table) -> int:
     """Compile what is not there yet on some machine, one task at a time; the number of parts."""
-    folder = kept_in()
+    folder = notes_folder()
     if folder is None:
         return 0
     handle = os.open(folder / "warming.lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         lock(handle)  # others of this machine wait, and find all done
-        left = lacking(parts)
-        if left:
-            with Warming(left) as warming:
-                warming.wait()
-        return len(left)
+        with Warming() as warming:
+            new = warming.ask(parts)
+            warming.wait()
+        return len(new)
     finally:
         os.close(handle)
