@@ -64,15 +64,17 @@ def protect(
         encryption.
     """
     check_spark()
-    from microagg.engines.blocks import LEAF
-    from microagg.engines.spark.on_spark import completed_on_spark, group_in_spark
+    from microagg.engines.complete_plan import completed
+    from microagg.engines.spark.on_spark import SparkParts, group_in_spark
+    from microagg.engines.spark.spark_frames import on_spark, positional
     from microagg.engines.spark.spark_release import SparkRelease
 
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
-    leaf = LEAF if block_records is None else max(int(block_records), 2 * (whole.k or 1))
+    leaf = None if block_records is None else max(int(block_records), 2 * (whole.k or 1))
     if words := exposure_words(df.sparkSession):
         warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
-    plan = completed_on_spark(df, whole).plan
+    with on_spark():
+        plan = completed(SparkParts(*positional(df)), whole).plan
     release = SparkRelease.of(group_in_spark(df, plan, leaf))
     for caution in release.cautions:
         if caution.severity != "note" and caution.disclosure:

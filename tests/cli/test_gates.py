@@ -114,7 +114,7 @@ def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
     survey, monkeypatch, engine, formula, told
 ):
     monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", None)
-    monkeypatch.setattr("microagg.engines.disk_job.group_from_disk", None)
+    monkeypatch.setattr("microagg.engines.disk_release.group_from_disk", None)
     done = protect(survey, *GREEN, "--analysis", formula, "--engine", engine)
     assert done.returncode == 2
     assert f"The analysis '{formula}' cannot be done: " in said(done)
@@ -290,7 +290,7 @@ def test_a_fault_becomes_one_sentence_without_values(survey, monkeypatch, error,
     def fail(*_, **__):
         raise error("12345.67 is the income of somebody")
 
-    monkeypatch.setattr("microagg.job.run.protect_table", fail)
+    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
     done = protect(survey, *(["--json"] if as_json else []))
     assert done.returncode == 2
     assert "12345" not in done.stderr + done.stdout
@@ -309,7 +309,7 @@ def test_who_asks_for_it_sees_the_whole_fault(survey, monkeypatch):
     def fail(*_, **__):
         raise KeyError("income")
 
-    monkeypatch.setattr("microagg.job.run.protect_table", fail)
+    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
     monkeypatch.setenv("MICROAGG_TRACEBACK", "1")
     with pytest.raises(KeyError, match="income"):
         protect(survey)
@@ -319,7 +319,7 @@ def test_too_little_memory_is_told(survey, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("microagg.job.run.protect_table", fail)
+    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
     done = protect(survey)
     assert done.returncode == 2
     assert "Error: The table does not fit into memory." in said(done)

@@ -16,8 +16,6 @@ ENGINES = ["memory", "disk"]
 
 
 def test_spark_counts_the_same(spark, tmp_path):
-    from microagg.engines.spark.spark_job import protect_files
-
     frame = table().assign(row=np.arange(4000))
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     plan = Plan.of(
@@ -28,7 +26,7 @@ def test_spark_counts_the_same(spark, tmp_path):
         drop=["home", "row"],
         effort="fast",
     )
-    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "out", plan)
+    found = run(Job(tmp_path / "in.parquet", tmp_path / "out", plan, engine="spark")).evidence
     after = pd.read_parquet(tmp_path / "out")
     assert naive(after, "ill")[0] > 0
     assert found.verdict == "amber"
@@ -39,7 +37,7 @@ def test_spark_counts_the_same(spark, tmp_path):
     assert view["claims"][0]["name"] == "pay"
     assert {c["name"]: c["reason"] for c in view["claims"]}["ill"] == "medical file"
     cured = plan.override(require={"distinct": {"ill": 2, "party": 2}})
-    found, _ = protect_files(tmp_path / "in.parquet", tmp_path / "cured", cured)
+    found = run(Job(tmp_path / "in.parquet", tmp_path / "cured", cured, engine="spark")).evidence
     assert naive(pd.read_parquet(tmp_path / "cured"), "ill") == (0, 0)
     assert not [c for c in found.cautions if "confidential value" in c.words]
 

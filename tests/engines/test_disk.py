@@ -21,7 +21,7 @@ from command import here, said
 from microagg import InputError, TableError
 from microagg.engines import complete_plan as completing
 from microagg.engines import disk
-from microagg.engines.disk_job import owner_of
+from microagg.engines.disk_release import owner_of
 from microagg.engines.scratch import opened_scratch
 from microagg.formats.batches import open_batches
 from microagg.formats.files import CsvFormat, FileFormat, write_file

@@ -100,7 +100,7 @@ def test_what_cannot_work_on_spark_is_said_before_it_starts(source, flags, words
     def started(*_):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("microagg.engines.spark.spark_job.session_on", started)
+    monkeypatch.setattr("microagg.job.spark_engine.session_on", started)
     done = here(*("protect", source, source.with_name("out"), "-k", 3, "--engine", "spark", *flags))
     assert done.returncode == 2
     assert words in said(done)

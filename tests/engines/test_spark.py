@@ -25,6 +25,7 @@ from microagg.engines import complete_plan as completing
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
+from microagg.engines.spark.spark_frames import on_spark
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protecting.protect import protect_table
@@ -302,6 +303,11 @@ def test_the_page_of_the_docs(spark, tmp_path):
     assert "True, " in "".join(shown)
 
 
+def completed_on_spark(frame, plan):
+    with on_spark():
+        return completing.completed(engine.SparkParts(*spark_frames.positional(frame)), plan)
+
+
 def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
     """Roles, unit, weight, kinds of codes, codes of missing values: drafted, or for named columns."""
     chance = np.random.default_rng(6)
@@ -323,23 +329,23 @@ def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
         microagg.Plan.of(k=3),
         microagg.Plan.of(k=3, columns=["sex", "income"], drop=["person_id", "name"]),
     ):
-        found = engine.completed_on_spark(frame, plan)
+        found = completed_on_spark(frame, plan)
         assert found.plan == complete(Frame(table), plan).plan
         assert found.plan.columns["sex"].kind == "nominal"
         assert (found.guesses is None) == (plan.blocks[0].columns is not None)
-    drafted = engine.completed_on_spark(frame, microagg.Plan.of(k=3)).plan
+    drafted = completed_on_spark(frame, microagg.Plan.of(k=3)).plan
     assert (drafted.unit, drafted.known) == ("household", ("wave",))
     monkeypatch.setattr(completing, "DRAFTED", 300)
-    engine.completed_on_spark(frame, microagg.Plan.of(k=3))
+    completed_on_spark(frame, microagg.Plan.of(k=3))
     late = table.set_column(6, "wave", pa.array([3] * 399 + [4]))
     with pytest.raises(InputError, match="wave has one value there and others later"):
-        engine.completed_on_spark(spark.createDataFrame(late), microagg.Plan.of(k=3))
+        completed_on_spark(spark.createDataFrame(late), microagg.Plan.of(k=3))
 
 
 def test_eusilc_is_drafted_as_in_memory(spark):
     table = pacsv.read_csv(reference_file("eusilc"))
     plan = microagg.Plan.of(k=5)
-    found = engine.completed_on_spark(spark.createDataFrame(table).coalesce(1), plan)
+    found = completed_on_spark(spark.createDataFrame(table).coalesce(1), plan)
     assert found.plan == complete(Frame(table), plan).plan
 
 

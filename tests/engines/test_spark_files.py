@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,8 @@ import pytest
 
 import microagg
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
-from microagg.delivering.delivery import Gate
-from microagg.engines.spark.spark_job import protect_files
 from microagg.errors import TableError
-from microagg.job.run import Observer
+from microagg.job.run import Job, Observer, run
 from one_process import protect_alone
 
 pytest.importorskip("pyspark")
@@ -35,17 +34,25 @@ class Heard(Observer):
     def caution(self, caution: object) -> None:
         self.told.append("caution")
 
+    def planned(self, plan: object, records: int) -> None:
+        self.told.append(f"planned for {records} records")
+
+    def reported(self, model: object, pictures: object) -> None:
+        self.told.append("reported")
+
     def written(self, files: object) -> None:
         self.told.append("written")
 
 
-def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
+def test_two_executors_give_what_one_process_gives(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("microagg.engines.spark.on_spark.LEAF", LEAF)
     table, plan = mixed_table(), mixed_plan()
     (tmp_path / "in").mkdir()
     for part in range(3):
         pq.write_table(table.slice(part * 450, 450), tmp_path / "in" / f"{part}.parquet")
     heard = Heard()
-    found, _ = protect_files(tmp_path / "in", tmp_path / "out", plan, None, heard, LEAF)
+    job = Job(tmp_path / "in", tmp_path / "out", plan, engine="spark")
+    found = run(job, heard).evidence
     alone = protect_alone(table, plan, LEAF)
     written = pq.read_table(tmp_path / "out")
     assert in_order(written).equals(in_order(alone.data))
@@ -54,24 +61,24 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path):
         written, 4, ["age", "in.come", "town", "wealth", "region", "weight"]
     )
     assert found.verdict == "amber"  # the person is left as it is
-    kinds = ["reading", "grouping", "writing", "measuring", "written"]
+    planned = f"planned for {len(table)} records"
+    kinds = ["reading", "grouping", planned, "writing", "measuring", "written"]
     assert [one for one in heard.told if one != "caution"] == kinds
     assert "caution" in heard.told
     assert all(path.suffix == ".parquet" for path in (tmp_path / "out").iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
     with pytest.raises(TableError, match="--no-overwrite: nothing is replaced"):
-        protect_files(tmp_path / "in", tmp_path / "out", plan, gate=Gate(overwrite=False))
-    strict = Gate(strict=True, keep_rejected=tmp_path / "rejected")
+        run(replace(job, overwrite=False))
     report = tmp_path / "board.html"
-    wanted, _ = protect_files(
-        tmp_path / "in", tmp_path / "out2", plan, None, None, LEAF, report, gate=strict
-    )
+    strict = replace(job, target=tmp_path / "out2", report=report, strict=True)
+    wanted = run(replace(strict, keep_rejected=tmp_path / "rejected"), heard).evidence
+    assert heard.told[-3:] == ["reporting", "reported", "written"]
     assert "the verdict must be green and is amber" in wanted.rejected
     assert "Rejected." in report.read_text(encoding="utf-8")
     assert not (tmp_path / "out2").exists()
     assert in_order(pq.read_table(tmp_path / "rejected")).equals(in_order(written))
     with pytest.raises(TableError, match="On Spark tables are Parquet files"):
-        protect_files(ROOT / "README.md", tmp_path / "other", plan)
+        run(replace(job, source=ROOT / "README.md", target=tmp_path / "other"))
 
 
 @pytest.mark.long

@@ -133,7 +133,7 @@ def test_an_observer_hears_stages_progress_and_cautions(source, tmp_path):
     plan = PLAN.override(bound=True)
     job = Job(source, tmp_path / "safe.csv", plan, report=tmp_path / "r.html")
     outcome = run(job, diary)
-    assert diary.stages == ["reading", "grouping", "bounding", "measuring", "writing", "reporting"]
+    assert diary.stages == ["reading", "grouping", "bounding", "writing", "measuring", "reporting"]
     assert diary.words[1] == "60 records, 5 columns"
     assert diary.cautions == list(outcome.evidence.cautions)
     assert any("id" in caution.columns for caution in diary.cautions)
@@ -142,7 +142,7 @@ def test_an_observer_hears_stages_progress_and_cautions(source, tmp_path):
     assert all(done <= total for _, done, total in diary.done)
     diary = Diary()
     run(Job(source, tmp_path / "safe.csv", PLAN), diary)
-    assert diary.stages == ["reading", "grouping", "measuring", "writing"]
+    assert diary.stages == ["reading", "grouping", "writing", "measuring"]
 
 
 def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypatch):
@@ -265,7 +265,7 @@ def test_an_interrupt_while_the_report_is_made_leaves_nothing(source, tmp_path, 
     ],
 )
 def test_mistakes_are_found_before_anything_is_read(tmp_path, monkeypatch, job, message):
-    monkeypatch.setattr("microagg.job.run.read_file", None)
+    monkeypatch.setattr("microagg.job.memory_engine.read_file", None)
     settings = {"target": "safe.csv", "plan": PLAN, "report": None, **job}
     for key in ("target", "report"):
         if settings[key] is not None:

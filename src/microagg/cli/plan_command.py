@@ -12,7 +12,7 @@ from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import CsvFormat, read_file
 from microagg.formats.places import at_hand
-from microagg.job.run import completed_source, records_of
+from microagg.job.run import records_of
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Targets
 from microagg.warming.needed import needed
@@ -43,7 +43,7 @@ def draft_plan(
         )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
-    whole = completed_source(read, plan)
+    whole = records_of(read).completed(plan).plan
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}

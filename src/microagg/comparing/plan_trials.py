@@ -84,9 +84,8 @@ class Records:
         self, plan: Plan, watch: Listener | None = None, *, is_complete: bool = False
     ) -> Release:
         """Carry out a plan."""
-        return protect_table(
-            self.frame, plan, watch, self.text, self.coded, is_complete=is_complete
-        )
+        settled = Completed(plan, None) if is_complete else plan
+        return protect_table(self.frame, settled, watch, self.text, self.coded)
 
     def taken(self, rows: Labels) -> Records:
         """Return some of the records."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from microagg.base.formatting import names
 from microagg.drafting.draft import Completed, complete
+from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError
 from microagg.measure.count_classes import row_keys
@@ -33,7 +34,10 @@ def no_records() -> InputError:
 
 
 def completed(parts: Parts, plan: Plan) -> Completed:
-    """Fill in what a plan leaves open by what the first records look like."""
+    """Fill in what a plan leaves open by what the first records look like; refuse what cannot be done."""
+    plan.check_complete()
+    check_plan_in_parts(plan)
+    plan.roles(parts.names)
     looked = parts.first(DRAFTED, partial(_from_head, plan=plan, is_csv=parts.is_text))
     if looked is None:
         raise no_records()

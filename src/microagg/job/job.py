@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.delivering.delivery import Gate
-from microagg.engines.capabilities import check_engine
+from microagg.engines.capabilities import check_engine, check_plan_in_parts, check_source
 from microagg.errors import InputError, shown
 from microagg.formats import FORMATS
 from microagg.formats.addresses import STANDARD, Place, is_plain, plain_name
@@ -141,12 +141,12 @@ class Job:
             self._check_places(*taken)  # the rest once the table is at hand
             return
         if self.engine == "spark":
-            from microagg.engines.spark.spark_job import check_spark_job
+            from microagg.engines.spark.spark_session import check_spark
 
-            self.gate.check(self.writes, True, *taken)
-            check_spark_job(self.reads, self.plan)
-            self._check_header()
-            return
+            check_spark()
+            check_source("spark", self.reads)
+        if self.engine not in (None, "memory"):
+            check_plan_in_parts(self.plan)
         kind_of(self.reads)
         kind = self.kind_of_target
         self.gate.check(self.writes, self.to_folder, *taken)
@@ -221,7 +221,7 @@ class Job:
     @property
     def to_folder(self) -> bool:
         """Whether the target is a folder of Parquet files."""
-        return is_folder_target(self.writes, self.reads)
+        return self.engine == "spark" or is_folder_target(self.writes, self.reads)
 
     @property
     def kind_of_target(self) -> str:

@@ -25,7 +25,7 @@ from microagg.comparing.sampling import Standing
 from microagg.comparing.search import search_table
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.formats.files import CsvFormat, Source, read_file
-from microagg.job.run import Job, Observer, completed_source, numbers_of, records_of, run
+from microagg.job.run import Job, Observer, numbers_of, records_of, run
 from microagg.page.charts import without_styles
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
@@ -179,7 +179,7 @@ def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
         "problem": None,
     }
     try:
-        found["plan"] = completed_source(source, Plan())
+        found["plan"] = records_of(source).completed(Plan()).plan
     except MicroaggError as error:  # no quantity: roles are to be chosen by hand
         found |= {"plan": None, "problem": str(error)}
     return found

@@ -184,26 +184,29 @@ def protect(
 
 def protect_table(
     table: Frame,
-    plan: Plan,
+    plan: Plan | Completed,
     progress: Listener | None = None,
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
     *,
-    is_complete: bool = False,
     on_plan: Callable[[Plan], None] | None = None,
+    clock: Clock | None = None,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from. ``is_complete`` says that :func:`microagg.drafting.draft.complete` made the plan,
-    maybe from a table of which this one is a part.
-    ``on_plan`` is called with the plan as it is carried out, before the grouping.
+    file that it came from. A plan that :func:`microagg.drafting.draft.complete` made, maybe from a table of
+    which this one is a part, is carried out as it is. ``on_plan`` is called with the plan as it is carried
+    out, before the grouping.
     """
-    plan.check_complete()
-    clock = Clock()
-    with clock.time("check"):
-        words = ("",) if text is None else MISSING_WORDS
-        settled = Completed(plan, None) if is_complete else complete(table, plan, words, coded)
+    clock = clock or Clock()
+    if isinstance(plan, Completed):
+        settled = plan
+    else:
+        plan.check_complete()
+        with clock.time("check"):
+            words = ("",) if text is None else MISSING_WORDS
+            settled = complete(table, plan, words, coded)
 
     def protected(plan: Plan, rows: Labels | None) -> Release:
         found = Completed(plan, settled.guesses)

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.drafting.draft import Completed
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.blocks import (
     LEAF,
@@ -31,8 +30,6 @@ from microagg.engines.blocks import (
     sound_blocks,
     work_on_block,
 )
-from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.complete_plan import completed
 from microagg.engines.encoding import Recipe, Words
 from microagg.engines.finishing import added_up, finish_block
 from microagg.engines.fit import fit
@@ -61,7 +58,7 @@ from microagg.plan.plan import Plan, Roles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Grouped", "SparkParts", "completed_on_spark", "group_in_spark"]
+__all__ = ["Grouped", "SparkParts", "group_in_spark"]
 
 SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _TOLD = "told"  # column of what a block tells of itself, at one of its records
@@ -166,22 +163,7 @@ class Grouped:
     """What each record releases, by the key of its row; persisted."""
 
 
-def completed_on_spark(
-    frame: DataFrame, plan: Plan, fields: Mapping[str, Any] | None = None
-) -> Completed:
-    """Fill in what a plan leaves open by what the first records look like; a worker looks at them.
-
-    ``fields`` are the metadata of columns, such as value labels, as far as a file has some.
-    """
-    plan.check_complete()
-    check_plan_in_parts(plan)
-    parts = SparkParts(*positional(frame), fields or {})
-    plan.roles(parts.names)
-    with on_spark():
-        return completed(parts, plan)
-
-
-def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
+def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Grouped:
     """Group the records of a Spark DataFrame; what they release is worked out and persisted.
 
     Parameters
@@ -201,7 +183,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int = LEAF) -> Grouped:
         records = mapped(parts.rows, encode, word_schema(width))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            places = _planned(records, recipe, width, leaf)
+            places = _planned(records, recipe, width, leaf or LEAF)
             if isinstance(places, Splits):
                 moved, blocks = cut_column(records, recipe, places, width)
                 turns, last = 0, partial(_finished_column, recipe)

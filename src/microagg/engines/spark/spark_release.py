@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
+from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.agreeing_groups import Agreeing
 from microagg.engines.encoding import Recipe
@@ -31,6 +32,7 @@ from microagg.engines.table_summary import TableSummary
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Measured
 from microagg.evidence.sentences import Caution
+from microagg.formats.atomic import sha256
 from microagg.measure.link_batches import linkage_of, merged_rivals
 from microagg.measure.linkage import Linkage
 from microagg.measure.verify import Verification
@@ -157,10 +159,12 @@ class SparkRelease:
         (promise,) = self.plan.promises()
         return list(dict.fromkeys([*(promise.columns or ()), *more]))
 
-    def counted(self, path: str, sha256: str, verification: Sequence[Verification]) -> Counted:
-        """Tell what was counted in what was written, with the figures of all requirements."""
-        found = required(rules_of(self._grouped.recipe), self.sums)
-        return Counted(path, tuple(verification), sha256, found)
+    def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> Counted:
+        """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
+        met = required(rules_of(self._grouped.recipe), self.sums)
+        counted = Counted(str(target), tuple(found), sha256(part), met)
+        refuse_broken(counted, target, self.records)
+        return counted
 
     def _link(self, with_known: bool) -> Linkage:
         """Look for the sampled records among what all release."""

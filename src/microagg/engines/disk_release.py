@@ -1,12 +1,11 @@
-"""A job from file to file for a table larger than memory: the stages, files and evidence of any other job."""
+"""A release of a table larger than memory: written batch by batch, counted in the file, and measured."""
 
 from __future__ import annotations
 
 import collections
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ import pyarrow as pa
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared
 from microagg.engines.agreeing_groups import count_agreeing
-from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.disk import AT_ONCE, DiskRun, group_from_disk
+from microagg.engines.disk import AT_ONCE, DiskRun, Told, group_from_disk
 from microagg.engines.encoding import Recipe
 from microagg.engines.evidence_at_scale import (
     Classes,
@@ -52,7 +50,7 @@ from microagg.tables.released_metadata import (
 )
 from microagg.version import VERSION
 
-__all__ = ["DiskTable", "owner_of", "write_release"]
+__all__ = ["DiskRelease", "owner_of"]
 
 _WORD = 8
 
@@ -78,9 +76,9 @@ def owner_of(
     }
 
 
-@dataclass(frozen=True, eq=False)
-class DiskTable:
-    """A table on disk that was grouped, ready to be written."""
+@dataclass(eq=False)
+class DiskRelease:
+    """A table on disk that was grouped, to be written and then measured."""
 
     source: BatchSource
     plan: Plan
@@ -88,6 +86,11 @@ class DiskTable:
     run: DiskRun
     scratch: Scratch
     memory: int
+    left_out: list[str] = field(default_factory=list)
+    """Metadata of the source that the written file does not have, in words."""
+    _formulas: dict[str, int] = field(default_factory=collections.Counter)
+    _gathered: _Gathered = field(init=False)
+    _counts: Counts = field(init=False)
 
     @classmethod
     def grouped(
@@ -96,14 +99,13 @@ class DiskTable:
         plan: Plan,
         scratch: Scratch,
         memory: int,
-        told: Any,
-    ) -> DiskTable:
+        on_progress: Told,
+    ) -> DiskRelease:
         """Group the records of a table, whose columns to protect are named."""
-        check_plan_in_parts(plan)
         roles = plan.roles(source.names)
         width = 8 + 2 * len(plan.blocks[0].columns or ())
         check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
-        run = group_from_disk(source, plan, scratch, told, memory=2 * memory)
+        run = group_from_disk(source, plan, scratch, on_progress, memory=2 * memory)
         return cls(source, plan, roles, run, scratch, memory)
 
     @property
@@ -121,6 +123,69 @@ class DiskTable:
                     at = table.column_names.index(name)
                     written = written.set_column(at, text.schema.field(name), text[name])
             yield written, table, batch, kept
+
+    def write(
+        self,
+        part: Path,
+        target: Path,
+        form: FileFormat | BatchSource,
+        on_progress: Told,
+        escape: bool = False,
+    ) -> Counted:
+        """Write the released table to a temporary file beside its target, and count in what was written.
+
+        Raises
+        ------
+        VerificationError
+            If what was read back does not keep what was promised.
+        """
+        self._gathered = gathered = _Gathered(self)
+        schema = self.released_schema()
+        if escape:
+            schema = with_escaped_formulas(schema.empty_table()).schema
+        recipe = self.run.recipe
+        to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
+        changed = [*dict.fromkeys([*(coder.name for coder in recipe.coders), *recipe.recoders])]
+        done = 0
+        with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
+            for written, typed, batch, kept in self.written_tables():
+                broken = broken_relation(self.plan, Frame(typed))
+                if broken is not None:
+                    raise VerificationError(
+                        f"The released values do not keep the relation {broken}. Nothing was written."
+                    )
+                if to_csv and not escape:
+                    self._formulas.update(formula_cells(written))
+                as_released = with_escaped_formulas(written) if escape else written
+                writer.write(with_schema(as_released, schema))
+                gathered.add(typed, batch, kept)
+                done += written.num_rows
+                on_progress("writing", done, self.records)
+        self.left_out = left_out_words(self.source.schema, schema)
+        found, self._counts = _count(self, part, gathered)
+        met = required(rules_of(recipe), self.run.sums)
+        counted = Counted(str(target), tuple(found), sha256(part), met)
+        refuse_broken(counted, target, self.records)
+        return counted
+
+    def measured(self, **measures: Any) -> Measured:
+        """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
+        run, gathered = self.run, self._gathered
+        sample = gathered.sample()
+        rivals = sought(run.recipe, sample).rivals(run.recipe, run.released_groups())
+        found = measured_at_scale(
+            self.plan,
+            run.recipe,
+            run.summary,
+            run.sums,
+            sample,
+            self._counts,
+            linkage_of(rivals, self.records),
+            gathered.linked("known", sample),
+            gathered.linked("claimed", sample),
+            **measures,
+        )
+        return replace(found, formulas=self._formulas)
 
     def released_schema(self) -> pa.Schema:
         """Return the schema of the released table, with the metadata that a release needs and no other."""
@@ -142,7 +207,7 @@ class DiskTable:
 class _Gathered:
     """What is gathered while the output is written."""
 
-    def __init__(self, table: DiskTable) -> None:
+    def __init__(self, table: DiskRelease) -> None:
         self._table = table
         run = table.run
         self._wanted = run.sampled
@@ -242,80 +307,9 @@ class _Gathered:
             yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]
 
 
-def write_release(
-    table: DiskTable,
-    part: Path,
-    target: Path,
-    form: FileFormat | BatchSource,
-    hears: Any,
-    escape: bool = False,
-    **measures: Any,
-) -> tuple[Measured, list[str]]:
-    """Write the released table to a temporary file beside its target, count in it, and measure.
-
-    Returned are also the metadata that the file does not have, in words; ``measures`` are as for
-    :func:`microagg.engines.evidence_at_scale.measured_at_scale`.
-
-    Raises
-    ------
-    VerificationError
-        If what was read back does not keep what was promised.
-    """
-    gathered = _Gathered(table)
-    schema = table.released_schema()
-    if escape:
-        schema = with_escaped_formulas(schema.empty_table()).schema
-    to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
-    writer: BatchWriter | None = None
-    done = 0
-    formulas: dict[str, int] = collections.Counter()
-    with ExitStack() as stack:
-        for written, typed, batch, kept in table.written_tables():
-            if writer is None:
-                rows = table.records
-                changed = [coder.name for coder in table.run.recipe.coders]
-                changed += [name for name in table.run.recipe.recoders if name not in changed]
-                writer = BatchWriter(part, form, schema, rows=rows, changed=changed)
-                stack.enter_context(writer)
-            broken = broken_relation(table.plan, Frame(typed))
-            if broken is not None:
-                raise VerificationError(
-                    f"The released values do not keep the relation {broken}. Nothing was written."
-                )
-            if to_csv and not escape:
-                formulas.update(formula_cells(written))
-            as_released = with_escaped_formulas(written) if escape else written
-            writer.write(with_schema(as_released, schema))
-            gathered.add(typed, batch, kept)
-            done += written.num_rows
-            hears.progress("writing", done, table.records)
-    hears.stage("measuring")
-    sample = gathered.sample()
-    found, counts = _count(table, part, gathered)
-    run = table.run
-    met = required(rules_of(run.recipe), run.sums)
-    counted = Counted(str(target), tuple(found), sha256(part), met)
-    refuse_broken(counted, target, table.records)
-    rivals = sought(run.recipe, sample).rivals(run.recipe, run.released_groups())
-    alone = linkage_of(rivals, table.records)
-    known, claimed = (gathered.linked(view, sample) for view in ("known", "claimed"))
-    measured = measured_at_scale(
-        table.plan,
-        run.recipe,
-        run.summary,
-        run.sums,
-        sample,
-        counts,
-        alone,
-        known,
-        claimed,
-        **measures,
-    )
-    left_out = left_out_words(table.source.schema, schema)
-    return replace(measured, counted=counted, formulas=formulas), left_out
-
-
-def _count(table: DiskTable, part: Path, gathered: _Gathered) -> tuple[list[Verification], Counts]:
+def _count(
+    table: DiskRelease, part: Path, gathered: _Gathered
+) -> tuple[list[Verification], Counts]:
     """Count the promises, and the classes alone and with known columns, in the file that was written."""
     csv = table.source.format.csv if table.source.is_text else None
     back = open_batches(part, csv)

@@ -1,0 +1,80 @@
+"""What a job asks of an engine: the steps from file to file, in the order in which they are called."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from microagg.delivering.delivery import Delivery
+from microagg.delivering.observer import Observer
+from microagg.drafting.draft import Completed
+from microagg.evidence.evidence import Evidence
+from microagg.evidence.measured import Counted, Measured
+from microagg.job.job import Job
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import Clock
+
+__all__ = ["Engine"]
+
+
+class Engine(ABC):
+    """A table on its way from file to file; :func:`microagg.job.run.run` calls the methods in this order.
+
+    Parameters
+    ----------
+    job : with local files
+    hears : is told about progress
+    clock : for the seconds of each stage
+    closing : what is open until the files have taken their names
+    """
+
+    digest: str
+    """Hash of the file that was read."""
+    records: int
+    columns: int
+    drafted: Completed
+    """The plan that is carried out."""
+    in_parts = False
+    """Whether the table is never in memory as a whole."""
+
+    def __init__(self, job: Job, hears: Observer, clock: Clock, closing: ExitStack) -> None:
+        self.job, self.hears, self.clock, self.closing = job, hears, clock, closing
+
+    @abstractmethod
+    def read(self) -> list[str]:
+        """Open the source, and refuse it if it cannot work; return what the target has no place for."""
+
+    @abstractmethod
+    def complete(self) -> Completed:
+        """Return the plan with everything filled in that it leaves open."""
+
+    @abstractmethod
+    def prepare(self) -> str:
+        """Get ready to group; return what there is to say about that, if anything."""
+
+    @abstractmethod
+    def group(self, on_plan: Callable[[Plan], None]) -> None:
+        """Group the records; ``on_plan`` is called once nothing is left to refuse without work."""
+
+    def extra_files(self) -> Sequence[Path]:
+        """Files that belong to the table and are written with it."""
+        return ()
+
+    @abstractmethod
+    def write(self, delivery: Delivery) -> Counted:
+        """Write the released table to its temporary file, read it back and count in it what was promised."""
+
+    @abstractmethod
+    def metadata_left_out(self) -> list[str]:
+        """Say which metadata of the source the written file does not have."""
+
+    @abstractmethod
+    def measure(self) -> Measured:
+        """Measure loss and risk."""
+
+    @abstractmethod
+    def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
+        """Gather what a report shows, as plain data."""

@@ -1,0 +1,182 @@
+"""The engine for tables that are read as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microagg.comparing.plan_trials import Records
+from microagg.comparing.prices import price_table
+from microagg.delivering.delivery import Delivery
+from microagg.drafting.draft import Completed
+from microagg.errors import StopSearch
+from microagg.evidence.evidence import Evidence
+from microagg.evidence.measured import Counted, Measured
+from microagg.formats import FORMATS
+from microagg.formats.files import FileFormat, Source, read_file, stands_for_several
+from microagg.formats.format_limits import what_is_left
+from microagg.formats.formulas import formula_cells
+from microagg.grouping.partition import seconds_of_proof
+from microagg.job.engine import Engine
+from microagg.plan.plan import Plan
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.frame import Frame
+from microagg.tables.released_metadata import left_out_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MemoryEngine", "records_of"]
+
+_NOTICED = 2.0  # seconds after which somebody asks what takes so long
+
+
+class MemoryEngine(Engine):
+    """Reads the whole table, and hands it to :func:`microagg.protecting.protect.protect_table`."""
+
+    _source: Source
+    _table: Records
+    _release: Release
+    _released: pa.Table
+    """The released table as it is written."""
+
+    def read(self) -> list[str]:
+        """Read the file."""
+        job = self.job
+        self._source = source = read_file(
+            job.reads,
+            job.numbers,
+            job.csv,
+            sheet=job.sheet,
+            looked=None if job.looked is None else job.looked.text,
+            hashed=True,
+        )
+        self.digest = source.sha256
+        if job.looked is None or stands_for_several(job.reads):  # else its header told
+            job.check_names(source.as_written.column_names)
+        self._table = records_of(source)
+        self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
+        return what_is_left(source, job.writes, job.plan.drop)
+
+    def complete(self) -> Completed:
+        """Fill in the plan by what all records look like."""
+        return self._table.completed(self.job.plan)
+
+    def prepare(self) -> str:
+        """Say how long a proof takes that was asked for."""
+        plan = self.job.plan
+        return _words_of_proof(
+            sum(
+                seconds_of_proof(block.bound or False, self.records, block.k, bool(plan.weight))
+                for block in plan.blocks
+                if block.k is not None and len(block.columns or "some") > 1 and not block.per_column
+            )
+        )
+
+    def group(self, on_plan: Callable[[Plan], None]) -> None:
+        """Group the records, and prove a bound for the board's report where that takes seconds."""
+        self._release = protect_table(
+            self._table.frame,
+            self.drafted,
+            lambda done: self.hears.progress("grouping", done, self.records),
+            self._table.text,
+            self._table.coded,
+            on_plan=on_plan,
+            clock=self.clock,
+        )
+        if self.job.report is None or self.job.public:  # no bound is shown in public
+            return
+        self.hears.stage("bounding", _words_of_proof(self._release.seconds_of_bound()))
+        n = len(self._release.parts[0].rows)
+        with suppress(StopSearch):  # who does not wait for the proof has the groups
+            self._release = self._release.with_bound(
+                lambda done: self.hears.progress("bounding", done, n)
+            )
+
+    def extra_files(self) -> Sequence[Path]:
+        """The description of a file of fixed width."""
+        self._form = self._format()
+        return () if self._form.fixed is None else (self.job.writes.with_suffix(".rda"),)
+
+    def write(self, delivery: Delivery) -> Counted:
+        """Write the table."""
+        job, form = self.job, self._form
+        kind = job.kind_of_target
+        self._released = self._release.outgoing.table(kind, self._source.kept_for(kind))
+        if form.fixed is not None:
+            delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
+        return self._release.outgoing.write(
+            self._released, delivery.table, job.writes, form, job.escape_formulas
+        )
+
+    def metadata_left_out(self) -> list[str]:
+        """Compare with the file, as far as columns are written as it holds them."""
+        if self._source.kept_for(self.job.kind_of_target) is None:
+            return self._release.left_out
+        return left_out_words(self._source.table.schema, self._released.schema)
+
+    def measure(self) -> Measured:
+        """Measure all records, and price other decisions if asked to."""
+        job = self.job
+        found: Measured = self._release.evidence_with(
+            dominance=job.dominance, dominance_percent=job.dominance_percent
+        )
+        if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
+            found = replace(found, formulas=formula_cells(self._released))
+        if job.prices:
+            self.hears.stage("pricing")
+            with self.clock.time("price"):
+                found = replace(found, prices=self._prices())
+        return found
+
+    def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
+        """Gather what the report for the board, or for the public, shows."""
+        return self._release.report_model(evidence, public, self.job.compare)
+
+    def _prices(self) -> dict[str, Any] | None:
+        """Price other decisions; None if somebody does not wait for that."""
+        try:
+            found = price_table(
+                self._table,
+                self.drafted.plan,
+                progress=lambda done, total: self.hears.progress("pricing", done, total),
+                counted_loss=self._release.utility.information_loss,
+            )
+        except StopSearch:
+            return None
+        return found.for_report()
+
+    def _format(self) -> FileFormat:
+        """Return the format to write: that of the source, as far as the target is of the same kind."""
+        job, source = self.job, self._source
+        kind = job.kind_of_target
+        same = job.reads.suffix.lower() == job.writes.suffix.lower()
+        if not same and (kind != source.kind or kind == "csv"):
+            return source.format.for_another(job.csv)
+        fixed = source.format.fixed
+        if fixed is None:
+            return source.format
+        names, renumbered = Frame(self._release.data).names, self._release.roles.renumbered
+        return replace(
+            source.format, fixed=replace(fixed, description=fixed.description.of(names, renumbered))
+        )
+
+
+def records_of(source: Source) -> Records:
+    """Return the table of a file that was read, with its text, for plans to be carried out on it."""
+    text = None if source.kept_for(source.kind) is None else source.as_written
+    return Records(Frame(source.table), text, source.coded())
+
+
+def _words_of_proof(seconds: float | None) -> str:
+    """Say how long a proof takes, where one has to wait for it."""
+    if seconds is None or seconds < _NOTICED:
+        return ""
+    return (
+        f"a proof of how near the optimum the groups are takes about {math.ceil(seconds)} seconds"
+    )

@@ -1,0 +1,98 @@
+"""The engine on Spark: from Parquet to Parquet, and records never come to this process."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from microagg.delivering.delivery import Delivery
+from microagg.drafting.draft import Completed
+from microagg.engines.spark.on_spark import SparkParts, group_in_spark
+from microagg.engines.spark.spark_frames import on_spark, positional
+from microagg.engines.spark.spark_release import SparkRelease
+from microagg.engines.spark.spark_session import exposure_words, session_on
+from microagg.engines.spark.spark_warm import warm_executors
+from microagg.evidence.measured import Counted, Measured
+from microagg.formats.batches import open_batches
+from microagg.job.engine_in_parts import EngineInParts
+from microagg.plan.plan import Plan
+from microagg.tables.released_metadata import left_out_words
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkEngine"]
+
+
+class SparkEngine(EngineInParts):
+    """Has a session of Spark as long as the job lasts.
+
+    Each method tells by itself when Java answers no more, which otherwise would be taken for a disk that
+    cannot be written to.
+    """
+
+    release: SparkRelease
+    _session: SparkSession
+    _frame: DataFrame
+    _left_out: list[str]
+
+    @on_spark()
+    def read(self) -> list[str]:
+        """Open the files, and start a session or take the one there is."""
+        left_out = super().read()
+        self.closing.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
+        self._session = session = self.closing.enter_context(session_on(self.job.master))
+        if words := exposure_words(session):
+            self.hears.exposed(words)
+        self._frame = session.read.parquet(str(self.job.reads.absolute()))
+        self.job.check_names(self._frame.columns)
+        return left_out
+
+    def parts(self) -> SparkParts:
+        """Return the rows, with value labels and the like, which Spark does not hand on."""
+        fields = {field.name: field.metadata for field in self.source.schema if field.metadata}
+        return SparkParts(*positional(self._frame), fields)
+
+    @on_spark()
+    def complete(self) -> Completed:
+        """Let a worker look at the first records."""
+        return super().complete()
+
+    @on_spark()
+    def group(self, on_plan: Callable[[Plan], None]) -> None:
+        """Compile where the workers are, and group the records there."""
+        plan = self.drafted.plan
+        on_plan(plan)
+        with self.clock.time("partition"):
+            warm_executors(self._session, plan)
+            self.release = SparkRelease.of(group_in_spark(self._frame, plan))
+        self.closing.callback(self._unpersist)
+
+    def _unpersist(self) -> None:
+        with suppress(Exception):  # of a Spark that is gone
+            self.release.unpersist()
+
+    @on_spark()
+    def write(self, delivery: Delivery) -> Counted:
+        """Let the workers write a folder of Parquet files, and count in it."""
+        part = delivery.table
+        self.release.data.write.mode("append").parquet(str(part.absolute()))
+        found = self.release.verify(self._session.read.parquet(str(part.absolute())))
+        for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # Spark's, beside the table
+            path.unlink()
+        self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
+        counted = self.release.counted(part, self.job.writes, found)
+        self.check_unchanged()
+        return counted
+
+    def metadata_left_out(self) -> list[str]:
+        """Compare the schemas."""
+        return self._left_out
+
+    @on_spark()
+    def measure(self) -> Measured:
+        """Measure a sample in one task, and take what was counted in all records."""
+        return super().measure()
