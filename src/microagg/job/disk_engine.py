@@ -18,7 +18,7 @@ __all__ = ["DiskEngine"]
 
 
 class DiskEngine(EngineInParts):
-    """Keeps records in a scratch folder beside the target; a run that was killed is gone on with."""
+    """Keeps records in a scratch folder next to the target; the next run continues there after a kill."""
 
     release: DiskRelease
     _scratch: Scratch

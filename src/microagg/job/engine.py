@@ -26,7 +26,7 @@ class Engine(ABC):
     Parameters
     ----------
     job : with local files
-    hears : is told about progress
+    hears : receives progress
     clock : for the seconds of each stage
     closing : what is open until the files have taken their names
     """

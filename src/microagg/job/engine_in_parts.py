@@ -56,7 +56,7 @@ class EngineInParts(Engine):
         return ""
 
     def check_unchanged(self) -> None:
-        """Refuse a source that is no longer what it was, of which the report says that it was read."""
+        """Refuse a source that has changed since it was hashed: the report gives that hash."""
         if sha256(self.job.reads) != self.digest:
             raise source_changed(self.job.reads)
 

@@ -57,7 +57,7 @@ class MemoryEngine(Engine):
             hashed=True,
         )
         self.digest = source.sha256
-        if job.looked is None or stands_for_several(job.reads):  # else its header told
+        if job.looked is None or stands_for_several(job.reads):  # else its header was checked
             job.check_names(source.as_written.column_names)
         self._table = records_of(source)
         self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
@@ -99,7 +99,7 @@ class MemoryEngine(Engine):
             )
 
     def extra_files(self) -> Sequence[Path]:
-        """The description of a file of fixed width."""
+        """Name the description of a file of fixed width."""
         self._form = self._format()
         return () if self._form.fixed is None else (self.job.writes.with_suffix(".rda"),)
 

@@ -29,8 +29,8 @@ __all__ = ["SparkEngine"]
 class SparkEngine(EngineInParts):
     """Has a session of Spark as long as the job lasts.
 
-    Each method tells by itself when Java answers no more, which otherwise would be taken for a disk that
-    cannot be written to.
+    Each method raises the right error when Java stops answering; outside of them that would look like a disk
+    that cannot be written to.
     """
 
     release: SparkRelease
@@ -81,7 +81,7 @@ class SparkEngine(EngineInParts):
         part = delivery.table
         self.release.data.write.mode("append").parquet(str(part.absolute()))
         found = self.release.verify(self._session.read.parquet(str(part.absolute())))
-        for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # Spark's, beside the table
+        for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
             path.unlink()
         self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
         counted = self.release.counted(part, self.job.writes, found)
