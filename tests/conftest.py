@@ -5,11 +5,8 @@ from __future__ import annotations
 import functools
 import gc
 import os
-import pickle
 import re
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NoReturn
 
 import hypothesis
@@ -65,29 +62,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: tests wait for Java, a browser and other processes."""
     return (os.cpu_count() or 1) + 1
-
-
-def _once(draw: Callable[..., str]) -> Callable[..., str]:
-    drawn: dict[bytes, str] = {}
-
-    def from_memory(*given: object) -> str:
-        key = pickle.dumps(given)
-        if key not in drawn:
-            drawn[key] = draw(*given)
-        return drawn[key]
-
-    return from_memory
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _each_picture_once():
-    """Draw each picture of a report once: the same data give the same one, and many tests share a table."""
-    from microagg.report import illustrations, pictures
-
-    drawn = {name: _once(getattr(pictures, name)) for name in pictures.__all__}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(illustrations, "pictures", SimpleNamespace(**drawn))
-        yield
 
 
 def without(what: str, reason: str) -> NoReturn:

@@ -16,7 +16,7 @@ from microagg.drafting.draft import guess
 from microagg.errors import MicroaggError
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import protect_table
-from microagg.report.html import draw
+from microagg.report.html import render
 from microagg.tables.frame import Frame
 
 N = 40
@@ -64,7 +64,7 @@ def try_all(cases: list[tuple[str, str, dict[str, Any]]]) -> Counter[str]:
                 guess(Frame(table))
                 release = protect_table(Frame(table), plan)
                 release.evidence.as_dict()
-                draw(release.report_model())
+                render(release.report_model())
                 release.report_model(public=True)
             except MicroaggError:
                 found["refused"] += 1

@@ -20,6 +20,7 @@ from microagg import Block, InputError, Plan, StopSearch, TableError
 from microagg.formats.atomic import sha256
 from microagg.formats.files import read_file
 from microagg.job.run import Job, Observer, run
+from microagg.report.html import render
 
 N = 60
 RNG = np.random.default_rng(2)
@@ -365,17 +366,17 @@ def test_both_reports_of_one_run(source, tmp_path):
     told = []
 
     class Hears(Observer):
-        def reported(self, model, pictures):
-            told.append((model, pictures))
+        def reported(self, model):
+            told.append(model)
 
     job = Job(source, tmp_path / "safe.csv", PLAN, report=board, public_report=public)
     outcome = run(job, Hears())
     assert [path.name for path in outcome.files] == [
         "safe.csv", "board.html", "board.json", "public.html", "public.json",
     ]  # fmt: skip
-    ((model, pictures),) = told
+    (model,) = told
     assert json.loads(board.with_suffix(".json").read_text()) == json.loads(json.dumps(model))
-    assert pictures["linkage"] in board.read_text()
+    assert render(model) == board.read_text()
     alone = Job(source, tmp_path / "again.csv", PLAN, report=tmp_path / "p.html", public=True)
     run(alone)
     ours, theirs = (

@@ -1,4 +1,4 @@
-"""What the page shows of columns, and its small pictures."""
+"""What the page shows of columns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import pytest
 
 from microagg import InputError
 from microagg.formats.files import FileFormat, Source
-from microagg.measure.linkage import Linkage
-from microagg.page.charts import cell_map, scatter, spark, without_styles
 from microagg.page.table_view import about_columns, first_rows, two_columns
-from microagg.protecting.choices import Cell
-from microagg.report.pictures import correlation, distribution
 from microagg.tables.frame import Frame
 
 
@@ -76,59 +72,3 @@ def test_two_columns_without_what_is_missing():
     for other in ("t", "gone"):
         with pytest.raises(InputError):
             two_columns(before, before, "x", other)
-
-
-def test_pictures_of_the_report_without_styles():
-    data = {
-        "cuts": [1.0, 2.0, 3.0],
-        "ends": [0.0, 4.0],
-        "before": [3, 4, 5, 6],
-        "after": [4, 4, 4, 6],
-    }
-    drawn = [distribution("d", data, 18), correlation("c", ["a", "b"], [[1.0, 0.9], [0.9, 1.0]])]
-    assert all("style" in svg for svg in drawn)
-    for svg in without_styles({"some": drawn, "none": None})["some"]:
-        assert "style" not in svg
-        assert "font-size=" in svg
-        assert 'text-anchor="middle"' in svg
-    assert without_styles("no picture") == "no picture"
-
-
-def cell(k, loss, linked, **more):
-    return Cell(
-        "mdav", k, information_loss=loss, linkage=Linkage(linked, linked, linked, 9, False), **more
-    )
-
-
-def test_the_map_puts_better_nearer_to_the_corner():
-    cells = [cell(3, 5.0, 0.2, on_frontier=True), cell(5, 10.0, 0.1, on_frontier=True)]
-    found = cell_map([*cells, Cell("mdav", 7, problem="too large")], ("mdav", 5))
-    (x, y), (x2, y2) = (point["at"] for point in found["points"])
-    assert x < x2
-    assert y < y2  # downwards on the screen: fewer are linked
-    assert [point["chosen"] for point in found["points"]] == [False, True]
-    assert found["line"] == [(x, y), (x2, y2)]
-    assert [point["label"] for point in found["points"]] == ["k=3", "k=5"]
-    over = cell_map([*cells, cell(4, 5.0, 0.2)], ("mdav", 5))
-    assert over["points"][2]["label"] == ""
-
-
-@pytest.mark.parametrize("cells", [[], [cell(3, 0.0, 0.0)]])
-def test_a_map_of_nearly_nothing(cells):
-    found = cell_map(cells, ("auto", 3))
-    assert len(found["points"]) == len(cells)
-    assert found["x"]
-
-
-def test_a_scatter_shows_the_middle():
-    points = [[float(i), float(i % 7)] for i in range(1000)]
-    found = scatter({"before": [*points, [1e9, 0.0]], "after": points})
-    assert len(found["before"]) == 1000  # without the one far away
-    assert all(0 <= x <= found["width"] and 0 <= y <= found["height"] for x, y in found["before"])
-    assert scatter({"before": [], "after": []})["before"] == []
-    assert len(scatter({"before": [[1.0, 1.0]], "after": []})["before"]) == 1
-
-
-def test_sparks():
-    assert spark([]) == spark([0, 0]) == []
-    assert [bar["height"] for bar in spark([1, 2])] == [13.0, 26.0]

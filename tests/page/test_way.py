@@ -169,14 +169,14 @@ def try_and_choose(tour):
     tour.do("document.querySelector('#method-auto').checked = false")
     tour.do("document.querySelector('#sizes').value = '3, 4'")
     tour.do("document.querySelector('form.tries').requestSubmit()")
-    browser.wait("document.querySelectorAll('.map .point').length == 2")
+    browser.wait("document.querySelectorAll('.choice').length == 2")
     browser.wait("document.querySelector('form.tries')")
     tour.do(
-        "[...document.querySelectorAll('.map .point')].find(p => p.textContent.includes('k = 4'))"
+        "[...document.querySelectorAll('.choice')].find(p => p.textContent.includes('k = 4'))"
         ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
     tour.until(lambda: (desk.plan.k, desk.plan.blocks[0].method) == (4, "mdav"))
-    browser.wait("document.querySelector('.map .ring')")
+    browser.wait("document.querySelector('.ring')")
     tour.set("#k-slider", "3")
     tour.until(lambda: desk.plan.k == 3)
     browser.wait("document.querySelector('.slider output').textContent == '3'")

@@ -106,7 +106,7 @@ def test_trying_is_what_the_plan_would_give(visitor):
         assert cell.information_loss == pytest.approx(release.utility.information_loss)
         assert cell.linkage.share == pytest.approx(release.risk.record_linkage)
     text = visitor.get("try").text
-    assert text.count('class="point"') == 2
+    assert text.count('class="choice"') == 2
     assert "changed since" not in text
     # A choice goes into the plan, where it can be taken back.
     visitor.post("try/choose", method="mdav", k="6")

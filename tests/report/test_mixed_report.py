@@ -23,8 +23,7 @@ from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
 from microagg.plan.plan import Column, Plan
-from microagg.report import pictures
-from microagg.report.html import draw, render, report_texts
+from microagg.report.html import render, report_texts
 from microagg.report.model import release_model
 from microagg.report.public import Bands, public_model
 from microagg.tables.dates import to_arrow
@@ -163,7 +162,7 @@ def test_no_level_of_few_records_is_shown(made):
     assert 0 < (frame["job"] == "rare one").sum() < K
     public = public_of(evidence, after)
     for model in (release_model(evidence), public):
-        assert "rare one" not in render(model, draw(model))
+        assert "rare one" not in render(model)
         assert "rare one" not in json.dumps(model)
     found = column(both, NAMES.index("job"), K)
     assert found["levels"][-1] == "others"
@@ -174,7 +173,7 @@ def test_no_level_of_few_records_is_shown(made):
 def test_public_report_of_every_kind(made):
     evidence, after = made
     model = public_of(evidence, after)
-    page = render(model, draw(model))
+    page = render(model)
     assert "How columns go together" in page
     assert "ticks" in model["pictures"]["distributions"]["born"]
     assert model["pictures"]["distributions"]["school"]["levels"] == ["low", "middle", "high"]
@@ -182,7 +181,7 @@ def test_public_report_of_every_kind(made):
     assert model["classes"]["alone"]["smallest_class"] == evidence.alone.smallest_class
     # It is a function of the released table: that of another original is byte by byte the same.
     again = public_of(evidence, after.copy())
-    assert render(again, draw(again)) == page
+    assert render(again) == page
 
 
 def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
@@ -241,14 +240,6 @@ def test_bars_tell_of_no_few():
                     assert count == int(np.sum(codes == int(level.split()[1])))
 
 
-def test_bars_are_drawn_with_names_as_they_are():
-    svg = pictures.bars("b", {"levels": ["<i>", "$x$"], "before": [3, 4], "after": [4, 3]}, 7)
-    assert "&lt;i&gt;" in svg
-    assert pictures.BEFORE in svg
-    nothing = pictures.distribution("b", {"levels": [], "after": []}, 7)
-    assert "too few values" in nothing
-
-
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
 def test_a_browser_shows_it_without_complaint(made, tmp_path):
     evidence, after = made
@@ -257,7 +248,7 @@ def test_a_browser_shows_it_without_complaint(made, tmp_path):
     try:
         for name, one in (("board", release_model(evidence)), ("public", model)):
             path = tmp_path / f"{name}.html"
-            path.write_text(render(one, draw(one)), encoding="utf-8")
+            path.write_text(render(one), encoding="utf-8")
             for width in (1280, 900, 700, 380):
                 browser.open(path, width, 900)
                 assert (browser.complaints, browser.requests) == ([], [])

@@ -36,8 +36,8 @@ class Observer:
     def exposed(self, words: str) -> None:
         """The machines that work on the table let others read it; said before the grouping."""
 
-    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
-        """What the board's report says and shows, as plain data and SVG."""
+    def reported(self, model: dict[str, Any]) -> None:
+        """What the board's report says and shows, as plain data."""
 
     def written(self, files: Sequence[Place]) -> None:
         """The files have taken their names; whatever happens now, they are there."""

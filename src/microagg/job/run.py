@@ -28,7 +28,7 @@ from microagg.job.job import Job, numbers_of
 from microagg.job.memory_engine import MemoryEngine, records_of
 from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.protect import Clock
-from microagg.report.html import draw, report_texts
+from microagg.report.html import report_texts
 
 __all__ = ["Job", "Observer", "Outcome", "numbers_of", "protect_file", "records_of", "run"]
 
@@ -127,10 +127,9 @@ def _report(engine: Engine, evidence: Evidence, delivery: Delivery) -> None:
     for number, (_, public) in enumerate(engine.job.reports):
         with engine.clock.time("report"):
             model = engine.report_model(evidence, public)
-            pictures = draw(model)
-            delivery.write_report(number, report_texts(model, pictures))
+            delivery.write_report(number, report_texts(model))
         if not public:
-            hears.reported(model, pictures)
+            hears.reported(model)
 
 
 def protect_file(

@@ -18,7 +18,6 @@ __all__ = [
     "column",
     "correlations",
     "distribution",
-    "ends",
     "with_dates",
 ]
 
@@ -41,7 +40,7 @@ def column(both: Pair, j: int, k: int) -> dict[str, Any]:
         return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
     if min(len(x), len(y)) < k:
         return {"levels": [], "before": [], "after": []}
-    found = distribution(x, y, k)
+    found = distribution([x, y], k)
     if both.variables is None or both.kinds[j] != "date":
         return found
     return with_dates(found, time_scale(both.before, both.variables[j], y))
@@ -83,42 +82,40 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
     levels, shown = [names[level] for level in kept], counts[:, kept]
     if rest.any():
         levels, shown = [*levels, OTHERS], np.column_stack([shown, rest])
-    keys = ("before", "after") if len(tables) == 2 else ("after",)
-    return {"levels": levels, **{key: row.tolist() for key, row in zip(keys, shown, strict=True)}}
+    return {"levels": levels, **_by_table(shown)}
 
 
 def _too_few(rest: Labels, k: int) -> bool:
     return bool(((rest > 0) & (rest < k)).any())
 
 
-def distribution(x: Floats, y: Floats, k: int) -> dict[str, Any]:
-    """Counts of both columns in common bins of at least k original and protected records.
+def distribution(tables: list[Floats], k: int) -> dict[str, Any]:
+    """Count one table, or both, in common bins of at least k records of each; the last is the released one.
 
-    Bins are cut by protected values alone; the outermost are open, so that no end of the original
-    shows. ``ends`` are the least and the greatest protected value, which are in the file.
+    Bins are cut by released values alone; the outermost are open, so that no end of the original
+    shows. ``ends`` are the least and the greatest released value, which are in the file.
     """
-    cuts = bin_cuts(y)
-    before, after = (
-        np.bincount(np.searchsorted(cuts, v, "right"), minlength=len(cuts) + 1) for v in (x, y)
+    cuts, ends = bin_cuts(tables[-1]), [float(tables[-1].min()), float(tables[-1].max())]
+    counted = np.array(
+        [np.bincount(np.searchsorted(cuts, x, "right"), minlength=len(cuts) + 1) for x in tables]
     )
-    keep, counts = [], [[0, 0]]
-    for cut, a, b in zip([*cuts, None], before.tolist(), after.tolist(), strict=True):
-        counts[-1][0] += a
-        counts[-1][1] += b
-        if cut is not None and min(counts[-1]) >= k:
-            keep.append(float(cut))
-            counts.append([0, 0])
-    while len(counts) > 1 and min(counts[-1]) < k:  # what is left goes to the bin before
-        a, b = counts.pop()
-        counts[-1][0] += a
-        counts[-1][1] += b
+    keep: list[float] = []
+    bins = [np.zeros(len(tables), np.int64)]
+    for cut, counts in zip([*cuts.tolist(), None], counted.T, strict=True):
+        bins[-1] = bins[-1] + counts
+        if cut is not None and bins[-1].min() >= k:
+            keep.append(cut)
+            bins.append(np.zeros(len(tables), np.int64))
+    while len(bins) > 1 and bins[-1].min() < k:  # the rest goes to the bin before
+        rest = bins.pop()
+        bins[-1] = bins[-1] + rest
         keep.pop()
-    return {
-        "cuts": keep,
-        "ends": ends(y),
-        "before": [a for a, _ in counts],
-        "after": [b for _, b in counts],
-    }
+    return {"cuts": keep, "ends": ends, **_by_table(np.array(bins).T)}
+
+
+def _by_table(counts: Labels) -> dict[str, list[int]]:
+    """Name rows of counts: before and after, or after alone."""
+    return dict(zip(("before", "after")[-len(counts) :], counts.tolist(), strict=True))
 
 
 def bin_cuts(y: Floats) -> Floats:
@@ -127,7 +124,7 @@ def bin_cuts(y: Floats) -> Floats:
     They reach from the quantile 1 % to 99 %, or to the end of the column where that is no farther off
     than a bin is wide: amounts that start at 0 have bins that start there. No cut is at an end.
     """
-    least, most = ends(y)
+    least, most = float(y.min()), float(y.max())
     low, high = np.quantile(y, _MIDDLE)
     if not high > low:
         return np.array([low])
@@ -137,11 +134,6 @@ def bin_cuts(y: Floats) -> Floats:
         high = most if most - high <= width else high
         cuts = np.unique(np.linspace(low, high, _BINS + 1))
     return cuts[(cuts > least) & (cuts < most)]
-
-
-def ends(y: Floats) -> list[float]:
-    """The least and the greatest value."""
-    return [float(y.min()), float(y.max())]
 
 
 def correlations(before: Floats, after: Floats) -> dict[str, Any]:

@@ -66,7 +66,6 @@ class Release:
     target: str
     model: Mapping[str, Any]
     """What the board's report says."""
-    pictures: Mapping[str, Any]
     left_out: Sequence[str]
     when: str
 
@@ -396,7 +395,6 @@ class Desk:
                 folder=task.folder,
                 target=task.target,
                 model=found["model"],
-                pictures=found["pictures"],
                 left_out=found["left_out"],
                 when=datetime.now(UTC).strftime("%H:%M UTC"),
             )

@@ -11,7 +11,6 @@ from typing import Any
 from microagg.base.formatting import TRADE_OFF
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
-from microagg.page.charts import cell_map, labelled, scatter, spark
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.plan_figures import cures_of, gives_part, next_part
@@ -32,7 +31,6 @@ __all__ = [
     "plan_screen",
     "protect_screen",
     "see_screen",
-    "table_screen",
     "take_files",
     "take_screen",
     "try_screen",
@@ -75,11 +73,6 @@ def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
         "waiting": sum(entry.state == "waiting" for entry in desk.entries),
         "idle": f"{idle / 60:.0f} minutes" if idle >= 120 else f"{idle:.0f} seconds",
     }
-
-
-def table_screen(table: Table) -> dict[str, Any]:
-    """The columns with their small histograms."""
-    return {"columns": [(column, spark(column["bars"])) for column in table.columns]}
 
 
 def plan_screen(
@@ -210,7 +203,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "live": entry is not None and entry.open,
         "problem": problem,
         "cells": cells,
-        "chart": cell_map(cells, (block.method, k)),
+        "points": [cell.as_dict() for cell in cells],
         "old": desk.map_is_old,
         "suggestion": suggestion(cells, targets),
         "offered": list(dict.fromkeys([block.method, *FAST])),
@@ -269,7 +262,6 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),
-        "pictures": release.pictures,
         "most": MOST_COLUMNS,
         "release": release,
         "releases": desk.releases,
@@ -278,7 +270,7 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
         "y_place": y if chosen else "",
         "x_name": names.get(x, ""),
         "y_name": names.get(y, ""),
-        "points": None if found is None else scatter(found),
+        "points": found,
         "scatter_entry": entry,
         "scatter_waits": chosen and found is None and entry is not None and entry.open,
     }
@@ -291,14 +283,7 @@ def _gone(release: Release) -> set[str]:
 
 def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
     """Two releases in one view."""
-    drawn = [
-        {
-            name: labelled(svg, f"{name} in release {r.number}", side)
-            for name, _, svg in r.pictures["distributions"]
-        }
-        for r, side in ((a, "left"), (b, "right"))
-    ]
-    every = list(dict.fromkeys([*drawn[0], *drawn[1]]))
+    drawn = [r.model["pictures"]["distributions"] for r in (a, b)]
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
     before, after = (r.plan.to_toml().splitlines() for r in (a, b))
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
@@ -308,7 +293,7 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
         "a": a,
         "b": b,
         "losses": list(dict.fromkeys([*losses[0], *losses[1]])),
-        "pictures": [(name, drawn[0].get(name), drawn[1].get(name)) for name in every],
+        "drawn": list(dict.fromkeys([*drawn[0], *drawn[1]]))[:MOST_COLUMNS],
         "difference": [
             (kinds.get(line[:1], "same"), line) for line in lines if not line.startswith("@@")
         ],

@@ -26,7 +26,6 @@ from microagg.comparing.search import search_table
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.formats.files import CsvFormat, Source, read_file
 from microagg.job.run import Job, Observer, numbers_of, records_of, run
-from microagg.page.charts import without_styles
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
     STOP,
@@ -261,7 +260,6 @@ class _Teller(Observer):
         self._bench, self._tell = bench, tell
         self.left: list[str] = []
         self.model: dict[str, Any] = {}
-        self.pictures: dict[str, Any] = {}
 
     def stage(self, name: str, words: str = "") -> None:
         self._tell({"stage": name, "share": 0.0})
@@ -280,8 +278,8 @@ class _Teller(Observer):
     def left_out(self, words: str) -> None:
         self.left.append(words)
 
-    def reported(self, model: dict[str, Any], pictures: dict[str, Any]) -> None:
-        self.model, self.pictures = model, without_styles(pictures)
+    def reported(self, model: dict[str, Any]) -> None:
+        self.model = model
 
 
 @do.register
@@ -303,7 +301,6 @@ def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
     outcome = run(job, teller)
     return {
         "model": teller.model,
-        "pictures": teller.pictures,
         "left_out": teller.left,
         "plan": outcome.evidence.plan,
     }

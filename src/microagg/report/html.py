@@ -24,7 +24,6 @@ __all__ = [
     "MOST_COLUMNS",
     "TEMPLATES",
     "check_report_target",
-    "draw",
     "environment",
     "notebook_view",
     "render",
@@ -62,24 +61,15 @@ def write_report(model: dict[str, Any], path: Path) -> None:
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def report_texts(model: dict[str, Any], pictures: dict[str, Any] | None = None) -> tuple[str, str]:
-    """Return the page and its JSON twin; pictures are drawn unless they were."""
-    drawn = draw(model) if pictures is None else pictures
-    return render(model, drawn), json.dumps(model, indent=2, allow_nan=False, ensure_ascii=False)
+def report_texts(model: dict[str, Any]) -> tuple[str, str]:
+    """Return the report as HTML, and its JSON twin."""
+    return render(model), json.dumps(model, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def draw(model: dict[str, Any]) -> dict[str, Any]:
-    """Draw the pictures of a model."""
-    # Only here, since loading matplotlib takes longer than protecting a small file.
-    from microagg.report.illustrations import illustrations
-
-    return illustrations(model)
-
-
-def render(model: dict[str, Any], pictures: dict[str, Any]) -> str:
-    """Turn a model and its pictures into a page."""
+def render(model: dict[str, Any]) -> str:
+    """Return a model as HTML."""
     template = environment().get_template(f"{model['kind']}.html")
-    return template.render(layout="base.html", m=model, pictures=pictures, most=MOST_COLUMNS)
+    return template.render(layout="base.html", m=model, most=MOST_COLUMNS)
 
 
 def notebook_view(evidence: Evidence) -> str:
@@ -91,7 +81,9 @@ def notebook_view(evidence: Evidence) -> str:
 def environment(*folders: Path) -> Environment:
     """Make the one way in which names and values become HTML; templates may lie in other folders too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+
+    from microagg.report import charts
+    from microagg.report.risk_utility_map import risk_utility_map
 
     found = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
@@ -100,11 +92,11 @@ def environment(*folders: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.globals.update(charts=charts, risk_utility_map=risk_utility_map)
     found.filters.update(
         percent=_unbroken(words.percent),
         number=_unbroken(words.number),
         share=_unbroken(words.share),
-        svg=Markup,
         visible=words.visible,
         figure=_figure,
         breakable=_breakable,

@@ -15,7 +15,7 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
-from microagg.measure.chart_data import bars, bin_cuts, ends, with_dates
+from microagg.measure.chart_data import bars, distribution, with_dates
 from microagg.measure.classes import classes, combine
 from microagg.measure.known_columns import known_columns
 from microagg.measure.timescale import time_scale
@@ -68,7 +68,7 @@ class ReleasedColumns:
             return bars([values.astype(np.int64)], names, least, variable.kind == "ordinal")
         if len(values) < least:
             return {"levels": [], "after": []}
-        found = _binned(values, least)
+        found = distribution([values], least)
         return with_dates(found, time_scale(self._frame, variable, values))
 
     def associations(self) -> Floats:
@@ -91,21 +91,3 @@ def _variable(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) ->
     if setting.kind is not None and setting.kind != "date":
         return variable_of(frame, name, Column(kind="number"), codes)
     return variable_of(frame, name, Column(kind=None), codes)
-
-
-def _binned(values: Floats, least: int) -> dict[str, Any]:
-    """Counts of numbers in bins of at least ``least`` records."""
-    cuts = bin_cuts(values)
-    counts = np.bincount(np.searchsorted(cuts, values, "right"), minlength=len(cuts) + 1)
-    keep: list[float] = []
-    kept = [0]
-    for cut, count in zip([*cuts.tolist(), None], counts.tolist(), strict=True):
-        kept[-1] += count
-        if cut is not None and kept[-1] >= least:
-            keep.append(cut)
-            kept.append(0)
-    while len(kept) > 1 and kept[-1] < least:
-        last = kept.pop()
-        kept[-1] += last
-        keep.pop()
-    return {"cuts": keep, "ends": ends(values), "after": kept}

@@ -1,0 +1,193 @@
+"""The risk–utility map: loss to the right, linkage upwards; the best choices are at the bottom left."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from microagg.base.formatting import percent, share
+from microagg.report.charts import LARGE
+from microagg.report.svg import FONT, Plot, element, width_of
+
+__all__ = ["risk_utility_map"]
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+Cell = Mapping[str, Any]
+
+# Marks of a radius of 1: circle, square, triangle, diamond, triangle upside down, cross.
+_MARKS = (
+    "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
+    "M-.9-.9H.9V.9H-.9z",
+    "M0-1.2L1.1 .9H-1.1z",
+    "M0-1.3L1.3 0 0 1.3-1.3 0z",
+    "M0 1.2L1.1-.9H-1.1z",
+    "M-.4-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4z",
+)
+_COLOURS = 7  # of the style sheet; with the marks enough for 42 methods
+_RING = 11.0
+# Directions in which a label may stand off its point, and how far, the best first.
+_SIDES = ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, -1), (0, 1))
+_GAPS = (2, 6, 11, 17, 24)
+_NEAR = 6  # from here on a line leads from the label to its point
+
+
+def risk_utility_map(
+    cells: Sequence[Cell],
+    guess: float,
+    chosen: tuple[str, int] | None = None,
+    choose: Mapping[str, str] | None = None,
+) -> Markup:
+    """Draw choices of method and k, with a legend.
+
+    Parameters
+    ----------
+    cells : choices as plain data; those without a result are left out
+    guess : chance of a blind guess, a dotted line
+    chosen : method and k of the choice in a ring
+    choose : attributes by which a point can be chosen, with ``{method}`` and ``{k}`` for its own
+    """
+    done = [cell for cell in cells if cell["problem"] is None]
+    methods = list(dict.fromkeys(cell["method"] for cell in done))
+    ends = [[_place(cell)[i] for cell in done] for i in (0, 1)]
+    right, top = (1.1 * max(values, default=0.0) or 1.0 for values in ends)
+    plot = Plot(LARGE, (0.0, right), (0.0, top), bottom=36.0)
+    plot.axis_left("records linked in % (less is better)")
+    plot.axis_below(unit="information loss in % (less is better)")
+    plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
+    front = sorted(_at(plot, cell) for cell in done if cell["on_frontier"])
+    plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
+    labels = _labels(plot, done, front, chosen, len(methods) == 1)
+    for cell, label in zip(done, labels, strict=True):
+        x, y = _at(plot, cell)
+        words = (
+            f"{cell['method']}, k = {cell['k']}: loses {percent(cell['information_loss'])}, links "
+            f"{share(cell['record_linkage'])}" + ("; click to choose" if choose else "")
+        )
+        shapes = [element("title", words)]
+        if choose:
+            shapes.append(element("circle", kind="reach", cx=x, cy=y, r=14))
+        if _is_chosen(cell, chosen):
+            shapes.append(element("circle", kind="ring", cx=x, cy=y, r=_RING))
+        shapes += [_mark(methods.index(cell["method"]), x, y, _radius(cell)), *label]
+        attributes = {
+            name: value.replace("{method}", cell["method"]).replace("{k}", str(cell["k"]))
+            for name, value in (choose or {}).items()
+        }
+        plot.add("g", Markup("").join(shapes), kind="choice", **attributes)
+    about = "Loss and linkage of each choice; the table has the same figures."
+    return plot.svg("Risk–utility map", about) + _legend(methods)
+
+
+def _legend(methods: Sequence[str]) -> Markup:
+    if len(methods) < 2:
+        return Markup("")
+    keys = [
+        element("span", _key(i) + method)  # the name is escaped
+        for i, method in enumerate(methods)
+    ]
+    return element("p", Markup("").join(keys), kind="legend small soft")
+
+
+def _key(series: int) -> Markup:
+    mark = _mark(series, 9.0, 9.0, 5.0)
+    return element("svg", mark, kind="key-mark", viewBox="0 0 18 18", aria_hidden="true")
+
+
+def _mark(series: int, x: float, y: float, radius: float) -> Markup:
+    place = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
+    kind = f"s{series % _COLOURS}"
+    return element("path", kind=kind, transform=place, d=_MARKS[series % len(_MARKS)])
+
+
+def _place(cell: Cell) -> tuple[float, float]:
+    return cell["information_loss"], 100 * cell["record_linkage"]
+
+
+def _at(plot: Plot, cell: Cell) -> tuple[float, float]:
+    loss, linked = _place(cell)
+    return plot.x(loss), plot.y(linked)
+
+
+def _radius(cell: Cell) -> float:
+    return 5.0 if cell["on_frontier"] else 3.5
+
+
+def _is_chosen(cell: Cell, chosen: tuple[str, int] | None) -> bool:
+    return chosen is not None and (cell["method"], cell["k"]) == tuple(chosen)
+
+
+def _labels(
+    plot: Plot,
+    done: Sequence[Cell],
+    front: Sequence[tuple[float, float]],
+    chosen: tuple[str, int] | None,
+    everything: bool,
+) -> list[list[Markup]]:
+    """Write k beside the points of the frontier, clear of all points, of the line and of each other.
+
+    A point with no free place near it goes without: the table beside the map has its k.
+    """
+    own = [
+        _around(_at(plot, cell), _RING if _is_chosen(cell, chosen) else _radius(cell))
+        for cell in done
+    ]
+    taken = [*own, *_along(front)]
+    found: list[list[Markup]] = []
+    for cell, box in zip(done, own, strict=True):
+        found.append([])
+        if not (cell["on_frontier"] or everything):
+            continue
+        text = f"k={cell['k']}"
+        places = (
+            (gap, _beside(box, side, gap, text)) for gap, side in itertools.product(_GAPS, _SIDES)
+        )
+        free = (
+            (gap, place)
+            for gap, place in places
+            if _within(place, plot) and not any(_overlap(place, other) for other in taken)
+        )
+        gap, place = next(free, (0, None))
+        if place is None:
+            continue
+        taken.append(place)
+        x, y = (place[0] + place[2]) / 2, (place[1] + place[3]) / 2
+        if gap >= _NEAR:
+            px, py = _at(plot, cell)
+            found[-1].append(element("line", kind="lead", x1=px, y1=py, x2=x, y2=y))
+        found[-1].append(element("text", text, x=x, y=y + 4, text_anchor="middle"))
+    return found
+
+
+def _around(place: tuple[float, float], radius: float) -> Box:
+    x, y = place
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def _beside(own: Box, side: tuple[int, int], gap: float, text: str) -> Box:
+    """Return the box of a label that stands off a mark to one side."""
+    width, height = width_of(text), 1.1 * FONT
+    left = {1: own[2] + gap, -1: own[0] - gap - width, 0: (own[0] + own[2] - width) / 2}[side[0]]
+    top = {1: own[3] + gap, -1: own[1] - gap - height, 0: (own[1] + own[3] - height) / 2}[side[1]]
+    return left, top, left + width, top + height
+
+
+def _along(line: Sequence[tuple[float, float]]) -> list[Box]:
+    """Cover a line by small boxes."""
+    found = []
+    for (a, b), (c, d) in itertools.pairwise(line):
+        steps = max(int(max(abs(c - a), abs(d - b)) / 2), 1)
+        places = ((a + i / steps * (c - a), b + i / steps * (d - b)) for i in range(steps + 1))
+        found += [_around(place, 0.5) for place in places]
+    return found
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _within(box: Box, plot: Plot) -> bool:
+    left, top, right, bottom = box
+    return plot.left <= left and plot.top <= top and right <= plot.right and bottom <= plot.bottom
