@@ -17,8 +17,6 @@ from microagg.tables.non_numeric_cells import MISSING_WORDS, reads_as_number
 
 __all__ = ["NumberTest", "Way", "as_numbers"]
 
-_MISSING = pa.array(MISSING_WORDS)
-
 
 class Way(NamedTuple):
     """How a column of text becomes numbers: their type, and whether words for missing become null."""
@@ -129,7 +127,7 @@ def _first_present(text: pa.ChunkedArray) -> str | None:
 
 def _cast(numbers: pa.ChunkedArray, way: Way) -> pa.ChunkedArray | None:
     if way.nulls:
-        missing = pc.is_in(numbers, value_set=_MISSING)
+        missing = pc.is_in(numbers, value_set=pa.array(MISSING_WORDS))
         numbers = pc.if_else(missing, pa.scalar(None, pa.string()), numbers)
     try:
         return pc.cast(numbers, way.kind)
