@@ -21,8 +21,8 @@ from microagg.errors import TableError, shown
 from microagg.formats.argus import Description, Place, read_description
 from microagg.formats.csv_text import CsvFormat, as_typed, read_csv, write_csv
 from microagg.tables.file_metadata import ColumnFacts
-from microagg.tables.frame import reads_as_number
 from microagg.tables.frame_libraries import plain_arrow
+from microagg.tables.non_numeric_cells import reads_as_number
 
 __all__ = ["FixedFormat", "description_beside", "read_fixed", "typed_fields", "write_fixed"]
 
