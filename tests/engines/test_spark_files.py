@@ -37,7 +37,7 @@ class Heard(Observer):
     def planned(self, plan: object, records: int) -> None:
         self.told.append(f"planned for {records} records")
 
-    def reported(self, model: object, pictures: object) -> None:
+    def reported(self, model: object) -> None:
         self.told.append("reported")
 
     def written(self, files: object) -> None:
