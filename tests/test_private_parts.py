@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from microagg.formats.statistical import read_statistical, write_statistical
+from microagg.formats.files import read_file, write_file
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 ROOT = Path(__file__).parents[1]
@@ -54,11 +54,11 @@ PARTS = {
         "reads .por and .xpt with the codes they declare as missing; read_por and read_xport drop these",
     ),
     ("pyreadstat._readstat_writer", "writer_entry_point"): (
-        "formats/statistical.py",
+        "formats/spss.py",
         "writes the alignment of columns, which pyreadstat.write_sav leaves out",
     ),
 }
-_PRIVATE = re.compile(r"(?:from (numba\.core[\w.]*)|_private_part\(\"(\w+)\")")
+_PRIVATE = re.compile(r"(?:from (numba\.core[\w.]*)|private_part\(\"(\w+)\")")
 
 
 @pytest.mark.parametrize(("module", "name"), PARTS, ids=lambda part: part)
@@ -116,13 +116,13 @@ def test_without_its_private_parts_pyreadstat_reads_and_writes_all_but_a_little(
     with pytest.warns(
         RuntimeWarning, match="not in this version of it; so the alignment of columns is"
     ):
-        write_statistical(labelled, tmp_path / "a.sav", ".sav")
-    found = read_statistical(tmp_path / "a.sav")
+        write_file(labelled, tmp_path / "a.sav")
+    found = read_file(tmp_path / "a.sav").as_written
     assert found.to_pydict() == table.to_pydict()
     assert ColumnFacts.of(found.schema.field("age")).missing == (-9.0,)
-    write_statistical(table, tmp_path / "a.xpt", ".xpt")
+    write_file(table, tmp_path / "a.xpt")
     with pytest.warns(RuntimeWarning, match=r"codes that \.xpt files declare as missing"):
-        assert read_statistical(tmp_path / "a.xpt").to_pydict() == table.to_pydict()
+        assert read_file(tmp_path / "a.xpt").as_written.to_pydict() == table.to_pydict()
 
 
 @pytest.mark.parametrize("package", ["numba", "pyreadstat"])

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from microagg import InputError, TableError
 from microagg.formats.batches import BatchWriter, open_batches
-from microagg.formats.csv_text import CsvFormat, as_typed
 from microagg.formats.files import FileFormat, read_file, write_file
+from microagg.formats.layouts import CsvFormat
 from microagg.tables.file_metadata import ColumnFacts
-from microagg.tables.numbers_in_text import NumberTest
+from microagg.tables.numbers_in_text import NumberTest, as_typed
 
 SIZES = (1, 3, 7, 1 << 17)
 

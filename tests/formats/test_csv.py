@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import TableError
-from microagg.formats.csv_text import CsvFormat, as_typed, read_csv, write_csv
+from microagg.formats.csv import CsvText, write_csv
+from microagg.formats.layouts import CsvFormat
+from microagg.tables.numbers_in_text import as_typed
 
 ODD_TEXTS = [
     "00123",
@@ -36,6 +38,11 @@ ODD_TEXTS = [
     "a;b|c",
     '"',
 ]
+
+
+def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
+    text = CsvText(path, form)
+    return text.read(), text.form
 
 
 def read(path: Path, data: str | bytes, **form):

@@ -17,9 +17,8 @@ import pytest
 import microagg
 from microagg import TableError
 from microagg.formats.atomic import replacing
-from microagg.formats.csv_text import CsvFormat
-from microagg.formats.files import FileFormat, kind_of, read_file, write_file
-from microagg.formats.layouts import ArrowLayout
+from microagg.formats.files import FileFormat, Source, kind_of, read_file, write_file
+from microagg.formats.layouts import ArrowLayout, CsvFormat
 
 # What is left in a table beside the protected columns is warned of; here it is what is looked at.
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -59,11 +58,20 @@ def rich_table() -> pa.Table:
     return pa.table(list(columns.values()), schema=schema)
 
 
+def to_the_letter(read: Source, changed) -> pa.Table:
+    """The typed table with all columns as they were written, but for those that change."""
+    table, kept = read.table, read.kept_for(read.kind)
+    for name in () if kept is None else set(kept.column_names) - set(changed):
+        at = table.column_names.index(name)
+        table = table.set_column(at, kept.schema.field(name), kept[name])
+    return table
+
+
 def protect_file(source: Path, target: Path, **settings) -> microagg.Release:
     """As the command does it."""
     read = read_file(source, settings.get("columns"))
     changed = settings.get("columns", read.table.column_names)
-    release = microagg.protect(read.to_the_letter(read.table, changed), k=3, **settings)
+    release = microagg.protect(to_the_letter(read, changed), k=3, **settings)
     same = source.suffix == target.suffix
     release.write(target, read.format if same else read.format.for_another(None))
     return release
@@ -252,7 +260,7 @@ def test_csv_to_csv_changes_the_protected_column_only(tmp_path):
     text = "zip;age;note;paid\r\n" + "".join(rows.format(i % 2, a) for i, a in enumerate(AGE))
     source.write_bytes(text.encode("latin-1"))
     read = read_file(source, csv=CsvFormat(encoding="latin-1", decimal=","))
-    table = read.to_the_letter(read.table, ["age"])
+    table = to_the_letter(read, ["age"])
     microagg.protect(table, k=3, columns=["age"]).write(target, read.format)
     means = ["31,66667"] * 3 + ["64"] * 3
     expected = "zip;age;note;paid\r\n" + "".join(

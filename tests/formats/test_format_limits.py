@@ -10,9 +10,7 @@ import pytest
 
 from command import here, said
 from microagg import TableError
-from microagg.formats.files import FileFormat, read_file, write_file
-from microagg.formats.format_limits import cannot_hold
-from microagg.formats.readback import difference
+from microagg.formats.files import FileFormat, cannot_hold, difference, read_file, write_file
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 BIG = 2**53 + 1

@@ -125,7 +125,7 @@ def test_a_failed_run_leaves_no_folder(flights, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("microagg.formats.parquet_folders.FolderLayout.write", fail)
+    monkeypatch.setattr("microagg.formats.parquet.Parquet.write", fail)
     done = here("protect", flights, tmp_path / "safe", "--k", 3, "--columns", "age")
     assert done.returncode == 2
     assert "No space left on device" in said(done)

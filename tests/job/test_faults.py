@@ -106,8 +106,8 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
     ("ending", "writer"),
     [
         ("csv", "microagg.formats.csv.write_csv"),
-        ("parquet", "microagg.formats.layouts.ParquetLayout.write"),
-        ("arrow", "microagg.formats.layouts.ArrowLayout.write"),
+        ("parquet", "microagg.formats.parquet.Parquet.write"),
+        ("arrow", "microagg.formats.arrow.Arrow.write"),
     ],
 )
 def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, ending, writer):

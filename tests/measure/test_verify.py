@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError, TableError
-from microagg.formats.csv_text import CsvFormat
 from microagg.formats.files import write_file
+from microagg.formats.layouts import CsvFormat
 from microagg.measure.verify import verify, verify_all
 from microagg.plan.plan import Promise
 

@@ -12,9 +12,8 @@ import numpy as np
 from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import Counted, Required
 from microagg.formats import FORMATS
-from microagg.formats.files import FileFormat, Source, read_file, write_file
+from microagg.formats.files import FileFormat, Source, difference, read_file, write_file
 from microagg.formats.formulas import with_escaped_formulas
-from microagg.formats.readback import difference
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units

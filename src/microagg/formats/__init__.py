@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from microagg.formats.arrow import Arrow, Parquet
+from microagg.formats.arrow import Arrow
 from microagg.formats.csv import Csv
 from microagg.formats.excel import Excel
-from microagg.formats.fixed import Fixed
-from microagg.formats.format import FileFormat, Format, Reading
+from microagg.formats.fixed_width import Fixed
+from microagg.formats.format import Format
+from microagg.formats.parquet import Parquet
 from microagg.formats.sas import Sas
 from microagg.formats.spss import Spss
 from microagg.formats.stata import Stata
 
-__all__ = ["FORMATS", "FileFormat", "Format", "Reading"]
+__all__ = ["FORMATS", "Format"]
 
-_EVERY: tuple[Format, ...] = (
-    Csv(),
-    Parquet(),
-    Arrow(),
-    Spss(),
-    Stata(),
-    Sas(),
-    Excel(),
-    Fixed(),
-)
+_CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel, Fixed)
 
-FORMATS = {one.name: one for one in _EVERY}
+FORMATS = {one.name: one() for one in _CLASSES}
 """By the name that :mod:`microagg.formats.endings` gives for an ending."""

@@ -11,29 +11,24 @@ categories of a dictionary column are those of the batches.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.formats import FORMATS
-from microagg.formats.csv_text import (
-    CsvFormat,
-    CsvText,
-    CsvWriter,
-    completed_csv,
-    refuse_equal_names,
-)
+from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
-from microagg.formats.files import FileFormat, kind_of, stands_for_several
-from microagg.formats.layouts import ParquetLayout, ParquetPieces
-from microagg.formats.parquet_folders import FolderPieces, Piece, key_types, look_into, repeated
+from microagg.formats.files import kind_of, stands_for_several
+from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, Piece, completed_csv
+from microagg.formats.parquet import folder_pieces, layout_of, opened_parquet
+from microagg.formats.parquet_folders import key_types, look_into, repeated
 from microagg.tables.file_metadata import WholeTest, typed
 from microagg.tables.numbers_in_text import NumberTest
 
@@ -71,86 +66,52 @@ class Batch:
         return self._typed(self.as_written)
 
 
-class _Records(Protocol):
-    """What one kind of file gives: its columns, and records as they stand in it."""
+class BatchSource(ABC):
+    """A table on disk, see :func:`open_batches`."""
 
-    names: list[str]
-    format: FileFormat
-    text: CsvText | None
-    """The CSV file."""
-
-    @property
-    def about_rows(self) -> int: ...
-
-    @property
-    def bytes_in_memory(self) -> int: ...
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
-        """Records as they stand in the file, some at a time."""
-
-    def typed(self, table: pa.Table) -> pa.Table:
-        """Give records the types of the whole table."""
-
-
-@dataclass(frozen=True)
-class BatchSource:
-    """A table on disk, see :func:`open_batches`.
-
-    Attributes
-    ----------
-    path, kind : of the file, see :func:`microagg.formats.files.kind_of`
-    """
-
+    kind: ClassVar[str]
+    """Of the file, see :func:`microagg.formats.files.kind_of`."""
+    text: CsvText | None = None
+    """The CSV file whose header was read; None: it is of another kind."""
     path: Path
-    kind: str
-    _records: _Records
+    names: list[str]
+    """Names of the columns."""
+    format: FileFormat
+    """What was found out about the file, for writing it back in the same way."""
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self._records.names)
-
-    @property
-    def format(self) -> FileFormat:
-        """What was found out about the file, for writing it back in the same way."""
-        return self._records.format
-
-    @property
-    def text(self) -> CsvText | None:
-        """The CSV file whose header was read; None: it is of another kind."""
-        return self._records.text
-
-    @property
+    @abstractmethod
     def about_rows(self) -> int:
         """Number of records, of a CSV file about, by its first lines."""
-        return self._records.about_rows
 
     @property
+    @abstractmethod
     def bytes_in_memory(self) -> int:
         """Estimate of what the whole table would take as Arrow; of a CSV file without reading it."""
-        return self._records.bytes_in_memory
 
     @property
+    @abstractmethod
     def rows(self) -> int:
         """Number of records; of a CSV file known after a pass over it."""
-        return self._records.rows
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and types of the typed table."""
+
+    @abstractmethod
+    def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        """Records as they stand in the file, some at a time."""
+
+    @abstractmethod
+    def _typed(self, table: pa.Table) -> pa.Table:
+        """Give records the types of the whole table."""
 
     @cached_property
     def head(self) -> pa.Table:
         """The first records as they stand in the file."""
-        first = next(self._records.pieces(self.names, _SAMPLE_ROWS), None)
+        first = next(self._pieces(self.names, _SAMPLE_ROWS), None)
         return self.schema.empty_table() if first is None else first.slice(0, _SAMPLE_ROWS)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the typed table."""
-        return self._records.schema
 
     @property
     def is_text(self) -> bool:
@@ -178,8 +139,8 @@ class BatchSource:
                 "No column was named. Name at least one, or leave columns out for all."
             )
         first = 0
-        for table in _batched(self._records.pieces(chosen, at_once), at_once):
-            yield Batch(table, first, self._records.typed)
+        for table in _batched(self._pieces(chosen, at_once), at_once):
+            yield Batch(table, first, self._typed)
             first += table.num_rows
 
 
@@ -203,23 +164,19 @@ def open_batches(
     >>> [(batch.first, batch.as_written["paid"].to_pylist()) for batch in source.batches(at_once=1)]
     [(0, ['1']), (1, ['2.50'])]
     """
-    several = stands_for_several(path)
-    if not several:
+    if not stands_for_several(path):
         refuse_what_is_no_file(path)
     kind = kind_of(path)
     csv = completed_csv(path, csv)
-    records: _Records
     with readable(path, kind):
         if kind == "csv":
-            records = _CsvRecords(CsvText(path, csv), numbers)
-        elif kind == "parquet":
-            records = _ParquetRecords(path, several, csv)
-        else:
-            raise TableError(
-                f"Tables are read in batches from Parquet and CSV files; {shown(str(path), 300)} is of "
-                f"kind {kind}. Write it as Parquet first, or work in memory."
-            )
-    return BatchSource(path, kind, records)
+            return _CsvBatches(path, csv, numbers)
+        if kind == "parquet":
+            return _ParquetBatches(path, csv)
+    raise TableError(
+        f"Tables are read in batches from Parquet and CSV files; {shown(str(path), 300)} is of "
+        f"kind {kind}. Write it as Parquet first, or work in memory."
+    )
 
 
 def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
@@ -250,17 +207,16 @@ def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-class _CsvRecords:
-    """Records of a CSV file."""
+class _CsvBatches(BatchSource):
+    kind = "csv"
 
-    def __init__(self, text: CsvText, numbers: Collection[str]) -> None:
-        self.text: CsvText | None = text
-        self._text = text
+    def __init__(self, path: Path, csv: CsvFormat, numbers: Collection[str]) -> None:
+        self.text = self._text = CsvText(path, csv)
         self._numbers = frozenset(numbers)
-        self.names = text.names
-        self.format = FileFormat(csv=text.form)
+        self.path, self.names = path, self._text.names
+        self.format = FileFormat(csv=self._text.form)
 
-    @cached_property
+    @property
     def bytes_in_memory(self) -> int:
         """As much as the text of the file and its cells take, whose number the first lines tell."""
         return self._text.size + _BYTES_OF_A_CELL * len(self.names) * self._text.about_lines
@@ -278,7 +234,7 @@ class _CsvRecords:
             for name in self.names
         }
         rows = 0
-        for piece in _batched(self.pieces(self.names, AT_ONCE), AT_ONCE):
+        for piece in _batched(self._pieces(self.names, AT_ONCE), AT_ONCE):
             rows += piece.num_rows
             for name, test in tests.items():
                 test.add(piece[name])
@@ -288,57 +244,53 @@ class _CsvRecords:
     def rows(self) -> int:
         return self._found[0]
 
-    @cached_property
+    @property
     def schema(self) -> pa.Schema:
-        tests = self._found[1]
-        return pa.schema(
-            [
-                (name, pa.string() if test.way is None else test.way.kind)
-                for name, test in tests.items()
-            ]
-        )
+        found = self._found[1].items()
+        return pa.schema([(n, pa.string() if t.way is None else t.way.kind) for n, t in found])
 
-    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
-        with readable(self._text.path, "csv"):
+    def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        with readable(self.path, "csv"):
             yield from self._text.pieces(columns)
 
-    def typed(self, table: pa.Table) -> pa.Table:
+    def _typed(self, table: pa.Table) -> pa.Table:
         tests = self._found[1]
         return pa.table({name: tests[name].convert(table[name]) for name in table.column_names})
 
 
-class _ParquetRecords:
+class _ParquetBatches(BatchSource):
     """Records of one Parquet file or of several."""
 
-    text: CsvText | None = None
+    kind = "parquet"
+    rows = about_rows = 0
 
-    def __init__(self, path: Path, several: bool, csv: CsvFormat) -> None:
+    def __init__(self, path: Path, csv: CsvFormat) -> None:
+        self.path = path
         self._bytes = 0
-        if several:
+        if stands_for_several(path):
             self._files, folder, self._stored = look_into(path, self._look)
             self.format = FileFormat(folder=folder, csv=csv)
-            self._pieces = folder.pieces
+            self._parts = folder.pieces
         else:
             self._files = [path]
             self._stored, rows, layout = self._look(path)
             self.format = FileFormat(parquet=layout, csv=csv)
-            self._pieces = (Piece(path.name, rows, layout),)
+            self._parts = (Piece(path.name, rows, layout),)
         self.names = list(self._stored.names)
         refuse_equal_names(path, self.names)
-        self.rows = self.about_rows = sum(piece.rows for piece in self._pieces)
+        self.rows = self.about_rows = sum(part.rows for part in self._parts)
 
     def _look(self, file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
-        refuse_what_is_no_file(file)
-        with readable(file, "parquet"), _opened(file) as parquet:
+        with opened_parquet(file) as parquet:
             schema, facts = parquet.schema_arrow, parquet.metadata
             sound(schema.empty_table())
             self._bytes += _bytes_of(facts, schema)
-            return schema, facts.num_rows, ParquetLayout.of(facts)
+            return schema, facts.num_rows, layout_of(facts)
 
     @cached_property
     def bytes_in_memory(self) -> int:
         """What the footers tell, or more where the first records take more: texts repeat in a file."""
-        first = next(self.pieces(self.names, _SAMPLE_ROWS), None)
+        first = next(self._pieces(self.names, _SAMPLE_ROWS), None)
         if first is None:
             return self._bytes
         return int(max(self._bytes, first.nbytes * self.rows // max(first.num_rows, 1)))
@@ -347,49 +299,33 @@ class _ParquetRecords:
     def _whole(self) -> dict[str, bool]:
         test = WholeTest(self._stored)
         if test.columns:
-            for piece in self.pieces(test.columns, AT_ONCE):
+            for piece in self._pieces(test.columns, AT_ONCE):
                 test.add(piece)
         return test.whole
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return self.typed(self._stored.empty_table()).schema
+        return self._typed(self._stored.empty_table()).schema
 
-    def pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
-        keys = key_types(self._pieces)
+    def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
+        keys = key_types(self._parts)
         stored = [name for name in columns if name not in keys]
         schema = pa.schema([self._stored.field(name) for name in columns], self._stored.metadata)
-        for file, piece in zip(self._files, self._pieces, strict=True):
-            told = dict(piece.keys)
-            for batch in _records_of(file, stored, at_once):
-                found = [
-                    repeated(told[name], keys[name], batch.num_rows)
-                    if name in keys
-                    else batch.column(name)
-                    for name in columns
-                ]
-                yield sound(pa.table(found, schema=schema))
+        for file, part in zip(self._files, self._parts, strict=True):
+            told = dict(part.keys)
+            # Read ahead a little at a time: otherwise a row group is held with all of its columns.
+            with opened_parquet(file, buffer_size=_READ_AHEAD, pre_buffer=False) as parquet:
+                for batch in parquet.iter_batches(at_once, columns=stored):
+                    found = [
+                        repeated(told[name], keys[name], batch.num_rows)
+                        if name in keys
+                        else batch.column(name)
+                        for name in columns
+                    ]
+                    yield sound(pa.table(found, schema=schema))
 
-    def typed(self, table: pa.Table) -> pa.Table:
+    def _typed(self, table: pa.Table) -> pa.Table:
         return typed(table, self._whole)
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    # Arrow itself opens no file whose name is not UTF-8. Read ahead a little at a time: otherwise
-    # a row group is held with all of its columns.
-    with (
-        file.open("rb") as opened,
-        pq.ParquetFile(
-            opened, page_checksum_verification=True, buffer_size=_READ_AHEAD, pre_buffer=False
-        ) as parquet,
-    ):
-        yield parquet
-
-
-def _records_of(file: Path, columns: list[str], at_once: int) -> Iterator[pa.RecordBatch]:
-    with readable(file, "parquet"), _opened(file) as parquet:
-        yield from parquet.iter_batches(at_once, columns=columns)
 
 
 def _bytes_of(facts: Any, schema: pa.Schema) -> int:
@@ -476,21 +412,11 @@ class BatchWriter:
         path, form = self._path, self._form
         if self._kind == "csv":
             file = stack.enter_context(path.open("wb"))
-            return CsvWriter(file, path, self._schema.names, completed_csv(path, form.csv))
-        if self._kind != "parquet":
-            raise TableError(
-                f"Tables are written in batches as Parquet or CSV; {shown(str(path), 300)} is of kind "
-                f"{self._kind}. Choose another ending, or work in memory."
-            )
-        if path.is_dir():
-            if self._rows is None:
-                raise InputError(
-                    "Records are spread over the files of a folder as they were; say how many there are "
-                    "with rows=."
-                )
-            folder = form.folder
-            keeps = not set(folder.keys) & set(self._changed)
-            pieces = folder.placed(self._schema.names, self._rows, keeps)
-            return stack.enter_context(FolderPieces(pieces, self._schema, path, self._most))
-        file = stack.enter_context(path.open("wb"))
-        return stack.enter_context(ParquetPieces(form.parquet, self._schema, file, self._most))
+            return CsvWriter(file, self._schema.names, completed_csv(path, form.csv))
+        if self._kind == "parquet":
+            pieces = folder_pieces(path, form, self._schema, self._rows, self._changed, self._most)
+            return stack.enter_context(pieces)
+        raise TableError(
+            f"Tables are written in batches as Parquet or CSV; {shown(str(path), 300)} is of kind "
+            f"{self._kind}. Choose another ending, or work in memory."
+        )

@@ -1,28 +1,68 @@
-"""CSV: every column as the text that stands in the file."""
+"""CSV, read as text so that what is not protected is written back to the letter.
+
+A postal code 00123, an amount 1.50 or an id of 25 digits comes out as it went in. What numbers
+the text stands for is told by ``tables/numbers_in_text.py``. Blank lines are skipped, as most programs do.
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import dataclasses
+import io
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 
-from microagg.formats.csv_text import CsvText, completed_csv, write_csv
-from microagg.formats.format import FileFormat, Format, Reading
+from microagg.base.formatting import plural
+from microagg.errors import TableError, listed, shown
+from microagg.formats.format import Reading, TextFile
+from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
+from microagg.tables.frame_libraries import decoded
+from microagg.tables.numbers_in_text import in_threads
 
-__all__ = ["Csv", "TextFile"]
+__all__ = ["Csv", "CsvText", "CsvWriter", "refuse_equal_names", "write_csv"]
+
+_DELIMITERS = ",;\t|"
+_HEAD_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
+_LARGEST_BLOCK = 2**31 - 2
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like the mark of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_ROWS_AT_ONCE = 100_000
 
 
-class TextFile(Format):
-    """A format in which numbers are written as text."""
-
-    is_text = True
-
-    def _same_text(self, one: Any, other: Any) -> bool:
-        return bool(one.cast(pa.string()).fill_null("").equals(other.cast(pa.string())))
-
-    def _same_values(self, one: Any, other: Any) -> bool:
-        return True  # numbers were turned into text on the way
+def _find_out(head: bytes, form: CsvFormat) -> CsvFormat:
+    """Fill in delimiter, encoding and line end from the head of the file."""
+    encoding = codecs.lookup(form.encoding or "utf-8").name
+    for mark, name in _MARKS.items():
+        fits = form.encoding is None or name.startswith(encoding) or encoding.startswith(name)
+        if fits and head.startswith(mark):
+            encoding = name  # the mark is kept
+    text = head.decode(encoding, errors="replace").lstrip("\r\n")
+    bare = "".join(text.split('"')[::2])  # what stands outside quotes
+    line, end = re.match(r"([^\r\n]*)(\r\n|\r|\n|)", bare).groups()  # type: ignore[union-attr]
+    candidates = _DELIMITERS.replace(form.decimal, "")
+    return dataclasses.replace(
+        form,
+        delimiter=form.delimiter or max(candidates, key=line.count),
+        encoding=encoding,
+        newline=end or "\n",
+    )
 
 
 class Csv(TextFile):
@@ -34,12 +74,309 @@ class Csv(TextFile):
     has_formulas = True
     column_labels = value_labels = table_label = False
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat, str]:
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
         """Read a file whose header may have been looked at before."""
         text = how.looked or CsvText(path, how.csv)
-        table, digest = text.read(how.hashed)
-        return table, FileFormat(text.form), digest
+        return text.read(), FileFormat(text.form)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table."""
         write_csv(table, path, completed_csv(path, form.csv))
+
+
+class CsvText:
+    """A CSV file as text: its format and names, and its records at once or some at a time."""
+
+    def __init__(self, path: Path, form: CsvFormat) -> None:
+        self.path = path
+        with path.open("rb") as file:  # once, for all that is looked at before records are read
+            self.size = os.fstat(file.fileno()).st_size
+            head = file.read(_HEAD_BYTES)
+            self.form = _find_out(head, form)
+            file.seek(0)
+            with self._in_encoding():
+                self.names, self._lines, self._empty = _read_header(path, file, self.form)
+        lines = max(head.count(self.form.newline[-1].encode()), 1)
+        self.about_lines = lines * self.size // max(len(head), 1)
+        """Lines of the file, about."""
+        refuse_equal_names(path, self.names)
+        # A hundred rows or more, lest wide tables fall into many pieces.
+        self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
+
+    def read(self) -> pa.Table:
+        """Read all records."""
+        # Arrow itself opens no file whose name is not UTF-8.
+        with self._in_encoding(), self.path.open("rb") as file:
+            if self._empty:
+                _refuse_broken_rows(self.path, self.form)
+                return pa.schema([(n, pa.string()) for n in self.names]).empty_table()
+            try:
+                table = self._parse(file, self._block)
+            except pa.ArrowInvalid as error:
+                self._refuse_fault(error)
+                # What is left is a value longer than a block.
+                try:
+                    table = self._parse(file, min(self.path.stat().st_size, _LARGEST_BLOCK))
+                except pa.ArrowInvalid:
+                    raise self._unreadable(error) from None
+            if _may_have_swallowed_the_rest(table):
+                _refuse_broken_rows(self.path, self.form)
+            return table
+
+    def pieces(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+        """Read some records at a time, about as many as a block of the file holds.
+
+        A record longer than a block is found after some were handed out: reading goes on behind these
+        in larger blocks, also the next time.
+        """
+        wanted = list(self.names if columns is None else columns)
+        with self._in_encoding():
+            if self._empty:
+                _refuse_broken_rows(self.path, self.form)
+                return
+            done = 0
+            while True:
+                try:
+                    for piece in self._parse_pieces(wanted, done):
+                        done += piece.num_rows
+                        yield piece
+                    return
+                except pa.ArrowInvalid as error:
+                    self._refuse_fault(error)
+                    longest = min(self.path.stat().st_size, _LARGEST_BLOCK)
+                    if self._block >= longest:
+                        raise self._unreadable(error) from None
+                    self._block = min(8 * self._block, longest)
+
+    def _parse_pieces(self, columns: list[str], skip: int) -> Iterator[pa.Table]:
+        # The last column is where a quote that was never closed shows.
+        parsed = [*columns, *([] if self.names[-1] in columns else [self.names[-1]])]
+        piece = None
+        with (
+            self.path.open("rb") as file,
+            pacsv.open_csv(file, **self._options(self._block, parsed)) as reader,
+        ):
+            for batch in reader:
+                piece = pa.Table.from_batches([batch])
+                if skip < piece.num_rows:
+                    yield piece.slice(skip).select(columns)
+                skip = max(skip - piece.num_rows, 0)
+        if piece is not None and _may_have_swallowed_the_rest(piece.select([self.names[-1]])):
+            _refuse_broken_rows(self.path, self.form)
+
+    def _parse(self, file: BinaryIO, block: int) -> pa.Table:
+        file.seek(0)
+        return pacsv.read_csv(file, **self._options(block, self.names))
+
+    def _options(self, block: int, columns: list[str]) -> dict[str, Any]:
+        form = self.form
+        encoding = (
+            "utf-8" if form.encoding == "utf-8-sig" else form.encoding
+        )  # arrow skips the mark
+        return {
+            "read_options": pacsv.ReadOptions(
+                encoding=encoding,
+                column_names=self.names,
+                skip_rows=self._lines,
+                block_size=block,
+            ),
+            "parse_options": pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            "convert_options": pacsv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=False,
+                include_columns=columns,
+            ),
+        }
+
+    @contextmanager
+    def _in_encoding(self) -> Iterator[None]:
+        try:
+            yield
+        except UnicodeError as error:
+            raise _not_in_encoding(self.path, self.form, str(error)) from None
+
+    def _refuse_fault(self, error: pa.ArrowInvalid) -> None:
+        if "UTF8" in str(error):
+            raise _not_in_encoding(self.path, self.form, "invalid bytes") from None
+        _refuse_broken_rows(self.path, self.form)
+
+    def _unreadable(self, error: pa.ArrowInvalid) -> TableError:
+        return TableError(f"Cannot read {shown(str(self.path), 300)} as CSV: {error}.")
+
+
+def _may_have_swallowed_the_rest(table: pa.Table) -> bool:
+    """Whether the last cell has several lines: a quote that was never closed may have begun there."""
+    return bool(table.num_rows) and "\n" in table.column(table.num_columns - 1)[-1].as_py()
+
+
+def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise TableError(
+            f"Column names must differ; in {shown(str(path), 300)} {listed(repeated)} occurs more than "
+            "once. Rename the columns."
+        )
+
+
+def _read_header(path: Path, file: BinaryIO, form: CsvFormat) -> tuple[list[str], int, bool]:
+    """Return the column names, the lines they take up, and whether no record follows."""
+    with _line_reader(file, form) as reader:
+        if form.names is not None:
+            return list(form.names), 0, next((row for row in reader if row), None) is None
+        names = next((row for row in reader if row), None)
+        lines = reader.line_num
+        empty = next((row for row in reader if row), None) is None
+    if names is None:
+        raise TableError(
+            f"A CSV file begins with a line of column names; {shown(str(path), 300)} is empty. "
+            "Check that it was copied whole."
+        )
+    return names, lines, empty
+
+
+@contextmanager
+def _line_reader(file: BinaryIO, form: CsvFormat, strict: bool = False) -> Iterator[Any]:
+    """Read a file with Python's reader, which is slow but counts lines."""
+    limit = csv.field_size_limit(sys.maxsize)  # a value may be of any length
+    text = io.TextIOWrapper(file, encoding=form.encoding, newline="")
+    try:
+        yield csv.reader(text, delimiter=str(form.delimiter), strict=strict)
+    finally:
+        text.detach()  # the file stays open
+        csv.field_size_limit(limit)
+
+
+def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
+    """Name the first line that does not fit the header."""
+    start, columns = 1, len(form.names or ())
+    try:
+        with path.open("rb") as file, _line_reader(file, form, strict=True) as reader:
+            for row in reader:
+                columns = columns or len(row)
+                if row and len(row) != columns:
+                    raise TableError(
+                        f"Every row must have as many fields as the header: {shown(str(path), 300)} has "
+                        f"{plural(columns, 'column')}, but line {start} has {plural(len(row), 'field')}. "
+                        "Fix that line, or give the right --delimiter."
+                    )
+                start = reader.line_num + 1
+    except csv.Error as error:
+        raise TableError(
+            f"A quote that opens a field must close at its end; in {shown(str(path), 300)} that fails "
+            f"in the record that begins on line {start} ({error}). Fix that line."
+        ) from None
+
+
+def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
+    return TableError(
+        f"{shown(str(path), 300)} is not text in the encoding {form.encoding} ({why}). "
+        "Give the right one with --encoding, for example latin-1 or cp1252."
+    )
+
+
+def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
+    """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
+    with path.open("wb") as file:
+        CsvWriter(file, table.column_names, form).write(table)
+
+
+class CsvWriter:
+    """Writes a CSV file some records at a time; the bytes are the same however many these are."""
+
+    def __init__(self, file: BinaryIO, names: list[str], form: CsvFormat) -> None:
+        self._file = file
+        self._form = dataclasses.replace(
+            form,
+            delimiter=form.delimiter or (";" if form.decimal == "," else ","),
+            encoding=form.encoding or "utf-8",
+        )
+        self._encoder = codecs.getincrementalencoder(str(self._form.encoding))()
+        if form.names is None:
+            self._put(_header(names, self._form))
+
+    def write(self, table: pa.Table) -> None:
+        """Write further records."""
+        for block in _blocks(table, self._form):
+            self._put(block)
+
+    def _put(self, block: pa.Buffer | bytes) -> None:
+        if self._form.encoding == "utf-8":
+            self._file.write(block)
+            return
+        try:
+            self._file.write(self._encoder.encode(str(memoryview(block), "utf-8")))
+        except UnicodeEncodeError as error:
+            raise TableError(
+                f"The encoding {self._form.encoding} has no sign for "
+                f"{shown(error.object[error.start])}, which the table contains. Write utf-8 instead."
+            ) from None
+
+
+def _header(names: list[str], form: CsvFormat) -> bytes:
+    delimiter = str(form.delimiter)
+    header = pa.chunked_array([pa.array(names, pa.large_string())])
+    # Quoted is whatever one takes for a delimiter.
+    quoted = _quoted(header, _DELIMITERS + delimiter, len(names) == 1)
+    return (delimiter.join(quoted.to_pylist()) + form.newline).encode()
+
+
+def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
+    """Yield the lines as UTF-8, some rows at a time so that memory stays small."""
+    delimiter = str(form.delimiter)
+    alone = table.num_columns == 1
+    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+        rows = table.slice(start, _ROWS_AT_ONCE)
+        texts = in_threads(lambda name, column: _as_text(name, column, form, alone), rows)
+        lines = _joined(*texts, between=delimiter)
+        for chunk in _joined(lines, _text(""), between=form.newline).chunks:
+            yield _content(chunk)
+
+
+def _content(lines: pa.Array) -> pa.Buffer:
+    """Return the bytes of a text array, which lie one after the other."""
+    _, offsets, data = lines.buffers()
+    view = memoryview(offsets).cast("q")  # large text has offsets of 8 bytes
+    return data.slice(view[lines.offset], view[lines.offset + len(lines)] - view[lines.offset])
+
+
+def _text(value: str) -> pa.Scalar:
+    return pa.scalar(value, pa.large_string())
+
+
+def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedArray:
+    """Join texts row by row."""
+    return pc.binary_join_element_wise(*columns, _text(between))
+
+
+def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+    column = decoded(column)
+    kind = column.type
+    try:
+        if pa.types.is_duration(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise pa.ArrowInvalid("would become a bare number")
+        text = column.cast(pa.large_string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise TableError(
+            f"A CSV file holds numbers, text and dates; column {shown(name)} of type {kind} "
+            "does not fit. Write Parquet instead."
+        ) from None
+    if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        text = pc.replace_substring(text, ".", ",")
+    text = pc.fill_null(text, _text(""))
+    if not alone and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return text
+    return _quoted(text, str(form.delimiter), alone)
+
+
+def _quoted(text: pa.ChunkedArray, delimiters: str, alone: bool) -> pa.ChunkedArray:
+    """Quote the values that need it: delimiter, quote, line end or outer blanks in them."""
+    hexadecimal = "".join(f"\\x{ord(sign):02x}" for sign in delimiters)
+    special = f'["\\n\\r{hexadecimal}]|^\\s|\\s$'
+    if alone:
+        special += "|^$"  # a lone empty field would read as a blank line
+    needed = pc.match_substring_regex(text, special)
+    if not pc.any(needed).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(needed, _joined(_text('"'), doubled, _text('"'), between=""), text)

@@ -1,46 +1,55 @@
-"""Excel: the cells of one sheet."""
+"""Excel: the cells of one sheet as text, then typed as those of a CSV file are.
+
+Of a formula the stored value is read. When a sheet is written, numbers are numbers, dates are dates and
+text is text, also where it begins as a formula would.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
-from microagg.formats.excel_sheets import (
-    LONGEST_TEXT,
-    MOST_COLUMNS,
-    MOST_ROWS,
-    read_excel,
-    write_excel,
-)
-from microagg.formats.format import FileFormat, Format, Reading, equal_numbers, is_number
-from microagg.formats.limited import Limited
+from microagg.formats.excel_size import refuse_too_large
+from microagg.formats.file_errors import needed
+from microagg.formats.format import Format, Reading, equal_numbers
+from microagg.formats.layouts import ExcelFormat, FileFormat
+from microagg.tables.frame_libraries import decoded, is_number, is_text
 
 __all__ = ["Excel"]
 
+_MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_576, 16_384, 32_767
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which XML does not have
+_FIRST_DATE = dt.date(1900, 3, 1)  # before, Excel counts a day that never was
 
-class Excel(Limited):
+
+class Excel(Format):
     """Excel; other programs' sheets are read only."""
 
     name = "excel"
     words = "an Excel file"
     is_text = True
+    limits_values = True
     has_sheets = True
     text_also_for = ("csv",)
-    longest_text = LONGEST_TEXT
+    longest_text = _LONGEST_TEXT
     column_labels = value_labels = table_label = False
 
-    def _open(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
-        table, excel = read_excel(path, how.sheet if how.like is None else how.like.excel.sheet)
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+        """Read one sheet."""
+        table, excel = _read_sheet(path, how.sheet if how.like is None else how.like.excel.sheet)
         return table, FileFormat(csv=how.csv, excel=excel)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
-        """Write a table to one sheet."""
-        write_excel(table, path, form.excel)
+        """Write a table as the one sheet of a workbook."""
+        _write_sheet(table, path, form.excel)
 
     def about(self, form: FileFormat, target: Format) -> Iterator[str]:
         """Say which sheets and what else of a sheet is not written."""
@@ -53,10 +62,10 @@ class Excel(Limited):
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse what does not fit into a sheet."""
         super().refuse(table, version)
-        if table.num_rows + 1 > MOST_ROWS or table.num_columns > MOST_COLUMNS:
+        if table.num_rows + 1 > _MOST_ROWS or table.num_columns > _MOST_COLUMNS:
             raise TableError(
-                f"A sheet has at most {MOST_ROWS - 1:,} records and {MOST_COLUMNS:,} columns; the table has "
-                f"{table.num_rows:,} and {table.num_columns:,}. Write another format."
+                f"A sheet has at most {_MOST_ROWS - 1:,} records and {_MOST_COLUMNS:,} columns; the table "
+                f"has {table.num_rows:,} and {table.num_columns:,}. Write another format."
             )
 
     def _same_values(self, one: Any, other: Any) -> bool:
@@ -67,3 +76,188 @@ class Excel(Limited):
             return equal_numbers(one, texts.cast(pa.float64()))
         except pa.ArrowInvalid:
             return False
+
+
+def _column_letters(position: int) -> str:
+    """Name a column as Excel does.
+
+    >>> [_column_letters(j) for j in (0, 25, 26, 701, 702)]
+    ['A', 'Z', 'AA', 'ZZ', 'AAA']
+    """
+    letters, position = "", position + 1
+    while position:
+        position, digit = divmod(position - 1, 26)
+        letters = chr(ord("A") + digit) + letters
+    return letters
+
+
+def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFormat]:
+    """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
+    calamine = needed("python_calamine")
+    refuse_too_large(path, sheet)
+    with path.open("rb") as file:
+        book = calamine.CalamineWorkbook.from_filelike(file)
+        names = list(book.sheet_names)
+        if not names or (sheet is not None and sheet not in names):
+            wanted = "a sheet" if sheet is None else f"the sheet {shown(sheet)}"
+            raise TableError(
+                f"A table is read from a sheet; {shown(str(path), 300)} does not have {wanted}, but "
+                f"{listed(names) or 'none'}. Name one of these with --sheet."
+            )
+        chosen = names[0] if sheet is None else sheet
+        rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+    rows = [row for row in rows if any(cell != "" for cell in row)]
+    if not rows:
+        raise TableError(
+            f"A sheet begins with a row of column names; {shown(chosen)} in {shown(str(path), 300)} is "
+            "empty. Name another sheet with --sheet."
+        )
+    width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell != "")
+    header = [_text(cell) for cell in rows[0][:width]]
+    for j, name in enumerate(header):
+        if not name:
+            raise TableError(
+                f"Every column of a sheet needs a name in its first row; column {_column_letters(j)} of "
+                f"{shown(chosen)} has none. Name it, or clear the column."
+            )
+    columns, kinds = [], []
+    for j, name in enumerate(header):
+        cells = [row[j] if j < len(row) else "" for row in rows[1:]]
+        kinds.append((name, _kind(cells)))
+        columns.append(pa.chunked_array([pa.array([_text(cell) for cell in cells], pa.string())]))
+    fields = [pa.field(name, pa.string()) for name in header]
+    others = tuple(name for name in names if name != chosen)
+    return (
+        pa.Table.from_arrays(columns, schema=pa.schema(fields)),
+        ExcelFormat(chosen, tuple(kinds), others),
+    )
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "TRUE" if cell else "FALSE"
+    if isinstance(cell, float):
+        return repr(int(cell)) if cell.is_integer() and abs(cell) <= 2**53 else repr(cell)
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat(sep=" ")
+    if isinstance(cell, dt.date | dt.time):
+        return cell.isoformat()
+    return str(cell)
+
+
+def _kind(cells: list[Any]) -> str:
+    """What all cells of a column are that are not empty."""
+    kinds = {_kind_of_cell(cell) for cell in cells if cell != ""}
+    return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "text"
+
+
+def _kind_of_cell(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "truth"
+    if isinstance(cell, int | float):
+        return "number"
+    if isinstance(cell, dt.datetime):
+        return "time"
+    return "date" if isinstance(cell, dt.date) else "text"
+
+
+def _write_sheet(table: pa.Table, path: Path, form: ExcelFormat) -> None:
+    openpyxl = needed("openpyxl")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(form.sheet or "Sheet1")
+    make = needed("openpyxl.cell").WriteOnlyCell
+    kinds = dict(form.kinds)
+    # All before the first row, since openpyxl does not like to be stopped in between.
+    columns = [
+        list(_cells(name, column, kinds.get(name), make, sheet))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    sheet.append([_text_cell(name, make, sheet, name, None) for name in table.column_names])
+    for row in zip(*columns, strict=True):
+        sheet.append(row)
+    book.save(path)
+
+
+def _cells(name: str, column: Any, kind: str | None, make: Any, sheet: Any) -> Iterator[Any]:
+    """Values of a column as cells, one after the other."""
+    values = decoded(column)
+    text = is_text(values.type)
+    as_text = not text and not _dates_fit(values)
+    for i, value in enumerate(values.to_pylist()):
+        if value is None or value == "":
+            yield None
+        elif text:
+            yield _cell_of_text(value, kind or "text", make, sheet, name, i)
+        elif isinstance(value, float) and not np.isfinite(value):
+            raise TableError(
+                f"A cell holds a finite number; column {shown(name)} has an infinite one in row {i + 1}. "
+                "Write another format, or replace it."
+            )
+        elif as_text:
+            yield str(value)
+        else:
+            is_float = isinstance(value, float)
+            yield _number_cell(repr(value), make, sheet) if is_float else value
+
+
+def _dates_fit(values: Any) -> bool:
+    """Whether dates are such as Excel has; all other values fit."""
+    if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
+        return True
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        return False
+    days = values.cast(pa.timestamp("s"), safe=False).cast(pa.date32(), safe=False).drop_null()
+    return not len(days) or min(days.to_pylist()) >= _FIRST_DATE
+
+
+def _cell_of_text(text: str, kind: str, make: Any, sheet: Any, name: str, row: int) -> Any:
+    """Turn text back into the cell that it came from."""
+    if kind in ("truth", "mixed") and text in ("TRUE", "FALSE"):
+        return text == "TRUE"
+    if kind in ("number", "mixed"):
+        try:
+            number: Any = float(text)
+        except ValueError:
+            pass
+        else:
+            if _text(number) == text and np.isfinite(number):
+                return _number_cell(text, make, sheet)
+    if kind in ("date", "time", "mixed"):
+        try:
+            moment = dt.datetime.fromisoformat(text)
+        except ValueError:
+            pass
+        else:
+            if moment.isoformat(sep=" ") == text:
+                return moment
+            if moment.date().isoformat() == text:
+                return moment.date()
+    return _text_cell(text, make, sheet, name, row)
+
+
+def _number_cell(digits: str, make: Any, sheet: Any) -> Any:
+    """Return a number with all its digits; openpyxl by itself writes sixteen, and a double may need more."""
+    number = float(digits)
+    if float(f"{number:.16g}") == number:
+        return number
+    cell = make(sheet, value=digits)
+    cell.data_type = "n"
+    return cell
+
+
+def _text_cell(text: str, make: Any, sheet: Any, name: str, row: int | None) -> Any:
+    """Return text, as a cell that is text whatever it begins with where openpyxl would see more in it."""
+    where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
+    if len(text) > _LONGEST_TEXT:
+        raise TableError(
+            f"A cell holds at most {_LONGEST_TEXT:,} signs; {where} has more. Write another format."
+        )
+    if _CONTROL.search(text):
+        raise TableError(
+            f"A cell holds no control characters; {where} has one. Write another format, or replace it."
+        )
+    if text[:1] not in ("=", "#"):  # of formulas and of errors
+        return text
+    cell = make(sheet, value=text)
+    cell.data_type = "s"
+    return cell

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from microagg.errors import MicroaggError, TableError, shown
 from microagg.tables.frame_libraries import pandas_notes
 
-__all__ = ["does_not_fit", "readable", "refuse_what_is_no_file", "sound"]
+__all__ = ["does_not_fit", "needed", "readable", "refuse_what_is_no_file", "sound"]
 
 
 def sound(table: pa.Table) -> pa.Table:
@@ -99,3 +101,14 @@ def _readstat_errors() -> tuple[type[BaseException], ...]:
 def _first_line(error: BaseException) -> str:
     line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return line if line.isprintable() and len(line) <= 300 else type(error).__name__
+
+
+def needed(module: str) -> Any:
+    """Import a package that only some files need, or say how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise TableError(
+            f"Files of this format need the package {module.partition('.')[0]}, which is not installed. "
+            'Install it with: pip install "microagg[files]"'
+        ) from None

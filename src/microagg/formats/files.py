@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,13 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from microagg.formats import FORMATS, FileFormat, Reading
-from microagg.formats.csv_text import CsvFormat, CsvText, completed_csv, refuse_equal_names
+from microagg.errors import TableError, shown
+from microagg.formats import FORMATS
+from microagg.formats.atomic import sha256
+from microagg.formats.csv import CsvText, refuse_equal_names
 from microagg.formats.endings import KINDS, kind_by_ending
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
+from microagg.formats.format import Reading
+from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.formats.parquet_folders import is_several
 from microagg.tables.file_metadata import (
     Coded,
+    ColumnFacts,
     Labelled,
     coded_numbers,
     is_number_or_tag,
@@ -27,10 +34,13 @@ __all__ = [
     "CsvFormat",
     "FileFormat",
     "Source",
+    "cannot_hold",
+    "difference",
     "is_folder_target",
     "kind_of",
     "read_file",
     "stands_for_several",
+    "what_is_left",
     "write_file",
 ]
 
@@ -123,24 +133,6 @@ class Source:
             facts.missing or facts.storage for facts in self.labelled.columns.values()
         )
 
-    def to_the_letter(self, table: pa.Table, changed: Iterable[str]) -> pa.Table:
-        """Return ``table``, which has the records of this one, with all columns as written but some.
-
-        >>> text = pa.table({"zip": ["00123"], "paid": ["1.50"]})
-        >>> source = Source(text, FileFormat(), "csv")
-        >>> released = pa.table({"zip": ["00123"], "paid": [1.5]})
-        >>> source.to_the_letter(released, changed=[])["paid"].to_pylist()
-        ['1.50']
-        """
-        kept = self.kept_for(self.kind)
-        if kept is None:
-            return table
-        names = frozenset(kept.column_names).difference(changed)
-        for j, name in enumerate(table.column_names):
-            if name in names:
-                table = table.set_column(j, kept.schema.field(name), kept[name])
-        return table
-
 
 def kind_of(path: Path, writing: bool = False) -> str:
     """Tell the format of a file from the ending of its name.
@@ -193,9 +185,15 @@ def read_file(
     kind = kind_of(path)
     csv = completed_csv(path, csv)
     named = frozenset(numbers or ())
+    before = path.stat() if hashed and path.is_file() else None
+    digest = sha256(path) if hashed else ""
     with readable(path, kind):
-        how = Reading(csv, sheet, like, looked, hashed)
-        table, form, digest = FORMATS[kind].read(path, how)
+        table, form = FORMATS[kind].read(path, Reading(csv, sheet, like, looked))
+    if before is not None and _state(path.stat()) != _state(before):
+        raise TableError(
+            f"A file must stay as it is while it is read; {shown(str(path), 300)} changed meanwhile. "
+            "Read it again."
+        )
     refuse_equal_names(path, table.column_names)
     return Source(table, form, kind, named, digest)
 
@@ -208,3 +206,77 @@ def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) ->
     kind, form = kind_of(path, writing=True), format or FileFormat()
     with does_not_fit(kind):
         FORMATS[kind].write(table, path, form)
+
+
+def _state(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> list[str]:
+    """Say what of a file that was read its target cannot hold; refuse what would lose values."""
+    kind = kind_of(target, writing=True) if target.suffix else "parquet"
+    found = list(FORMATS[source.kind].about(source.format, FORMATS[kind]))
+    if kind == source.kind and FORMATS[kind].has_description:
+        return found
+    table = source.table if source.is_text else source.as_written
+    gone = {name for name in dropped if name in table.column_names}
+    return found + cannot_hold(table.drop_columns(list(gone)), kind, source.labelled.version)
+
+
+def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
+    """Say what a file of some kind cannot hold of a table; refuse what would lose values.
+
+    Parameters
+    ----------
+    table : with what is told about its columns as metadata, see :class:`Labelled`
+    kind : of the file, see :data:`microagg.formats.FORMATS`
+    version : of the format, where it is known
+
+    >>> facts = Labelled({"age": ColumnFacts(label="Age in years")}, "spss")
+    >>> table = pa.table({"age": [1]}).cast(facts.on(pa.schema({"age": pa.int64()})))
+    >>> cannot_hold(table, "csv")
+    ["A CSV file has no place for labels of columns ('age'): they are left out."]
+    """
+    FORMATS[kind].refuse(table, version)
+    return list(FORMATS[kind].left_out(table.schema, Labelled.of(table.schema)))
+
+
+_OF_VALUES = ("storage", "width")  # which follow new values
+
+
+def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str | None:
+    """Say what first differs between a table and the file that it was written to; None: nothing.
+
+    Compared are the names of all columns, the values of those untouched, and the labels, missing codes and
+    formats of all that the format of the file has a place for.
+    """
+    found, own = back.as_written, FORMATS[back.kind]
+    if sorted(found.column_names) != sorted(table.column_names):
+        return "its columns have other names"
+    if found.num_rows != table.num_rows:
+        return f"it has {found.num_rows} of {table.num_rows} records"
+    kept = set(untouched)
+    for name in table.column_names:
+        if name in kept and not own.same(table, found, name):
+            return f"the values of column {shown(name)} are not those that were to be written"
+    return _other_fact(Labelled.of(table.schema), back, kept)
+
+
+def _other_fact(given: Labelled, back: Source, untouched: set[str]) -> str | None:
+    own = FORMATS[back.kind]
+    if not own.keeps_facts and given.family != back.kind:
+        return None
+    found = back.labelled
+    may_widen = FORMATS.get(given.family, own).may_widen
+    for name, facts in given.columns.items():
+        for what in [one.name for one in dataclasses.fields(ColumnFacts)]:
+            value, other = getattr(facts, what), getattr(found[name], what)
+            if what in _OF_VALUES and (name not in untouched or may_widen(facts, given)):
+                continue
+            if what == "value_labels":
+                value, other = dict(value), dict(other)
+            if value not in (None, ()) and value != other:
+                return f"column {shown(name)} has another {what.replace('_', ' ')}"
+    if (given.label, given.notes) != (found.label, found.notes) and given.family != "sas":
+        return "the label or the notes of the table are others"
+    return None

@@ -8,8 +8,7 @@ the same side. Positions that no column describes are not read, and blank in wha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,52 +18,67 @@ import pyarrow.compute as pc
 
 from microagg.errors import TableError, shown
 from microagg.formats.argus import Description, Place, read_description
-from microagg.formats.csv_text import CsvFormat, as_typed, read_csv, write_csv
+from microagg.formats.csv import CsvText, write_csv
+from microagg.formats.format import Format, Reading, TextFile
+from microagg.formats.layouts import FileFormat, FixedFormat
 from microagg.tables.file_metadata import ColumnFacts
-from microagg.tables.frame_libraries import plain_arrow
+from microagg.tables.frame_libraries import decoded
 from microagg.tables.non_numeric_cells import reads_as_number
+from microagg.tables.numbers_in_text import as_typed
 
-__all__ = ["FixedFormat", "description_beside", "read_fixed", "typed_fields", "write_fixed"]
-
-
-@dataclass(frozen=True)
-class FixedFormat:
-    """How a file of fixed width, or of separated fields, is laid out.
-
-    Attributes
-    ----------
-    description : the columns
-    encoding, newline, last_newline : of the text
-    pads : how the numbers of each column are filled up: right, left or zeros
-    decimals : how many each column of numbers has
-    """
-
-    description: Description
-    encoding: str = "utf-8"
-    newline: str = "\n"
-    last_newline: bool = True
-    pads: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    decimals: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    @property
-    def gaps(self) -> list[tuple[int, int]]:
-        """Positions between the first and the last column that no column describes, from and to."""
-        found, at = [], 1
-        for place in sorted(self.description.places, key=lambda place: place.start):
-            if self.description.separator is None and place.start > at:
-                found.append((at, place.start - 1))
-            at = place.end + 1
-        return found
-
-    @property
-    def csv(self) -> CsvFormat:
-        """How a file of separated fields is laid out."""
-        names = None if self.description.names_in_front else tuple(self.description.names)
-        separator = self.description.separator
-        return CsvFormat(separator, self.encoding, newline=self.newline, names=names)
+__all__ = ["Fixed"]
 
 
-def description_beside(path: Path) -> Path:
+class Fixed(TextFile):
+    """Fixed width, at the positions of a µ-ARGUS description."""
+
+    name = "fixed"
+    words = "a file of fixed width"
+    has_description = True
+    limits_values = True
+
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+        """Read a file, every field as the text that stands in it, blanks included."""
+        known = None if how.like is None else how.like.fixed
+        table, fixed = _read_fields(
+            path,
+            None if known is None else known.description,
+            how.csv.encoding if known is None else known.encoding,
+        )
+        return table, FileFormat(csv=how.csv, fixed=fixed)
+
+    def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
+        """Write at the positions of the file that was read."""
+        if form.fixed is None:
+            raise _no_description()
+        _write_fields(table, path, form.fixed)
+
+    def typed(self, table: pa.Table, form: FileFormat, numbers: frozenset[str]) -> pa.Table:
+        """Return the table with the types that description and values tell."""
+        assert form.fixed is not None
+        return _typed_fields(table, form.fixed, numbers)
+
+    def about(self, form: FileFormat, target: Format) -> Iterator[str]:
+        """Say which positions are not kept."""
+        gaps = [] if form.fixed is None or target is not self else form.fixed.gaps
+        if gaps:
+            places = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in gaps[:5])
+            more = f" and {len(gaps) - 5} more" if len(gaps) > 5 else ""
+            yield f"Positions that no column describes ({places}{more}) are written as blanks."
+
+    def refuse(self, table: pa.Table, version: int = 0) -> None:
+        """Refuse every table that was read from another format."""
+        raise _no_description()
+
+
+def _no_description() -> TableError:
+    return TableError(
+        "A file of fixed width is written at the positions of a description, which only a file of this "
+        "kind brings along. Write another format."
+    )
+
+
+def _description_beside(path: Path) -> Path:
     """Return the description of a file: the .rda of the same name."""
     for ending in (".rda", ".RDA"):
         beside = path.with_suffix(ending)
@@ -77,19 +91,25 @@ def description_beside(path: Path) -> Path:
     )
 
 
-def read_fixed(
+def _read_fields(
     path: Path, description: Description | None = None, encoding: str | None = None
 ) -> tuple[pa.Table, FixedFormat]:
-    """Read a file, every field as the text that stands in it, blanks included."""
-    beside = None if description is not None else description_beside(path)
+    beside = None if description is not None else _description_beside(path)
     if description is None:
         assert beside is not None
         description = read_description(beside, encoding or "utf-8")
     form = FixedFormat(description, encoding or "utf-8")
     if description.separator is not None:
-        table, csv = read_csv(path, form.csv)
-        _check_names(table, description, path)
-        form = dataclasses.replace(form, encoding=str(csv.encoding), newline=csv.newline)
+        text = CsvText(path, form.csv)
+        table = text.read()
+        if table.column_names != description.names:
+            raise TableError(
+                "The names in the first line must be those of the description; in "
+                f"{shown(str(path), 300)} they are not. Correct the description."
+            )
+        form = dataclasses.replace(
+            form, encoding=str(text.form.encoding), newline=text.form.newline
+        )
     else:
         table, form = _cut(path, form)
     numeric = [place for place in description.places if place.numeric]
@@ -137,14 +157,6 @@ def _cut(path: Path, form: FixedFormat) -> tuple[pa.Table, FixedFormat]:
         for place in form.description.places
     }
     return pa.table(fields), dataclasses.replace(form, newline=newline, last_newline=last_newline)
-
-
-def _check_names(table: pa.Table, description: Description, path: Path) -> None:
-    if table.column_names != description.names:
-        raise TableError(
-            f"The names in the first line must be those of the description; in {shown(str(path), 300)} they "
-            "are not. Correct the description."
-        )
 
 
 def _stripped(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -218,7 +230,7 @@ def _labels(place: Place, column: pa.ChunkedArray, folder: Path) -> tuple[tuple[
     return tuple(labels.items())
 
 
-def typed_fields(table: pa.Table, form: FixedFormat, numbers: Collection[str]) -> pa.Table:
+def _typed_fields(table: pa.Table, form: FixedFormat, numbers: Collection[str]) -> pa.Table:
     """Turn fields into numbers where the description, or somebody, says so; all others into text."""
     columns = []
     named = {place.name for place in form.description.places if place.numeric} | set(numbers)
@@ -240,7 +252,7 @@ def typed_fields(table: pa.Table, form: FixedFormat, numbers: Collection[str]) -
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def write_fixed(table: pa.Table, path: Path, form: FixedFormat) -> None:
+def _write_fields(table: pa.Table, path: Path, form: FixedFormat) -> None:
     """Write a table at the positions of a description; columns that it lost are blank."""
     fields = {
         place.name: _fields(table[place.name], place, form)
@@ -274,9 +286,7 @@ def write_fixed(table: pa.Table, path: Path, form: FixedFormat) -> None:
 
 def _fields(column: pa.ChunkedArray, place: Place, form: FixedFormat) -> pa.ChunkedArray:
     """Fields of a column: text as it is, numbers in its width and with its decimals."""
-    column = plain_arrow(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     fixed = form.description.separator is None
     if pa.types.is_integer(column.type):
         texts = column.cast(pa.string()).to_pylist()

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from microagg.errors import listed
-from microagg.formats.atomic import sha256
-from microagg.formats.csv_text import CsvFormat, CsvText, as_typed
-from microagg.formats.excel_sheets import ExcelFormat
-from microagg.formats.fixed_width import FixedFormat
-from microagg.formats.layouts import ArrowLayout, ParquetLayout
-from microagg.formats.parquet_folders import FolderLayout
+from microagg.errors import TableError, listed, shown
+from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
-from microagg.tables.frame_libraries import plain_arrow
+from microagg.tables.frame_libraries import decoded, is_number, is_text
+from microagg.tables.numbers_in_text import as_typed
 
-__all__ = ["FileFormat", "Format", "Reading", "capital", "equal_numbers", "is_number"]
-
-
-@dataclass(frozen=True)
-class FileFormat:
-    """How a file is written: each kind of file uses its own part of this."""
-
-    csv: CsvFormat = field(default_factory=CsvFormat)
-    parquet: ParquetLayout = field(default_factory=ParquetLayout)
-    arrow: ArrowLayout = field(default_factory=ArrowLayout)
-    excel: ExcelFormat = field(default_factory=ExcelFormat)
-    fixed: FixedFormat | None = None
-    folder: FolderLayout = field(default_factory=FolderLayout)
-
-    def for_another(self, csv: CsvFormat | None) -> FileFormat:
-        """Return the format for a file of another ending: what was found in a text file is left out."""
-        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat(), fixed=None)
+__all__ = ["Format", "Reading", "TextFile", "equal_numbers", "stored_values"]
 
 
 class Reading(NamedTuple):
@@ -46,8 +25,8 @@ class Reading(NamedTuple):
     csv: CsvFormat
     sheet: str | None = None
     like: FileFormat | None = None
-    looked: CsvText | None = None
-    hashed: bool = False
+    looked: Any = None
+    """The CSV file, if its header was read before."""
 
 
 Has = Callable[[ColumnFacts], object]
@@ -89,13 +68,14 @@ class Format:
     longest_label: ClassVar[int | None] = None
     """In bytes; None: no limit."""
     longest_value_label: ClassVar[int | None] = None
+    longest_text: ClassVar[int | None] = None
+    largest: ClassVar[float | None] = None
+    """Largest number; None: the largest double."""
+    smallest: ClassVar[float | None] = None
+    """Smallest number above zero; None: the smallest double."""
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat, str]:
-        """Read a file; also return what was found out about it, and its hash if that is asked for."""
-        table, form = self._open(path, how)
-        return table, form, sha256(path) if how.hashed else ""
-
-    def _open(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+        """Read a file; also return how it is laid out."""
         raise NotImplementedError
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
@@ -112,10 +92,59 @@ class Format:
 
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse names and values that would be lost; ``version`` is that of the format, if known."""
+        for column, values in zip(table.schema, table.columns, strict=True):
+            if self.limits_values and not is_number_or_tag(column):
+                self._refuse_values(column.name, decoded(values), version)
+
+    def _longest_text(self, version: int) -> int | None:
+        return self.longest_text
+
+    def _refuse_values(self, name: str, values: Any, version: int) -> None:
+        dtype = values.type
+        if is_text(dtype):
+            limit = self._longest_text(version)
+            if limit is not None:
+                long = pc.greater(pc.binary_length(values), limit)
+                rule = f"Text in {self.words} has at most {limit:,} bytes"
+                _refuse_first(name, long, rule, "has longer text")
+        elif pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
+            least = -(2**53) if pa.types.is_signed_integer(dtype) else 0
+            large = pc.or_(pc.greater(values, 2**53), pc.less(values, least))
+            rule = f"Whole numbers in {self.words} are exact up to 2^53"
+            _refuse_first(name, large, rule, "has a larger one")
+        elif pa.types.is_floating(dtype):
+            self._refuse_numbers(name, values.cast(pa.float64()))
+        elif pa.types.is_decimal(dtype):
+            exact = np.array([v is None or float(v) == v for v in values.to_pylist()], dtype=bool)
+            rule = f"Numbers in {self.words} are doubles"
+            _refuse_first(name, pa.array(~exact), rule, "has a decimal number that is none")
+        elif not (
+            pa.types.is_integer(dtype)
+            or pa.types.is_boolean(dtype)
+            or _is_moment(dtype)
+            or pa.types.is_null(dtype)
+        ):
+            raise TableError(
+                f"{_capital(self.words)} holds numbers, text and dates; column {shown(name)} of type "
+                f"{dtype} does not fit. Write Parquet instead, or drop the column."
+            )
+
+    def _refuse_numbers(self, name: str, doubles: Any) -> None:
+        numbers = f"Numbers in {self.words}"
+        finite = pc.or_(pc.is_finite(doubles), pc.is_nan(doubles))
+        _refuse_first(name, pc.invert(finite), f"{numbers} are finite", "has an infinite one")
+        size = pc.abs(doubles)
+        if self.largest is not None:
+            rule = f"{numbers} go up to {self.largest:.3g}"
+            _refuse_first(name, pc.greater(size, self.largest), rule, "has a larger one")
+        if self.smallest is not None:
+            small = pc.and_(pc.less(size, self.smallest), pc.not_equal(doubles, pa.scalar(0.0)))
+            rule = f"{numbers} are zero or at least {self.smallest:.3g}"
+            _refuse_first(name, small, rule, "has a smaller one")
 
     def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
         """Say which labels, codes and formats have no place."""
-        place = f"{capital(self.words)} has no place for"
+        place = f"{_capital(self.words)} has no place for"
         same = facts.family == self.name
         tagged = [column.name for column in schema if is_number_or_tag(column)]
         if tagged and not same and facts.family not in self.tags_also_for:
@@ -134,7 +163,7 @@ class Format:
         if same:
             yield from self._rewritten(facts)
         for lost in facts.lost:
-            yield f"{capital(lost)} cannot be written and are left out."
+            yield f"{_capital(lost)} cannot be written and are left out."
 
     def _no_place(self, same: bool) -> dict[str, Has]:
         """Name what has no place, and tell which columns have such; ``same``: they come from this format."""
@@ -171,8 +200,8 @@ class Format:
 
     def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
         """Whether a column of a file that was read back holds what was to be written."""
-        one, other = _plain(table[name]), _plain(found[name])
-        if pa.types.is_string(one.type) or pa.types.is_large_string(one.type):
+        one, other = stored_values(table[name]), stored_values(found[name])
+        if is_text(one.type):
             return self._same_text(one, other)
         return self._same_values(one, other)
 
@@ -199,15 +228,22 @@ def _is_whole(value: Any) -> bool:
     return float(value).is_integer() and abs(value) <= 2_147_483_620
 
 
-def capital(words: str) -> str:
-    """Begin words with a capital."""
+def _refuse_first(name: str, bad: Any, rule: str, fact: str) -> None:
+    row = pc.index(pc.fill_null(bad, False), True).as_py()
+    if row >= 0:
+        raise TableError(
+            f"{rule}; column {shown(name)} {fact} in row {row + 1}. Drop the column, or write another "
+            "format, such as Parquet."
+        )
+
+
+def _capital(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    column = plain_arrow(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+def stored_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as files store it: without runs and dictionaries, truth values as 0 and 1."""
+    column = decoded(column)
     return column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
 
 
@@ -215,21 +251,10 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([column.cast(pa.large_string()).fill_null("").combine_chunks()])
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether a type of Arrow is one of numbers."""
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
-
-
 def equal_numbers(one: Any, other: Any) -> bool:
     """Whether two columns hold the same numbers."""
-    a, b = (np.asarray(_doubles(column)) for column in (one, other))
+    a, b = (column.cast(pa.float64(), safe=False).to_numpy() for column in (one, other))
     return bool(np.array_equal(a, b, equal_nan=True))
-
-
-def _doubles(column: Any) -> Any:
-    return column.cast(pa.float64(), safe=False).to_numpy()
 
 
 def _is_moment(kind: pa.DataType) -> bool:
@@ -238,3 +263,15 @@ def _is_moment(kind: pa.DataType) -> bool:
 
 def _moments(column: Any) -> Any:
     return pa.chunked_array([column.cast(pa.timestamp("us"), safe=False).combine_chunks()])
+
+
+class TextFile(Format):
+    """A format in which numbers are written as text."""
+
+    is_text = True
+
+    def _same_text(self, one: Any, other: Any) -> bool:
+        return bool(one.cast(pa.string()).fill_null("").equals(other.cast(pa.string())))
+
+    def _same_values(self, one: Any, other: Any) -> bool:
+        return True  # numbers were turned into text on the way

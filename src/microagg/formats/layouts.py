@@ -1,26 +1,80 @@
-"""How Parquet and Arrow files lay out a table, to write it back in the same way.
+"""How a file is laid out, as it was found or as it is to be written: the part of each format.
 
-What is kept is what a reader pays or relies on: compression and pieces. What is computed from
-the values, such as statistics or a sort order, is not.
+What is kept is what a reader pays or relies on: compression, pieces, delimiters, positions. What is computed
+from the values, such as statistics or a sort order, is not.
 """
 
 from __future__ import annotations
 
-import struct
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
+from microagg.errors import TableError, shown
+from microagg.formats.argus import Description
 
-__all__ = ["ArrowLayout", "ParquetLayout", "ParquetPieces"]
+__all__ = [
+    "ArrowLayout",
+    "CsvFormat",
+    "ExcelFormat",
+    "FileFormat",
+    "FixedFormat",
+    "FolderLayout",
+    "ParquetLayout",
+    "Piece",
+    "completed_csv",
+]
 
-_ARROW_MAGIC = b"ARROW1\0\0"
-_IPC_CODECS = ("lz4", "zstd")  # by their number in the format
-_PARQUET_CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}  # what pyarrow calls them when writing
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV file is written. None means: found out from the file, or the usual when writing."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    newline: str = "\n"
+    names: tuple[str, ...] | None = None  # of the columns of a file that has no line of them
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and not re.fullmatch(
+            r'(?!["\n\r])[\x01-\x7f]', self.delimiter
+        ):
+            raise TableError(
+                f"The delimiter must be one ASCII character, and no quote or line end; got "
+                f"{shown(self.delimiter)}. Usual ones are , ; | and the tabulator."
+            )
+        if self.decimal not in (".", ","):
+            raise TableError(f"The decimal sign must be . or , ; got {shown(self.decimal)}.")
+        if self.decimal == self.delimiter:
+            raise TableError(
+                f"The delimiter and the decimal sign must differ; both are {shown(self.decimal)}. "
+                "Files with decimal commas usually have the delimiter ; ."
+            )
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Refuse what is no encoding of text, sign by sign.
+
+    Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
+    text each sign of ASCII takes one unit, after a byte order mark in some.
+    """
+    signs = "".join(map(chr, range(32, 127))) + "\t\r\n\\u0041"
+    n = len(signs)
+    try:
+        encoded = signs.encode(encoding)
+        plain = encoded.decode(encoding) == signs
+    except (LookupError, ValueError):
+        encoded, plain = b"", False
+    if not plain or len(encoded) not in (n, n + 3, 2 * n, 2 * n + 2, 4 * n, 4 * n + 4):
+        raise TableError(
+            f"The encoding must be one of text files; {shown(encoding)} is not known as such. Try utf-8, "
+            "latin-1 or cp1252."
+        )
 
 
 @dataclass(frozen=True)
@@ -30,96 +84,6 @@ class ParquetLayout:
     codecs: tuple[tuple[str, str], ...] = ()  # path of each column in the file, its codec
     row_groups: tuple[int, ...] = ()  # records in each
 
-    @classmethod
-    def of(cls, metadata: Any) -> ParquetLayout:
-        """Find the layout in the footer of a file."""
-        if not metadata.num_row_groups:
-            return cls()
-        first = metadata.row_group(0)
-        columns = [first.column(j) for j in range(metadata.num_columns)]
-        return cls(
-            codecs=tuple((column.path_in_schema, column.compression) for column in columns),
-            row_groups=tuple(
-                metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
-            ),
-        )
-
-    def write(self, table: pa.Table, file: BinaryIO) -> None:
-        """Write a table; columns that the layout does not know get its most common codec."""
-        with ParquetPieces(self, table.schema, file) as pieces:
-            pieces.write(table)
-
-    def codecs_for(self, names: Sequence[str]) -> str | dict[str, str]:
-        """Codec of each column in the words of pyarrow; one word where all have the same."""
-        codecs = {path: _PARQUET_CODECS.get(codec, codec) for path, codec in self.codecs}
-        usual = Counter(codecs.values()).most_common(1)[0][0] if codecs else "SNAPPY"
-        # A nested column has a path for each leaf, which begins with its name.
-        known = {path[:end] for path in codecs for end in _prefixes(path)}
-        codecs.update({name: usual for name in names if name not in known})
-        # One word also takes less time.
-        return usual if set(codecs.values()) == {usual} else codecs
-
-
-class ParquetPieces:
-    """Writes a Parquet file in row groups of the sizes of a layout, from tables of any sizes.
-
-    What a row group lacks is waited for, so that up to one is in memory, or as much of it as ``most``
-    bytes: a row group that takes more is written as several.
-    """
-
-    def __init__(
-        self, layout: ParquetLayout, schema: pa.Schema, file: BinaryIO, most: int | None = None
-    ) -> None:
-        self._writer = pq.ParquetWriter(file, schema, compression=layout.codecs_for(schema.names))
-        self._sizes = _sizes(layout.row_groups or (1 << 20,))
-        self._size = next(self._sizes)
-        self._waiting: list[pa.Table] = []
-        self._records = 0  # of those that wait
-        self._most = most
-
-    def __enter__(self) -> ParquetPieces:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self._records:
-            self._put(self._records)
-        self._waiting.clear()
-        self._writer.close()
-
-    def write(self, table: pa.Table) -> None:
-        """Write further records, or keep them until a row group is full."""
-        self._waiting.append(table)
-        self._records += table.num_rows
-        while self._records >= self._size:
-            self._put(self._size)
-            self._size = next(self._sizes)
-        if self._most is not None and self._bytes() > self._most:
-            self._size -= self._records
-            self._put(self._records)
-
-    def _bytes(self) -> int:
-        return sum(table.nbytes for table in self._waiting)
-
-    def _put(self, records: int) -> None:
-        whole = pa.concat_tables(self._waiting)
-        # Where a page ends depends on the chunks of a column; with one chunk, on its values alone.
-        group = whole.slice(0, records).combine_chunks()
-        self._writer.write_table(group, row_group_size=records)
-        self._records -= records
-        self._waiting = [whole.slice(records)] if self._records else []
-
-
-def _sizes(planned: Sequence[int]) -> Iterator[int]:
-    """Sizes of pieces, without empty ones; when they are used up, the largest again and again."""
-    largest = max(planned)
-    yield from filter(None, planned)
-    while True:
-        yield largest or 1 << 20
-
-
-def _prefixes(path: str) -> list[int]:
-    return [i for i, sign in enumerate(path) if sign == "."] + [len(path)]
-
 
 @dataclass(frozen=True)
 class ArrowLayout:
@@ -128,64 +92,116 @@ class ArrowLayout:
     compression: str | None = "lz4"
     batches: tuple[int, ...] = ()  # records in each
 
-    @classmethod
-    def of(cls, file: BinaryIO) -> ArrowLayout:
-        """Find the layout in a file that was read without fault; what is older gets the default."""
-        file.seek(0)
-        if file.read(len(_ARROW_MAGIC)) != _ARROW_MAGIC:
-            return cls()
-        compression, batches = None, []
-        for message in pa.ipc.MessageReader.open_stream(file):
-            if message.type == "record batch":
-                records, compression = _batch_header(message.metadata.to_pybytes())
-                batches.append(records)
-        return cls(compression, tuple(batches))
 
-    def write(self, table: pa.Table, file: BinaryIO) -> None:
-        """Write a table."""
-        if not self.batches:
-            feather.write_feather(table, file, compression=self.compression or "uncompressed")
-            return
-        options = pa.ipc.IpcWriteOptions(compression=self.compression)
-        with pa.ipc.new_file(file, table.schema, options=options) as writer:
-            for piece in _pieces(table.unify_dictionaries(), self.batches):
-                writer.write_table(piece.combine_chunks())
+@dataclass(frozen=True)
+class Piece:
+    """One file of a folder: its path within, its records, its layout, and what its folders tell."""
+
+    name: str
+    rows: int
+    layout: ParquetLayout
+    keys: tuple[tuple[str, str | None], ...] = ()
 
 
-def _pieces(table: pa.Table, sizes: Sequence[int]) -> Iterator[pa.Table]:
-    """Cut a table into pieces of these sizes; what is left over repeats the largest."""
-    start, planned = 0, _sizes(sizes)
-    while start < table.num_rows:
-        size = next(planned)
-        yield table.slice(start, size)
-        start += size
+@dataclass(frozen=True)
+class FolderLayout:
+    """How a table is spread over files; without pieces it is written as one file."""
+
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that the names of folders give."""
+        return [key for key, _ in self.pieces[0].keys] if self.pieces else []
+
+    def placed(self, names: Sequence[str], rows: int, keeps_places: bool) -> tuple[Piece, ...]:
+        """Pieces for a table of these columns and records.
+
+        ``keeps_places`` says whether every record still has what the folder of its file tells.
+        """
+        if not self.pieces or sum(piece.rows for piece in self.pieces) != rows:
+            return (Piece("part-0.parquet", rows, ParquetLayout()),)
+        if keeps_places and set(self.keys) <= set(names):
+            return self.pieces
+        # The names of folders would tell what the records no longer do.
+        return tuple(
+            Piece(f"part-{i}.parquet", piece.rows, piece.layout)
+            for i, piece in enumerate(self.pieces)
+        )
 
 
-def _batch_header(message: bytes) -> tuple[int, str | None]:
-    """Return the records and the compression of a record batch from its header.
+@dataclass(frozen=True)
+class ExcelFormat:
+    """The sheet that a table stands in, and what its cells are.
 
-    pyarrow does not tell the compression. The header is a flatbuffer (Message.fbs of the Arrow format):
-    a table begins with the way back to its list of fields, which has two bytes for each.
+    Attributes
+    ----------
+    sheet : name; None for the first one when reading, Sheet1 when writing
+    kinds : name of each column and what its cells are: number, text, truth, date, time or mixed
+    others : the other sheets of the file
     """
 
-    def field(table: int, number: int) -> int | None:
-        """Place of a field of a table; None: it has its default."""
-        fields = table - struct.unpack_from("<i", message, table)[0]
-        at = 4 + 2 * number
-        if at >= struct.unpack_from("<H", message, fields)[0]:
-            return None
-        offset = struct.unpack_from("<H", message, fields + at)[0]
-        return table + offset if offset else None
+    sheet: str | None = None
+    kinds: tuple[tuple[str, str], ...] = ()
+    others: tuple[str, ...] = ()
 
-    def follow(place: int) -> int:
-        return int(place + struct.unpack_from("<I", message, place)[0])
 
-    header = field(follow(0), 2)
-    assert header is not None  # pyarrow has read this message as a record batch
-    batch = follow(header)
-    records, body = field(batch, 0), field(batch, 3)
-    count = 0 if records is None else struct.unpack_from("<q", message, records)[0]
-    if body is None:
-        return count, None
-    codec = field(follow(body), 0)
-    return count, _IPC_CODECS[0 if codec is None else message[codec]]
+@dataclass(frozen=True)
+class FixedFormat:
+    """How a file of fixed width, or of separated fields, is laid out.
+
+    Attributes
+    ----------
+    description : the columns
+    encoding, newline, last_newline : of the text
+    pads : how the numbers of each column are filled up: right, left or zeros
+    decimals : how many each column of numbers has
+    """
+
+    description: Description
+    encoding: str = "utf-8"
+    newline: str = "\n"
+    last_newline: bool = True
+    pads: Mapping[str, str] = field(default_factory=dict)
+    decimals: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """Positions between the first and the last column that no column describes, from and to."""
+        found, at = [], 1
+        for place in sorted(self.description.places, key=lambda place: place.start):
+            if self.description.separator is None and place.start > at:
+                found.append((at, place.start - 1))
+            at = place.end + 1
+        return found
+
+    @property
+    def csv(self) -> CsvFormat:
+        """How a file of separated fields is laid out."""
+        names = None if self.description.names_in_front else tuple(self.description.names)
+        separator = self.description.separator
+        return CsvFormat(separator, self.encoding, newline=self.newline, names=names)
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is written: each kind of file uses its own part of this."""
+
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    parquet: ParquetLayout = field(default_factory=ParquetLayout)
+    arrow: ArrowLayout = field(default_factory=ArrowLayout)
+    excel: ExcelFormat = field(default_factory=ExcelFormat)
+    fixed: FixedFormat | None = None
+    folder: FolderLayout = field(default_factory=FolderLayout)
+
+    def for_another(self, csv: CsvFormat | None) -> FileFormat:
+        """Return the format for a file of another ending: what was found in a text file is left out."""
+        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat(), fixed=None)
+
+
+def completed_csv(path: Path, csv: CsvFormat | None) -> CsvFormat:
+    """Complete a CSV format by what the ending .tsv says."""
+    csv = csv or CsvFormat()
+    if path.suffix.lower() == ".tsv" and csv.delimiter is None:
+        return dataclasses.replace(csv, delimiter="\t")
+    return csv

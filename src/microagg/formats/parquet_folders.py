@@ -1,169 +1,32 @@
 """Parquet files in a folder, or those that a pattern matches, as one table.
 
-All must have the same columns. Folders named ``year=2024`` give a column, as in Hive. Written to a
-folder, the records go to files of the same names, as many to each as came from it.
+All must have the same columns. Folders named ``year=2024`` give a column, as in Hive.
 """
 
 from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from microagg.errors import TableError, listed, shown
-from microagg.formats.layouts import ParquetLayout, ParquetPieces
+from microagg.formats.layouts import FolderLayout, ParquetLayout, Piece
 
 __all__ = [
-    "FolderLayout",
-    "FolderPieces",
-    "Piece",
     "foreign_file",
     "is_several",
+    "key_columns",
     "key_types",
     "look_into",
     "parquet_files",
-    "read_folder",
     "repeated",
 ]
 
 _ENDINGS = (".parquet", ".pq")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One file of a folder: its path within, its records, its layout, and what its folders tell."""
-
-    name: str
-    rows: int
-    layout: ParquetLayout
-    keys: tuple[tuple[str, str | None], ...] = ()
-
-
-@dataclass(frozen=True)
-class FolderLayout:
-    """How a table is spread over files; without pieces it is written as one file."""
-
-    pieces: tuple[Piece, ...] = ()
-
-    def write(self, table: pa.Table, folder: Path) -> None:
-        """Write a table into a folder that exists."""
-        placed = self.placed(table.column_names, table.num_rows, self._keeps_places(table))
-        with FolderPieces(placed, table.schema, folder) as pieces:
-            pieces.write(table)
-
-    @property
-    def keys(self) -> list[str]:
-        """Columns that the names of folders give."""
-        return [key for key, _ in self.pieces[0].keys] if self.pieces else []
-
-    def placed(self, names: Sequence[str], rows: int, keeps_places: bool) -> tuple[Piece, ...]:
-        """Pieces for a table of these columns and records.
-
-        ``keeps_places`` says whether every record still has what the folder of its file tells.
-        """
-        if not self.pieces or sum(piece.rows for piece in self.pieces) != rows:
-            return (Piece("part-0.parquet", rows, ParquetLayout()),)
-        if keeps_places and set(self.keys) <= set(names):
-            return self.pieces
-        # The names of folders would tell what the records no longer do.
-        return tuple(
-            Piece(f"part-{i}.parquet", piece.rows, piece.layout)
-            for i, piece in enumerate(self.pieces)
-        )
-
-    def _keeps_places(self, table: pa.Table) -> bool:
-        """Whether every record still has what the folder of its file tells."""
-        if not set(self.keys) <= set(table.column_names):
-            return False
-        if sum(piece.rows for piece in self.pieces) != table.num_rows:
-            return False
-        expected = key_columns(self.pieces)
-        return all(table[key].equals(column) for key, column in expected.items())
-
-
-class FolderPieces:
-    """Writes a table into the files of a folder, from tables of any sizes.
-
-    What the names of the files' folders tell must be what the records have, and is not written.
-    """
-
-    def __init__(
-        self, pieces: Sequence[Piece], schema: pa.Schema, folder: Path, most: int | None = None
-    ) -> None:
-        self._keys = [key for key, _ in pieces[0].keys]
-        self._told = key_types(pieces)
-        content = [column for column in schema if column.name not in self._keys]
-        self._schema = pa.schema(content, schema.metadata)
-        self._folder, self._most = folder, most
-        self._planned = iter(pieces)
-        self._piece: Piece | None = None
-        self._left = 0  # records that the file at hand lacks
-        self._file: BinaryIO | None = None
-        self._parquet: ParquetPieces | None = None
-
-    def __enter__(self) -> FolderPieces:
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            while self._next():  # files without records
-                pass
-        else:
-            self._close(kind)
-
-    def write(self, table: pa.Table) -> None:
-        """Write further records."""
-        start = 0
-        while start < table.num_rows:
-            while not self._left:
-                if not self._next():
-                    raise TableError(
-                        "A folder gets as many records as its files had; there are more. "
-                        "Write one Parquet file instead."
-                    )
-            some = table.slice(start, self._left)
-            assert self._parquet is not None
-            self._parquet.write(self._without_keys(some))
-            self._left -= some.num_rows
-            start += some.num_rows
-
-    def _without_keys(self, table: pa.Table) -> pa.Table:
-        assert self._piece is not None
-        for name, value in self._piece.keys:
-            expected = repeated(value, self._told[name], table.num_rows)
-            if not table[name].equals(pa.chunked_array([expected])):
-                raise TableError(
-                    f"The folders of the files tell column {shown(name)}, which was changed. Write to "
-                    "one Parquet file, or say that the column changes."
-                )
-        return table.drop_columns(self._keys)
-
-    def _next(self) -> bool:
-        """Go on to the next file; False: there is none."""
-        self._close()
-        self._piece = next(self._planned, None)
-        if self._piece is None:
-            return False
-        path = self._folder / self._piece.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("wb")
-        self._parquet = ParquetPieces(self._piece.layout, self._schema, self._file, self._most)
-        self._left = self._piece.rows
-        return True
-
-    def _close(self, kind: object = None) -> None:
-        if self._parquet is not None:
-            self._parquet.__exit__(kind)
-            self._parquet = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 def is_several(path: Path) -> bool:
@@ -205,22 +68,6 @@ def foreign_file(folder: Path) -> Path | None:
     return next(
         (f for f in files if f.suffix.lower() not in _ENDINGS and f.name[0] not in "._"), None
     )
-
-
-def read_folder(path: Path, read: Any) -> tuple[pa.Table, FolderLayout]:
-    """Read several Parquet files as one table; ``read`` gives the table and the layout of one."""
-    tables: list[pa.Table] = []
-
-    def look(file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
-        table, layout = read(file)
-        tables.append(table)
-        return table.schema, table.num_rows, layout
-
-    _, layout, schema = look_into(path, look)
-    whole = pa.concat_tables([table.replace_schema_metadata(schema.metadata) for table in tables])
-    for name, column in key_columns(layout.pieces).items():
-        whole = whole.append_column(name, column)
-    return whole, layout
 
 
 def look_into(

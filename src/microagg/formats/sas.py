@@ -1,11 +1,17 @@
-"""SAS."""
+"""SAS: transport files, written by pyreadstat but for the letters of missing values."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from microagg.errors import listed
-from microagg.formats.programs import Program
+import numpy as np
+
+from microagg.errors import TableError, listed, shown
+from microagg.formats.file_errors import needed
+from microagg.formats.statistical import Program, Values, known_facts, pandas_frame
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 __all__ = ["Sas"]
@@ -49,3 +55,60 @@ class Sas(Program):
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
         """Whether a number took fewer than 8 bytes."""
         return column.storage == "double"
+
+    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
+        found = super()._facts(path, meta, unread)
+        return dataclasses.replace(found, table_name=meta.table_name or "")
+
+    def _version(self, head: bytes) -> tuple[int, int]:
+        if not head.startswith(b"HEADER RECORD"):  # .sas7bdat
+            return 0, 0
+        return (8 if b"LIBV8" in head[:80] else _OLD), 0
+
+    def _write(
+        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
+    ) -> None:
+        needed("pyreadstat").write_xport(
+            pandas_frame(columns, facts),
+            path.absolute(),
+            file_label=facts.label,
+            column_labels=known_facts(facts, "label"),
+            table_name=facts.table_name or None,
+            file_format_version=facts.version or 8,
+            variable_format=known_facts(facts, "format"),
+            variable_informat=known_facts(facts, "informat"),
+        )
+        _put_tags(path, columns, tags, facts)
+
+
+def _put_tags(path: Path, columns: dict[str, Any], tags: dict[str, Any], facts: Labelled) -> None:
+    """Put the letters of tagged missing values into a transport file, which pyreadstat does not.
+
+    A record is a row of fixed width, in which a missing number is a point and seven zero bytes; the
+    letter takes the place of the point.
+    """
+    if not any(letter for letters in tags.values() for letter in letters):
+        return
+    widths = {}
+    for name, values in columns.items():
+        longest = 8
+        if not isinstance(values, np.ndarray):
+            longest = max([facts[name].width or 0, 1, *(len(v.encode()) for v in values)])
+        widths[name] = longest
+    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
+    content = np.memmap(path, dtype=np.uint8, mode="r+")
+    head = bytes(content[: 1 << 26]) if len(content) > 1 << 26 else bytes(content)
+    mark = head.index(b"HEADER RECORD*******OBS") + 80
+    rows = len(next(iter(columns.values())))
+    width = sum(widths.values())
+    records = content[mark : mark + rows * width].reshape(rows, width)
+    for name, letters in tags.items():
+        at = [i for i, letter in enumerate(letters) if letter]
+        where = records[at, starts[name]]
+        if not (where == ord(".")).all():
+            raise TableError(
+                f"The missing values of column {shown(name)} are not where they should be in the file. "
+                "Write another format."
+            )
+        records[at, starts[name]] = [ord(letters[i].upper()) for i in at]
+    content.flush()

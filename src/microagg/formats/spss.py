@@ -1,10 +1,33 @@
-"""SPSS."""
+"""SPSS: written by pyreadstat, and looked at before it reads a file.
+
+A file that claims more records than it has room for would take all memory; labels of columns that do
+not exist, or of text that is none in the encoding of the file, would end the whole process. Such files are
+refused here.
+"""
 
 from __future__ import annotations
 
-from microagg.formats.programs import Program
+import codecs
+import struct
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from microagg.errors import TableError, shown
+from microagg.formats.file_errors import needed
+from microagg.formats.statistical import (
+    Program,
+    Values,
+    known_facts,
+    pandas_frame,
+    private_part,
+    warn_of_moved_part,
+)
+from microagg.tables.file_metadata import Labelled
 
 __all__ = ["Spss"]
+
+_MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
+_MOST_LABELS = 1 << 20
 
 
 class Spss(Program):
@@ -20,3 +43,152 @@ class Spss(Program):
     longest_label, longest_value_label = 255, 120
     missing_codes = True
     pads_text = True
+
+    def _check(self, path: Path) -> list[str]:
+        return _check_dictionary(path) if path.suffix.lower() != ".por" else []
+
+    def _version(self, head: bytes) -> tuple[int, int]:
+        code = head[72:76]
+        if head[:3] != b"$FL" or len(code) < 4:
+            return 0, 0
+        return 0, min(min(code[0], code[3]) or max(code[0], code[3]), 2)
+
+    def _write(
+        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
+    ) -> None:
+        options: dict[str, Any] = {}
+        # The function behind write_sav, which also takes alignments.
+        write = private_part("_readstat_writer", "writer_entry_point")
+        if write is not None:
+            options = {
+                "writer_format": "sav",
+                "variable_alignment": known_facts(facts, "alignment"),
+            }
+        else:
+            write = needed("pyreadstat").write_sav
+            warn_of_moved_part("the alignment of columns is not written to the SPSS file")
+        compress = path.suffix.lower() == ".zsav"
+        write(
+            pandas_frame(columns, facts),
+            path.absolute(),
+            file_label=facts.label,
+            column_labels=known_facts(facts, "label"),
+            compress=compress,
+            row_compress=not compress and facts.compression == 1,
+            note=list(facts.notes),
+            variable_value_labels={
+                n: dict(pairs) for n, pairs in known_facts(facts, "value_labels").items()
+            },
+            missing_ranges={
+                name: [{"lo": c[0], "hi": c[1]} if isinstance(c, tuple) else c for c in codes]
+                for name, codes in known_facts(facts, "missing").items()
+            },
+            variable_display_width=known_facts(facts, "display_width"),
+            variable_measure=known_facts(facts, "measure"),
+            variable_format=known_facts(facts, "format"),
+            **options,
+        )
+
+
+class _DamagedError(Exception):
+    """Parts of the dictionary contradict each other."""
+
+
+def _check_dictionary(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        head = file.read(176)
+        if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:
+            return []
+        order = "<" if head[64] else ">"
+        (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
+        room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
+        if records > room:
+            raise TableError(
+                f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. "
+                "Check that it was copied whole."
+            )
+        try:
+            texts, encoding, subtypes = _dictionary(file, order)
+        except (struct.error, OverflowError, OSError):  # the file ends too early
+            return []
+        except _DamagedError as error:
+            raise TableError(
+                f"{shown(str(path), 300)} is no complete spss file: {error}. Check that it was copied "
+                "whole and that its ending fits its content."
+            ) from None
+    try:
+        codec = codecs.lookup(encoding or "ascii").name
+    except LookupError:
+        return []
+    for text in texts:
+        try:
+            text.decode(codec)
+        except UnicodeDecodeError:
+            if encoding is None:
+                continue
+            raise TableError(
+                f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
+                f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
+                "again in SPSS."
+            ) from None
+    unread = []
+    if any(head[76:80]):
+        unread.append("the settings that weight cases by a column")
+    if subtypes & {17, 18}:
+        unread.append("the attributes of columns, such as their roles in dialogues")
+    return unread
+
+
+def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:
+    """Return the texts that have labels, as bytes, the encoding, and the kinds of further facts."""
+
+    def integers(count: int) -> tuple[int, ...]:
+        return struct.unpack(f"{order}{count}i", file.read(4 * count))
+
+    is_text: list[bool] = []  # of each column, and of each further eight bytes of a long one
+    texts: list[bytes] = []
+    labelled: list[bytes] = []
+    subtypes: set[int] = set()
+    encoding, more = None, 0  # parts of a long text that are still to come
+    while True:
+        (kind,) = integers(1)
+        if kind == 2:
+            width, has_label, missing, _, _ = integers(5)
+            if (width == -1) != (more > 0) or not -1 <= width <= 255:
+                raise _DamagedError("a column has another width than its parts")
+            more = more - 1 if width == -1 else max(-(-width // 8) - 1, 0)
+            is_text.append(width != 0)
+            file.read(8)
+            if has_label:
+                (length,) = integers(1)
+                file.seek(-(-length // 4) * 4, 1)
+            file.seek(8 * abs(missing), 1)
+        elif kind == 3:
+            (count,) = integers(1)
+            labelled = []
+            for _ in range(min(max(count, 0), _MOST_LABELS)):
+                labelled.append(file.read(8))
+                (length,) = struct.unpack("B", file.read(1))
+                file.seek(-(-(length + 1) // 8) * 8 - 1, 1)
+        elif kind == 4:
+            (count,) = integers(1)
+            if not 0 < count <= len(is_text):
+                raise _DamagedError("labels belong to more columns than there are")
+            columns = integers(count)
+            if not all(0 < j <= len(is_text) for j in columns):
+                raise _DamagedError("labels belong to a column that does not exist")
+            if len({is_text[j - 1] for j in columns}) > 1:
+                raise _DamagedError("labels belong to text and to numbers")
+            texts += labelled if is_text[columns[0] - 1] else []
+        elif kind == 6:
+            (lines,) = integers(1)
+            file.seek(80 * max(lines, 0), 1)
+        elif kind == 7:
+            subtype, size, count = integers(3)
+            subtypes.add(subtype)
+            if subtype == 20 and 0 <= size * count < 100:
+                encoding = file.read(size * count).decode("ascii", errors="replace")
+            else:
+                file.seek(max(size * count, 0), 1)
+        else:  # the end of the dictionary, or something that pyreadstat will complain about
+            return texts, encoding, subtypes

@@ -1,17 +1,58 @@
-"""Stata."""
+"""Stata files, written so that storage types, names of value labels and tagged missing values stay.
+
+The layout is that of the formats 118 and 119 (Stata 14 and newer): a header, lists of types, names, formats
+and labels, then the records as rows of fixed width. Files of older formats are read, and written as 118.
+pyreadstat and pandas write such files too, without tagged missing values, names of value labels or notes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from microagg.formats.programs import Program
-from microagg.formats.stata_writer import LONGEST_NAME, OLDEST
+from microagg.errors import TableError, listed, shown
+from microagg.formats.statistical import Program, Values
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 __all__ = ["Stata"]
+
+
+class _Number(NamedTuple):
+    """A storage type: how numpy has it, its code in the file, and how values are shown.
+
+    Of integers also the least and the most that is no missing value.
+    """
+
+    dtype: str
+    code: int
+    format: str
+    least: int = 0
+    most: int = 0
+
+
+_NUMBERS = {
+    "int8": _Number("<i1", 65530, "%8.0g", -127, 100),
+    "int16": _Number("<i2", 65529, "%8.0g", -32_767, 32_740),
+    "int32": _Number("<i4", 65528, "%12.0g", -2_147_483_647, 2_147_483_620),
+    "float": _Number("<f4", 65527, "%9.0g"),
+    "double": _Number("<f8", 65526, "%10.0g"),
+}
+_STRL = "strL"
+_LONGEST_STRING = 2045  # longer text is stored elsewhere, as a strL
+_CODES = {name: number.code for name, number in _NUMBERS.items()} | {_STRL: 32768}
+# Bytes of a name, a format and a label, which end with a zero byte.
+_NAME, _FORMAT, _LABEL = 129, 57, 321
+_OLDEST = 118
+_WIDE = 119  # differs from 118 in the width of the number of columns alone
+_Stored = tuple[str, int]
+"""Storage type, and the width of text."""
 
 
 class Stata(Program):
@@ -21,7 +62,7 @@ class Stata(Program):
     words = "a Stata file"
     name_pattern = r"[^\W\d]\w*"
     name_words = "begin with a letter or _ and have letters, digits and _"
-    longest_name, name_unit = LONGEST_NAME, "signs"
+    longest_name, name_unit = 32, "signs"
     reserved = "_all _b _coef _cons _n _N _pi _pred _rc _skip"
     reserved += " byte double float if in int long strL using with"
     knows_capitals = True
@@ -31,16 +72,337 @@ class Stata(Program):
     tags_also_for = ("sas",)
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
-        if 0 < facts.version < OLDEST:
+        if 0 < facts.version < _OLDEST:
             yield (
                 f"Stata files of format {facts.version} are read, not written: this one is written in format "
-                f"{OLDEST}, for Stata 14 and newer."
+                f"{_OLDEST}, for Stata 14 and newer."
             )
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
         """Whether text of an old file may take more bytes, now that it is UTF-8."""
-        return facts.version < OLDEST and column.storage == "string"
+        return facts.version < _OLDEST and column.storage == "string"
 
     def _letters(self, tags: pa.ChunkedArray) -> pa.ChunkedArray:
         letters = super()._letters(tags)
         return pc.if_else(pc.equal(letters, "_"), pa.scalar(None), letters)
+
+    def _check(self, path: Path) -> list[str]:
+        # pyreadstat makes room for all values before it reads the first.
+        with path.open("rb") as file:
+            cells = _claimed_cells(file.read(1000))
+        if cells > path.stat().st_size:
+            raise TableError(
+                f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. "
+                "Check that it was copied whole."
+            )
+        return []
+
+    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
+        unused = sorted(set(meta.value_labels) - set(meta.variable_to_label.values()))
+        if unused:
+            unread.append(f"the sets of value labels that belong to no column ({listed(unused)})")
+        if _count_characteristics(path) > (len(meta.notes) + 1 if meta.notes else 0):
+            unread.append("the notes and characteristics of single columns")
+        return super()._facts(path, meta, unread)
+
+    def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
+        found = super()._column_facts(meta, name)
+        storage, width = found.storage, found.width
+        if storage == "string":
+            # The width counts a zero byte behind the text; long text that is stored elsewhere has none.
+            storage, width = ("string", width - 1) if width else ("string_ref", None)
+        return dataclasses.replace(
+            found,
+            labels_name=meta.variable_to_label.get(name),
+            storage=storage,
+            width=width or None,
+        )
+
+    def _version(self, head: bytes) -> tuple[int, int]:
+        return _release(head), 0
+
+    def _write(
+        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
+    ) -> None:
+        stored: dict[str, _Stored] = {}
+        for name, values in columns.items():
+            storage = _storage_of(kinds[name], facts[name], values)
+            width = 0
+            if storage == "string":
+                longest = max([len(text.encode()) for text in values], default=0)
+                width = min(max(longest, facts[name].width or 1), _LONGEST_STRING)
+                if facts[name].storage == "string_ref" or longest > _LONGEST_STRING:
+                    storage, width = _STRL, 8
+            stored[name] = storage, width
+        _write_file(path, columns, tags, facts, stored)
+
+
+def _release(head: bytes) -> int:
+    """Tell the format of a Stata file from its first bytes; 0 where they are none of one.
+
+    >>> _release(b"<stata_dta><header><release>118</release>"), _release(bytes([115, 2]))
+    (118, 115)
+    """
+    start = b"<stata_dta><header><release>"
+    if head.startswith(start):
+        digits = head[len(start) : len(start) + 3]
+        return int(digits) if digits.isdigit() else 0
+    return head[0] if head and 102 <= head[0] <= 116 else 0
+
+
+def _claimed_cells(head: bytes) -> int:
+    """Tell how many values a Stata file claims to hold, from its first bytes; 0 where they do not tell.
+
+    >>> _claimed_cells(bytes([115, 2, 1, 0, 7, 0, 12, 0, 0, 0]))
+    84
+    """
+    if head.startswith(b"<stata_dta>"):
+        if b"</N>" not in head:
+            return 0
+        order = "little" if b"<byteorder>LSF" in head else "big"
+        columns, rows = (
+            int.from_bytes(head[head.find(start) + 3 : head.find(end)], order)  # type: ignore[arg-type]
+            for start, end in ((b"<K>", b"</K>"), (b"<N>", b"</N>"))
+        )
+        return columns * rows
+    if not _release(head) or len(head) < 10:
+        return 0
+    columns, rows = struct.unpack("<HI" if head[1] == 2 else ">HI", head[4:10])
+    return int(columns * rows)
+
+
+def _count_characteristics(path: Path) -> int:
+    """Count what a Stata file notes about its table and columns; 0 where its format is an old one."""
+    with path.open("rb") as file:
+        head = file.read(2000)
+        at = head.find(b"<map>")
+        if not head.startswith(b"<stata_dta>") or not 0 <= at <= 1000:
+            return 0
+        order = "<" if b"<byteorder>LSF" in head else ">"
+        start, end = struct.unpack_from(f"{order}14Q", head, at + 5)[8:10]
+        if not 0 < start < end <= path.stat().st_size:
+            return 0
+        file.seek(start)
+        return file.read(end - start).count(b"<ch>")
+
+
+def _storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
+    """Choose the storage type of a column: that of its Arrow type, or that it had where values fit."""
+    if not isinstance(values, np.ndarray):
+        return "string"
+    own = facts.storage
+    # Types of Arrow that Stata does not have, so that they do not tell how it stored the values.
+    foreign = pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_int64(kind)
+    if foreign and own in _NUMBERS and _fits(values, own):
+        return own
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        return "float"
+    if pa.types.is_integer(kind):
+        least = {"int8": "int8", "uint8": "int16", "int16": "int16", "uint16": "int32"}
+        wanted = least.get(str(kind), "int32")
+        order = ["int8", "int16", "int32"]
+        for name in order[order.index(wanted) :]:
+            if _fits(values, name):
+                return name
+    return "double"
+
+
+def _fits(values: Any, storage: str) -> bool:
+    present = values[~np.isnan(values)]
+    limits = _NUMBERS[storage]
+    if limits.most:
+        inside = (present >= limits.least) & (present <= limits.most)
+        return bool((inside & (present == np.floor(present))).all())
+    if storage == "float":
+        with np.errstate(over="ignore"):
+            return bool((present.astype(np.float32).astype(np.float64) == present).all())
+    return True
+
+
+def _cell(text: str, size: int) -> bytes:
+    """Text in a field of fixed size, which it must not fill: a zero byte ends it."""
+    return text.encode()[: size - 1].ljust(size, b"\0")
+
+
+def _format(name: str, storage: str, width: int, facts: Labelled) -> str:
+    own = facts[name].format
+    if own and own.startswith("%"):
+        return own
+    if storage == _STRL:
+        return "%9s"
+    return f"%{min(max(width, 9), 244)}s" if storage == "string" else _NUMBERS[storage].format
+
+
+def _label_sets(
+    facts: Labelled, stored: Mapping[str, _Stored]
+) -> tuple[dict[str, str], dict[str, tuple[tuple[Any, str], ...]]]:
+    """Name the value labels of each column that has some; equal sets of one name are one."""
+    names: dict[str, str] = {}
+    sets: dict[str, tuple[tuple[Any, str], ...]] = {}
+    for column, (storage, _) in stored.items():
+        pairs = facts[column].value_labels
+        wanted = facts[column].labels_name or (column if pairs else "")
+        if not wanted or storage in ("string", _STRL):
+            continue
+        name, number = wanted, 1
+        while pairs and sets.get(name, pairs) != pairs:
+            name, number = f"{wanted[:28]}_{number}", number + 1
+        names[column] = name
+        if pairs:
+            sets[name] = pairs
+    return names, sets
+
+
+def _records(
+    columns: Values,
+    tags: Values,
+    stored: Mapping[str, _Stored],
+    wide: bool,
+) -> tuple[Any, bytes]:
+    """All records as one array of rows, and the long texts that they point to."""
+    rows = len(next(iter(columns.values()))) if columns else 0
+    parts = []
+    for j, (storage, width) in enumerate(stored.values()):
+        kind = {"string": f"S{width}", _STRL: "<u8"}.get(storage) or _NUMBERS[storage].dtype
+        parts.append((f"f{j}", kind))
+    records = np.zeros(rows, dtype=np.dtype(parts))
+    long_texts: list[bytes] = []
+    for j, (name, values) in enumerate(columns.items()):
+        storage, _ = stored[name]
+        if storage == "string":
+            records[f"f{j}"] = [text.encode() for text in values]
+        elif storage == _STRL:
+            records[f"f{j}"] = _point_to(values, j + 1, long_texts, wide)
+        else:
+            records[f"f{j}"] = _with_missing(values, tags.get(name), storage)
+    return records, b"".join(long_texts)
+
+
+def _with_missing(values: Any, letters: Any, storage: str) -> Any:
+    """Numbers with the values that stand for missing: the point, and .a to .z."""
+    missing = np.isnan(values)
+    which = np.zeros(len(values), dtype=np.int64)
+    if letters is not None:
+        which[:] = [0 if letter is None else _number(letter) for letter in letters]
+    most = _NUMBERS[storage].most
+    if most:
+        whole = np.where(missing, 0, values).astype(np.int64)
+        return np.where(missing, most + 1 + which, whole)
+    if storage == "float":
+        bits = (0x7F000000 + which * 0x800).astype("<u4").view("<f4")
+        with np.errstate(over="ignore"):
+            return np.where(missing, bits, values.astype("<f4"))
+    bits = (0x7FE0000000000000 + which * (1 << 40)).astype("<u8").view("<f8")
+    return np.where(missing, bits, values)
+
+
+def _number(letter: str) -> int:
+    """Which of Stata's missing values a letter is; the underscore of SAS is none, and only missing."""
+    return 0 if letter == "_" else ord(letter.lower()) - ord("a") + 1
+
+
+def _point_to(values: list[str], column: int, long_texts: list[bytes], wide: bool) -> Any:
+    """Store each text once, where it first occurs; an empty one is a pointer to nothing."""
+    places: dict[str, int] = {"": 0}
+    # Two bytes tell the column and six the record; the format 119 has three and five.
+    bits = 24 if wide else 16
+    pointers = np.zeros(len(values), dtype="<u8")
+    for i, text in enumerate(values):
+        if text not in places:
+            places[text] = column | (i + 1) << bits
+            content = text.encode() + b"\0"
+            head = struct.pack("<IQBI", column, i + 1, 130, len(content))
+            long_texts.append(b"GSO" + head + content)
+        pointers[i] = places[text]
+    return pointers
+
+
+def _value_label_table(pairs: tuple[tuple[Any, str], ...]) -> bytes:
+    values, texts, offsets = [], b"", []
+    for value, label in sorted(pairs, key=lambda pair: _label_value(pair[0])):
+        values.append(_label_value(value))
+        offsets.append(len(texts))
+        texts += label.encode() + b"\0"
+    n = len(values)
+    return struct.pack(f"<ii{n}i{n}i", n, len(texts), *offsets, *values) + texts
+
+
+def _label_value(value: Any) -> int:
+    if isinstance(value, str):  # the letter of a tagged missing value
+        return _NUMBERS["int32"].most + 1 + _number(value)
+    return int(value)
+
+
+def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]]) -> bytes:
+    parts = []
+    for name, pairs in sets.items():
+        table = _value_label_table(pairs)
+        entry = struct.pack("<i", len(table)) + _cell(name, _NAME) + b"\0" * 3
+        parts.append(b"<lbl>" + entry + table + b"</lbl>")
+    return b"".join(parts)
+
+
+def _characteristics(facts: Labelled) -> bytes:
+    """Notes of the table: Stata keeps their number and each of them as a characteristic."""
+    if not facts.notes:
+        return b""
+    texts = {"note0": str(len(facts.notes))}
+    texts |= {f"note{i}": note for i, note in enumerate(facts.notes, 1)}
+    parts = []
+    for name, text in texts.items():
+        content = _cell("_dta", _NAME) + _cell(name, _NAME) + text.encode() + b"\0"
+        parts.append(b"<ch>" + struct.pack("<I", len(content)) + content + b"</ch>")
+    return b"".join(parts)
+
+
+def _write_file(
+    path: Path, columns: Values, tags: Values, facts: Labelled, stored: Mapping[str, _Stored]
+) -> None:
+    wide = facts.version == _WIDE
+    records, long_texts = _records(columns, tags, stored, wide)
+    label = facts.label.encode()[: _LABEL - 1]
+    count = struct.pack("<I" if wide else "<H", len(columns))
+    rows = struct.pack("<Q", len(records))
+    header = (
+        b"<stata_dta><header><release>%d</release><byteorder>LSF</byteorder>"
+        % (_WIDE if wide else _OLDEST)
+        + b"<K>" + count + b"</K><N>" + rows + b"</N>"
+        + b"<label>" + struct.pack("<H", len(label)) + label + b"</label>"
+        + b"<timestamp>\0</timestamp></header>"
+    )  # fmt: skip
+    names, sets = _label_sets(facts, stored)
+    order = b"\0" * ((4 if wide else 2) * (len(columns) + 1))
+    sections: list[tuple[bytes, Any]] = [
+        (b"variable_types", b"".join(
+            struct.pack("<H", width if storage == "string" else _CODES[storage])
+            for storage, width in stored.values()
+        )),
+        (b"varnames", b"".join(_cell(n, _NAME) for n in columns)),
+        (b"sortlist", order),
+        (b"formats", b"".join(
+            _cell(_format(n, *stored[n], facts), _FORMAT) for n in columns
+        )),
+        (b"value_label_names", b"".join(
+            _cell(names.get(n, ""), _NAME) for n in columns
+        )),
+        (b"variable_labels", b"".join(
+            _cell(facts[n].label or "", _LABEL) for n in columns
+        )),
+        (b"characteristics", _characteristics(facts)),
+        (b"data", records),
+        (b"strls", long_texts),
+        (b"value_labels", _label_section(sets)),
+    ]  # fmt: skip
+    places = [0, len(header)]
+    at = len(header) + len(b"<map>") + 14 * 8 + len(b"</map>")
+    for name, content in sections:
+        places.append(at)
+        at += 2 * len(name) + 5 + (content.nbytes if content is records else len(content))
+    places += [at, at + len(b"</stata_dta>")]
+    with path.open("wb") as file:
+        file.write(header + b"<map>" + struct.pack("<14Q", *places) + b"</map>")
+        for name, content in sections:
+            file.write(b"<" + name + b">")
+            file.write(content.tobytes() if content is records else content)
+            file.write(b"</" + name + b">")
+        file.write(b"</stata_dta>")

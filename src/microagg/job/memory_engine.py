@@ -17,8 +17,7 @@ from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Measured
 from microagg.formats import FORMATS
-from microagg.formats.files import FileFormat, Source, read_file, stands_for_several
-from microagg.formats.format_limits import what_is_left
+from microagg.formats.files import FileFormat, Source, read_file, stands_for_several, what_is_left
 from microagg.formats.formulas import formula_cells
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.engine import Engine

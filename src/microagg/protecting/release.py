@@ -20,8 +20,7 @@ from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
-from microagg.formats.files import FileFormat, kind_of
-from microagg.formats.format_limits import cannot_hold
+from microagg.formats.files import FileFormat, cannot_hold, kind_of
 from microagg.formats.formulas import no_formulas
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.harmful_columns import Stake

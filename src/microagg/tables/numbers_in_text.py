@@ -8,14 +8,17 @@ converted by itself, a way succeeds in a column exactly if it does in every batc
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from microagg.compile.threads import thread_count
 from microagg.tables.non_numeric_cells import MISSING_WORDS, reads_as_number
 
-__all__ = ["NumberTest", "Way", "as_numbers"]
+__all__ = ["NumberTest", "Way", "as_typed", "in_threads"]
 
 
 class Way(NamedTuple):
@@ -103,9 +106,31 @@ class NumberTest:
         return numbers
 
 
-def as_numbers(text: pa.ChunkedArray, decimal: str, codes_are_text: bool) -> pa.ChunkedArray:
-    """Turn a whole text column into int64 or double, missing values to null; text stays text."""
-    return NumberTest(decimal, codes_are_text).whole(text)
+def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.Table:
+    """Turn the columns of a table of text that read as numbers into int64 or double.
+
+    Missing values become null. Codes such as 00123 stay text, except in the columns named in
+    ``numbers``.
+    """
+    named = frozenset(numbers)
+    typed = in_threads(
+        lambda name, column: NumberTest(decimal, codes_are_text=name not in named).whole(column),
+        text,
+    )
+    return pa.table(dict(zip(text.column_names, typed, strict=True)))
+
+
+def in_threads(work: Callable[[str, Any], Any], table: pa.Table) -> list[Any]:
+    """Work on all columns, a stretch of them in each task: single ones may take microseconds."""
+    tasks = 8 * thread_count()
+    bounds = [table.num_columns * i // tasks for i in range(tasks + 1)]
+    names, columns = table.column_names, table.columns
+
+    def stretch(low: int, high: int) -> list[Any]:
+        return [work(names[j], columns[j]) for j in range(low, high)]
+
+    with ThreadPoolExecutor(thread_count()) as pool:
+        return [result for some in pool.map(stretch, bounds[:-1], bounds[1:]) for result in some]
 
 
 def _pointed(text: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
