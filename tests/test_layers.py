@@ -59,8 +59,6 @@ STAGES = [
 
 # Circles there are, each with its reason; a test fails once one is gone.
 CIRCLES = [
-    # Rules and conversions are methods of Plan, written in files of their own.
-    {"plan.plan", "plan.conversion", "plan.consistency"},
     # The best search is made of refining passes.
     {"algorithms.refine.best", "algorithms.refine.refine"},
 ]

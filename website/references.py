@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
-import textwrap
 from typing import Any
 
 import typer
 
 from microagg.cli.main import app
 from microagg.plan.block import Block, Dominance, Recursive, Require
+from microagg.plan.column import Coarsen, Column
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Accept, Coarsen, Column, Missing, Strata, Unit, Weight
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
+from microagg.plan.settings_table import Section, rows_of
 
-__all__ = ["PARTS", "command_page", "documented_fields", "plan_page"]
+__all__ = ["PARTS", "command_page", "plan_page"]
 
 # The parts of a plan and where they stand in a file.
 PARTS: dict[type[Any], str] = {
@@ -30,11 +30,9 @@ PARTS: dict[type[Any], str] = {
     Unit: "`unit = { … }`, of the plan or of a block",
     Weight: "`weight = { … }`",
     Missing: "`[missing]`",
+    Suppress: "`suppress = { … }`",
     Accept: "`[accept]`",
 }
-# Fields with another name in a file, and those that no file has.
-_IN_FILES = {"blocks": "block", "relations": "relation"}
-_IN_NO_FILE = {"notes", "unit_mode"}
 
 
 def _cell(text: str) -> str:
@@ -81,21 +79,6 @@ def _rows(header: str, rows: list[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def documented_fields(part: type[Any]) -> dict[str, str]:
-    """The docstring right under each field of a dataclass; none where there is none."""
-    (made,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
-    assert isinstance(made, ast.ClassDef)
-    found: dict[str, str] = {}
-    last = None
-    for line in made.body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            last = line.target.id
-            found[last] = ""
-        elif isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and last:
-            found[last] = str(line.value.value)
-    return found
-
-
 def plan_page() -> str:
     """Write the reference of the plan file."""
     parts = [
@@ -106,19 +89,18 @@ def plan_page() -> str:
     for part, place in PARTS.items():
         words = inspect.cleandoc(part.__doc__ or "").split("\n\n")[0]
         parts += [f"## {part.__name__}", f"{words}\n\nWhere: {place}."]
-        docs = documented_fields(part)
-        rows = ["| key | type | default | |", "|---|---|---|---|"]
-        for field in dataclasses.fields(part):
-            if field.name in _IN_NO_FILE:
-                continue
-            key = _IN_FILES.get(field.name, field.name)
-            kind, default = _cell(str(field.type)), _cell(_default(field))
-            rows.append(f"| `{key}` | `{kind}` | {default} | {_cell(docs[field.name])} |")
+        rows = ["| key | type | default | flag | |", "|---|---|---|---|---|"]
+        types = {field.name: field.type for field in dataclasses.fields(part)}
+        for row in rows_of(part):
+            flag = f"`{row.flag.split(',')[0]}`" if row.flag else ""
+            cells = (f"`{row.key}`", f"`{types[row.name]}`", _default(row.default), flag, row.help)
+            rows.append(f"| {' | '.join(map(_cell, cells))} |")
         parts.append("\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
-def _default(field: dataclasses.Field[Any]) -> str:
-    if field.default is not dataclasses.MISSING:
-        return f"`{field.default!r}`" if field.default not in (None, ()) else ""
-    return "" if field.default_factory is not dataclasses.MISSING else "required"
+def _default(default: Any) -> str:
+    if default is dataclasses.MISSING:
+        return "required"
+    plain_value = default is None or isinstance(default, Section | tuple | dict)
+    return "" if plain_value else f"`{default!r}`"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
+from microagg.plan.column import KINDS
 from microagg.plan.plan import (
     Column,
     Dominance,
@@ -21,7 +22,6 @@ from microagg.plan.plan import (
     Unit,
     Weight,
 )
-from microagg.plan.sections import KINDS
 from plans import columns
 
 # Of each setting of a column, a value and the kinds that it fits; written down by hand.
@@ -96,7 +96,7 @@ def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
         (lambda: Column("ordinal", levels=[1, float("nan")]), "got nan"),
         (lambda: Column("ordinal", levels=[["a"], "b"]), "texts, numbers"),
         (lambda: Column(importance=0), "importance is a number above 0"),
-        (lambda: Column(coarsen=5), "coarsen is a table such as"),
+        (lambda: Column(coarsen=5), "coarsen is a table of names and values"),
         (lambda: Column(coarsen={}), "none is given"),
         (lambda: Column(coarsen={"band": 5}), r"did you mean bands\?"),
         (lambda: Column(coarsen={"bands": 0}), "a width above 0, or a list of edges"),
@@ -129,7 +129,7 @@ def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
         (lambda: Strata(("a", "a")), "named twice in strata"),
         (lambda: Strata(("a",), small="drop"), "small, of strata, is one of 'error', 'merge'"),
         (lambda: Strata(small="merge"), "no strata are named"),
-        (lambda: Weight(None), "weight is the name of one column"),
+        (lambda: Weight(None), "weight names a column"),
         (lambda: Weight(["w"]), "weight is the name of one column"),
         (lambda: Weight("w", "median"), "release, of the weight, is one of 'mean'"),
         (lambda: Weight("w", grouping="none"), "grouping, of the weight, is one of"),

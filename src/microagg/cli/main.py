@@ -35,7 +35,7 @@ from microagg.cli.options import (
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
-from microagg.plan.serialise import split_names
+from microagg.plan.flag_values import split_names
 from microagg.plan.settings import bytes_of
 
 if TYPE_CHECKING:

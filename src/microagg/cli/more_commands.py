@@ -26,7 +26,7 @@ from microagg.cli.options import (
 )
 from microagg.cli.show import Speaker
 from microagg.formats.addresses import as_place
-from microagg.plan.serialise import split_names
+from microagg.plan.flag_values import split_names
 
 __all__ = ["demo", "measure", "methods", "page", "verify", "warmup"]
 

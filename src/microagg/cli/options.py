@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from microagg.cli.flags import ANALYSIS_HELP
+from microagg.cli.flags import plan_flags
 from microagg.formats.addresses import as_place
 
 if TYPE_CHECKING:
@@ -97,14 +97,7 @@ Dominance = Annotated[
 DominancePercent = Annotated[
     float, typer.Option(metavar="P", help="The p of the (1, p) rule: largest share of one record.")
 ]
-Analyses = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--analysis",
-        metavar="TEXT",
-        help=ANALYSIS_HELP,
-    ),
-]
+Analyses = plan_flags()["analysis"]
 MaxLoss = Annotated[
     float | None, typer.Option(help="Target: at most this information loss, in percent.")
 ]

@@ -15,8 +15,8 @@ from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
 from microagg.drafting.profile import Profile, profiles
 from microagg.errors import InputError
+from microagg.plan.flag_values import join_names
 from microagg.plan.plan import Plan
-from microagg.plan.serialise import join_names
 from microagg.tables.frame import Frame
 
 __all__ = ["check_pointing", "left_unnamed"]

@@ -37,7 +37,7 @@ from microagg.measure.estimates import (
 )
 from microagg.plan.analyses import Formula, blaming, read_formula
 from microagg.plan.checks import no_column
-from microagg.plan.sections import CATEGORIES
+from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
 

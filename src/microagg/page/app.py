@@ -24,8 +24,8 @@ from microagg.page.forms import drafted_kinds, number_in, opened_by, place_of_mi
 from microagg.page.guard import log
 from microagg.page.opened_folders import Folders
 from microagg.page.tasks import Compare, Look, Opened, Scatter, Search
+from microagg.plan.flag_values import read_value
 from microagg.plan.registry import find
-from microagg.plan.serialise import read_value
 from microagg.plan.settings import check_k
 from microagg.protecting.choices import Targets
 from microagg.report.html import TEMPLATES, environment

@@ -14,10 +14,11 @@ from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan.change_role import decided, give_role
-from microagg.plan.conversion import ACCEPTED
+from microagg.plan.flag_values import read_value, split_coarsen, split_names
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS, find
-from microagg.plan.serialise import read_value, split_coarsen, split_names
+from microagg.plan.sections import Accept
+from microagg.plan.settings_table import rows_of
 
 __all__ = ["RULES", "UNIT_RELEASES", "edited"]
 
@@ -86,8 +87,8 @@ class _Form:
 
     def recoding(self) -> Any:
         """How a column is recoded, written as the flag has it; None where nothing is given."""
-        told = self.text("coarsen").replace(" ", "")
-        return split_coarsen(f"x={told}")[1] if told else None
+        how = self.text("coarsen").replace(" ", "")
+        return split_coarsen(how) if how else None
 
     def column(self, key: str = "column") -> str:
         place = self.text(key)
@@ -254,8 +255,8 @@ def _missing(data: Data, form: _Form) -> None:
 
 def _accept(data: Data, form: _Form) -> None:
     accept = data.setdefault("accept", {})
-    for key in ACCEPTED:
-        _put(accept, key, form.value(key))
+    for row in rows_of(Accept):
+        _put(accept, row.name, form.value(row.name))
 
 
 def _whole(data: Data, form: _Form) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from microagg.page.desk import Table
 from microagg.page.tasks import Opened
-from microagg.plan.serialise import read_value
+from microagg.plan.flag_values import read_value
 
 __all__ = ["drafted_kinds", "number_in", "opened_by", "place_of_mistake"]
 

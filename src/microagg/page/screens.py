@@ -16,13 +16,14 @@ from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.plan_figures import cures_of, gives_part, next_part
 from microagg.page.tasks import Compare, Protect, Scatter
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
-from microagg.plan.checks import as_plain
+from microagg.plan.column import KINDS
+from microagg.plan.flag_values import join_coarsen, join_names
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.registry import methods as registered
-from microagg.plan.sections import KINDS, POLICIES
-from microagg.plan.serialise import join_coarsen, join_names
+from microagg.plan.sections import POLICIES
 from microagg.plan.settings import AGGREGATES, SCALES
+from microagg.plan.settings_table import plain
 from microagg.protecting.choices import FAST, Targets, about_methods, suggestion
 from microagg.report.html import MOST_COLUMNS
 
@@ -132,7 +133,7 @@ def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
         "setting": setting,
         "levels": "" if setting.levels is None else join_names([str(v) for v in setting.levels]),
         "codes": join_names([str(code) for code in codes]),
-        "coarsen": "" if setting.coarsen is None else join_coarsen(as_plain(setting.coarsen)),
+        "coarsen": "" if setting.coarsen is None else join_coarsen(plain(setting.coarsen)),
         "reason": column["reason"],
         "is_priced": role not in UNPRICED,
         "label": column["label"],

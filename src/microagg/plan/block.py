@@ -1,132 +1,175 @@
-"""A block of the plan: columns with one partition, one k, and what groups must satisfy beside it."""
+"""A block of the plan: columns with one partition, one k, and requirements other than k."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any, Self
 
 from microagg.errors import InputError, shown
 from microagg.plan.checks import (
-    as_plain,
+    Check,
+    Name,
+    Names,
     check_bool,
     check_keys,
     check_table,
     column_names,
-    field_names,
-    real,
-    text_name,
+    number,
     text_names,
     unknown,
 )
+from microagg.plan.flag_values import COUNT, NAMES, RULES, SWITCH
 from microagg.plan.registry import find
-from microagg.plan.sections import Strata, Unit, strata_with, unit_with
+from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
     AGGREGATE_OF_COST,
-    check_aggregate,
+    AGGREGATES,
+    SCALES,
     check_count,
     check_effort,
     check_k,
     check_options,
-    check_scale,
     check_time_limit,
 )
+from microagg.plan.settings_table import OtherFlag, Section, plain, rows_of, setting
 
-__all__ = [
-    "BLOCK_SETTINGS",
-    "OWN_PARTS",
-    "Block",
-    "Dominance",
-    "Recursive",
-    "Require",
-    "block_as_dict",
-    "block_from_dict",
-    "check_names_of_part",
-    "require_with",
-]
+__all__ = ["BLOCK_SETTINGS", "OWN_SECTIONS", "Block", "Dominance", "Recursive", "Require"]
 
-Name = Hashable
-Names = tuple[Name, ...]
+
+class _TwoNumbers(Section):
+    """A rule that has two numbers, given as a table or in the order of the rule's name."""
+
+    @classmethod
+    def checked(cls, what: str, given: Any) -> Self:
+        """Build the rule; the message about a mistake begins with what it is about."""
+        names = [row.name for row in rows_of(cls)]
+        if isinstance(given, list | tuple) and len(given) == 2:
+            given = dict(zip(names, given, strict=True))
+        rule = f"{what} has two numbers, {names[0]} and {names[1]}"
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            raise InputError(f"{rule}; got {shown(given)}.")
+        check_keys(what, given, names)
+        if len(given) != 2:
+            raise InputError(f"{rule}; got {shown(dict(given))}.")
+        try:
+            return cls(**given)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
 
 
 @dataclass(frozen=True)
-class Recursive:
+class Recursive(_TwoNumbers):
     """Recursive (c, l)-diversity.
 
     The most frequent value of a group is rarer than c times all values from the l-th most frequent on
     together.
     """
 
-    c: float
-    """How many times the rest the most frequent value may be."""
-    l: int  # noqa: E741 - the letter of the literature
-    """From which most frequent value on the rest is counted."""
+    called = "recursive"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "c", real("c, of recursive,", self.c, "a number above 0", _above(0))
-        )
-        object.__setattr__(self, "l", check_count("l, of recursive,", self.l, 2))
+    c: float = setting(
+        MISSING,
+        check=number("a number above 0", lambda x: x > 0),
+        help="How many times the rest the most frequent value may be.",
+    )
+    l: int = setting(  # noqa: E741 - the letter of the literature
+        MISSING,
+        check=lambda what, value: check_count(what, value, 2),
+        help="From which most frequent value on the rest is counted.",
+    )
+
+
+_PERCENTAGE = number("a percentage above 0 and below 100", lambda x: 0 < x < 100)
+_SHARE = number("a share above 0 and up to 1", lambda x: 0 < x <= 1)
 
 
 @dataclass(frozen=True)
-class Dominance:
+class Dominance(_TwoNumbers):
     """(n, k) rule: the n largest contributors of a group have at most k percent of its total."""
 
-    n: int
-    """How many contributors."""
-    k: float
-    """Their largest share of the total, in percent."""
+    called = "n_k"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", check_count("n, of n_k,", self.n))
-        rule = "a percentage above 0 and below 100"
-        object.__setattr__(self, "k", real("k, of n_k,", self.k, rule, lambda x: 0 < x < 100))
+    n: int = setting(MISSING, check=check_count, help="How many contributors.")
+    k: float = setting(
+        MISSING, check=_PERCENTAGE, help="Their largest share of the total, in percent."
+    )
+
+
+def _by_column(check: Check) -> Check:
+    """Return the check of a requirement that names columns, from that of its value for one."""
+
+    def check_all(what: str, given: Any) -> dict[Name, Any]:
+        check_table(f"require.{what}", given)
+        return {name: check(f"{what} of column {shown(name)}", v) for name, v in given.items()}
+
+    return check_all
 
 
 @dataclass(frozen=True)
-class Require:
-    """What every group must satisfy beside k, column by column.
+class Require(Section):
+    """What every group must satisfy other than k, column by column.
 
     Examples
     --------
     >>> Require(distinct={"diagnosis": 3}, n_k={"turnover": (2, 85)}).n_k
     {'turnover': Dominance(n=2, k=85)}
+    >>> Require.changed(Require(distinct={"diagnosis": 3}), {"population": 100}).distinct
+    {'diagnosis': 3}
     """
 
-    distinct: Mapping[Name, int] = field(default_factory=dict)
-    """Least number of different values."""
-    entropy: Mapping[Name, float] = field(default_factory=dict)
-    """Entropy l-diversity: the entropy of the values is at least log l."""
-    recursive: Mapping[Name, Recursive] = field(default_factory=dict)
-    """Recursive (c, l)-diversity: the two numbers."""
-    closeness: Mapping[Name, float] = field(default_factory=dict)
-    """t-closeness: largest distance of the group's distribution from that of the table."""
-    p_percent: Mapping[Name, float] = field(default_factory=dict)
-    """No contributor can be estimated more closely than to p percent."""
-    n_k: Mapping[Name, Dominance] = field(default_factory=dict)
-    """Dominance: the n largest contributors have at most k percent."""
-    population: float | None = None
-    """Least sum of weights: how many of the population a group stands for."""
-    individual_risk: float | None = None
-    """Largest estimated risk of a record to be identified, 0 to 1."""
-
-    def __post_init__(self) -> None:
-        for rule, check in _CHECKS.items():
-            given = getattr(self, rule)
-            check_table(f"require.{rule}", given)
-            checked = {
-                name: check(f"{rule} of column {shown(name)}", v) for name, v in given.items()
-            }
-            object.__setattr__(self, rule, checked)
-        if self.population is not None:
-            found = real("population", self.population, "a number above 0", _above(0))
-            object.__setattr__(self, "population", found)
-        if self.individual_risk is not None:
-            found = _share("individual_risk", self.individual_risk)
-            object.__setattr__(self, "individual_risk", found)
+    distinct: Mapping[Name, int] = setting(
+        dict,
+        check=_by_column(lambda what, value: check_count(what, value, 2)),
+        help="Least number of different values.",
+        label="least number of different values",
+    )
+    entropy: Mapping[Name, float] = setting(
+        dict,
+        check=_by_column(number("a number above 1", lambda x: x > 1)),
+        help="Entropy l-diversity: the entropy of the values is at least log l.",
+        label="l of entropy l-diversity",
+    )
+    recursive: Mapping[Name, Recursive] = setting(
+        dict,
+        check=_by_column(Recursive.checked),
+        help="Recursive (c, l)-diversity: the two numbers.",
+        label="c, l",
+    )
+    closeness: Mapping[Name, float] = setting(
+        dict,
+        check=_by_column(_SHARE),
+        help="t-closeness: largest distance of the group's distribution from that of the table.",
+        label="t, largest distance from 0 to 1",
+    )
+    p_percent: Mapping[Name, float] = setting(
+        dict,
+        check=_by_column(_PERCENTAGE),
+        help="No contributor can be estimated more closely than to p percent.",
+        label="p in percent",
+    )
+    n_k: Mapping[Name, Dominance] = setting(
+        dict,
+        check=_by_column(Dominance.checked),
+        help="Dominance: the n largest contributors have at most k percent.",
+        label="n, k in percent",
+    )
+    population: float | None = setting(
+        None,
+        check=number("a number above 0", lambda x: x > 0),
+        help="Least sum of weights: how many of the population a group stands for.",
+        label="least sum of weights",
+    )
+    individual_risk: float | None = setting(
+        None,
+        check=_SHARE,
+        help="Largest estimated risk of a record to be identified, 0 to 1.",
+        label="largest risk, 0 to 1",
+    )
 
     def __bool__(self) -> bool:
         return self != Require()
@@ -143,129 +186,123 @@ class Require:
         return tuple(dict.fromkeys([*self.diverse, *self.p_percent, *self.n_k]))
 
 
-def _above(low: float) -> Callable[[float], bool]:
-    return lambda x: x > low
+def _check_columns(what: str, given: Any) -> Names:
+    names = column_names(what, given)
+    if not names:
+        raise InputError(
+            "No column was named. Name at least one, or leave columns out to have every column "
+            "protected that is no identifier."
+        )
+    return names
 
 
-def _share(what: str, value: Any) -> float:
-    return real(what, value, "a share above 0 and up to 1", lambda x: 0 < x <= 1)
-
-
-def _pair_of(part: type[Recursive] | type[Dominance]) -> Callable[[str, Any], Any]:
-    """A check of two numbers, given as a table or in the order of the rule's name."""
-
-    def check(what: str, value: Any) -> Recursive | Dominance:
-        if isinstance(value, part):
-            return value
-        names = list(part.__dataclass_fields__)
-        if isinstance(value, list | tuple) and len(value) == 2:
-            value = dict(zip(names, value, strict=True))
-        rule = f"{what} has two numbers, {names[0]} and {names[1]}"
-        if not isinstance(value, Mapping):
-            raise InputError(f"{rule}; got {shown(value)}.")
-        check_keys(what, value, names)
-        if len(value) != 2:
-            raise InputError(f"{rule}; got {shown(dict(value))}.")
-        try:
-            return part(**value)
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
-
-    return check
-
-
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "distinct": lambda what, value: check_count(what, value, 2),
-    "entropy": lambda what, value: real(what, value, "a number above 1", _above(1)),
-    "recursive": _pair_of(Recursive),
-    "closeness": _share,
-    "p_percent": lambda what, value: real(
-        what, value, "a percentage above 0 and below 100", lambda x: 0 < x < 100
-    ),
-    "n_k": _pair_of(Dominance),
-}
-
-
-def require_with(before: Require, given: Any) -> Require:
-    """Make requirements from a table; rules and columns not named stay; None: no requirement.
-
-    >>> require_with(Require(distinct={"diagnosis": 3}), {"population": 100}).distinct
-    {'diagnosis': 3}
-    """
-    if given is None:
-        return Require()
-    if isinstance(given, Require):
-        return given
-    check_keys("require", given, field_names(Require))
-    changes = dict(given)
-    for rule in _CHECKS.keys() & changes.keys():
-        check_table(f"require.{rule}", changes[rule])
-        changes[rule] = {**getattr(before, rule), **changes[rule]}
-    return replace(before, **changes)
+def _check_refine(_: str, given: Any) -> bool | str:
+    return given if given is False else "balanced" if given is True else check_effort(given)
 
 
 @dataclass(frozen=True)
-class Block:
+class Block(Section):
     """Columns with one partition and one promise."""
 
-    columns: Names | None = None
-    """None: every column that the draft protects, see :func:`microagg.draft`."""
-    k: int | None = None
-    """Least number of units that share their values."""
-    method: str = "auto"
-    """See microagg methods."""
-    aggregate: str | None = None
-    """None: what fits the cost, the mean as a rule."""
-    scale: str = "zscore"
-    """How numbers are made comparable: zscore, range, robust, none."""
-    per_column: bool = False
-    """Each column by itself: less loss, no k for their combination."""
-    refine: bool | str = False
-    """Local search after the method: true, or an effort."""
-    bound: bool | str | None = None
-    """None: in a report, where it takes seconds."""
-    unit: Unit | None = None
-    """Whose distinct values k counts here; None: the unit of the plan."""
-    strata: Strata | None = None
-    """None: the strata of the plan."""
-    require: Require = field(default_factory=Require)
-    """What every group satisfies beside k."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the method, such as effort or gamma."""
-
-    def __post_init__(self) -> None:
-        if self.columns is not None:
-            object.__setattr__(self, "columns", column_names("columns", self.columns))
-            if not self.columns:
-                raise InputError(
-                    "No column was named. Name at least one, or leave columns out to have every column "
-                    "protected that is no identifier."
-                )
-        if self.k is not None:
-            object.__setattr__(self, "k", check_k(self.k, sys.maxsize))
-        object.__setattr__(self, "method", find(self.method).name)
-        check_scale(self.scale)
-        if self.aggregate is not None:
-            check_aggregate(self.aggregate)
-        check_bool("per_column", self.per_column)
-        if self.refine is True:
-            object.__setattr__(self, "refine", "balanced")
-        elif self.refine is not False:
-            check_effort(self.refine)
-        if self.bound is not None and not isinstance(self.bound, bool):
-            check_effort(self.bound)
-        if self.unit is not None:
-            object.__setattr__(self, "unit", unit_with(Unit(), self.unit))
-        if self.strata is not None:
-            object.__setattr__(self, "strata", strata_with(Strata(), self.strata))
-        object.__setattr__(self, "require", require_with(Require(), self.require))
-        self._check_require()
+    columns: Names | None = setting(
+        None,
+        comes_first=True,
+        check=_check_columns,
+        from_file=text_names,
+        flag="--columns, -c",
+        form=NAMES,
+        help="Columns to protect, separated by commas (names with commas in double quotes). If left out, "
+        "every column gets a role that protects people: ids and names are dropped.",
+    )
+    k: int | None = setting(
+        None,
+        comes_first=True,
+        check=lambda _, given: check_k(given, sys.maxsize),
+        flag="--k, -k",
+        form=COUNT,
+        help="Least number of records (or units) that share their values.",
+        label="k",
+        hint="Least number of records, or units, that share their values.",
+    )
+    require: Require = setting(
+        Require,
+        check=Require.checked,
+        section=Require,
+        flag="--require",
+        form=RULES,
+        help="What each group must satisfy other than k. Of a column: distinct:illness=3 (l-diversity; also "
+        "entropy and recursive), closeness:illness=0.2, p_percent:sales=10, n_k:sales=2,85. Of a group: "
+        "population=100, individual_risk=0.05. May be given several times.",
+    )
+    method: str = setting(
+        "auto",
+        check=lambda _, given: find(given).name,
+        flag="--method, -m",
+        help="See: microagg methods; auto if left out.",
+        label="Method",
+    )
+    options: Mapping[str, Any] = setting(
+        dict,
         # An option of None is one that was left out.
-        given = {name: value for name, value in self.options.items() if value is not None}
-        object.__setattr__(self, "options", given)
-        self._check_options()
+        check=lambda _, given: {name: value for name, value in given.items() if value is not None},
+        help="Settings of the method, such as effort or gamma, each a key of its own.",
+    )
+    refine: bool | str = setting(
+        False,
+        check=_check_refine,
+        flag="--refine",
+        help="Improve what the method found by local search: fast, balanced or best.",
+        label="Refine the groups afterwards",
+    )
+    bound: bool | str | None = setting(
+        None,
+        check=lambda _, given: given if isinstance(given, bool) else check_effort(given),
+        flag="--bound/--no-bound",
+        form=SWITCH,
+        help="Prove how much less any method could lose; with a report, done where it takes seconds.",
+        other=OtherFlag("--bound-effort", "How long to prove: fast, balanced or best."),
+    )
+    aggregate: str | None = setting(
+        None,
+        flag="--aggregate",
+        help="What a group releases: mean, median, midrange, maximum or minimum; the mean, or what fits "
+        "the cost, if left out.",
+        choices={how: how for how in AGGREGATES},
+        label="A group releases its",
+        placeholder="mean, or what fits its cost",
+    )
+    scale: str = setting(
+        "zscore",
+        flag="--scale",
+        help="How columns are made comparable: zscore (if left out), range, robust or none.",
+        choices={how: how for how in SCALES},
+        label="Columns made comparable by",
+    )
+    per_column: bool = setting(
+        False,
+        check=check_bool,
+        flag="--per-column",
+        form=SWITCH,
+        help="Each column by itself: loses less, but is no k-anonymity of records.",
+        label="Each column by itself",
+        hint="Loses far less; k then holds for each column, not for their combination.",
+    )
+    unit: Unit | None = setting(
+        None,
+        check=Unit.checked,
+        section=Unit,
+        help="Whose distinct values k counts here; by default the unit of the plan.",
+    )
+    strata: Strata | None = setting(
+        None,
+        check=Strata.checked,
+        section=Strata,
+        to_file=lambda given: given or [],
+        help="Of this block; by default the strata of the plan.",
+    )
 
-    def _check_require(self) -> None:
+    def check_together(self) -> None:
+        """Refuse requirements that protection would break, and options that the method does not have."""
         chosen = set(self.columns or ())
         for name in self.require.diverse:
             if name in chosen:
@@ -274,15 +311,9 @@ class Block:
                     "protected in this block, which makes them equal. Take it out of the columns, or out "
                     "of require."
                 )
-
-    def _check_options(self) -> None:
         known = check_options(find(self.method), self.options)
         for name, value in self.options.items():
-            if name == "random_state":
-                raise InputError(
-                    "The seed is a setting of the whole plan; give random_state, --seed or seed there."
-                )
-            if not isinstance(value, str | int | float | bool | None) or (
+            if not isinstance(value, str | int | float | bool) or (
                 isinstance(value, float) and not math.isfinite(value)
             ):
                 raise InputError(
@@ -300,46 +331,30 @@ class Block:
         cost = str(self.options.get("cost", "sse"))
         return self.aggregate or AGGREGATE_OF_COST.get(cost, "mean")
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults as plain data, options of the method as keys of their own."""
+        had: dict[str, Any] = plain(self)
+        options: dict[str, Any] = had.pop("options", {})
+        rows = {row.name: row for row in rows_of(type(self))}
+        return {name: rows[name].to_file(value) for name, value in had.items()} | options
 
-BLOCK_SETTINGS = field_names(Block) - {"options"}
-# Settings of the whole plan that a block may have of its own.
-OWN_PARTS = ("unit", "strata")
-
-
-def block_as_dict(block: Block) -> dict[str, Any]:
-    """Plain data: what differs from the defaults, the options of the method beside it."""
-    found = as_plain(block)
-    if block.strata is not None:  # also where it says that this block has none
-        found["strata"] = as_plain(block.strata) if block.strata.columns else []
-    given: dict[str, Any] = found.pop("options", {})
-    require = found.pop("require", None)
-    # What is required is a table of its own, which stands last in a file.
-    return {**found, **given, **({} if require is None else {"require": require})}
-
-
-def block_from_dict(given: Any) -> Block:
-    """Build a block from what :func:`block_as_dict` gives; unknown keys are refused."""
-    check_table("block", given)
-    method = find(given.get("method", "auto"))
-    has = {option.name for option in method.options} - {"random_state"}
-    for name in given:
-        if name not in BLOCK_SETTINGS | has and name not in method.refuses:
-            raise unknown("key of a block", name, BLOCK_SETTINGS | has)
-    for part in OWN_PARTS:
-        if part in given:
-            check_names_of_part(part, given[part])
-    settings = {name: value for name, value in given.items() if name in BLOCK_SETTINGS}
-    if "columns" in given:
-        settings["columns"] = text_names("columns", given["columns"])
-    return Block(
-        **settings,
-        options={name: value for name, value in given.items() if name not in BLOCK_SETTINGS},
-    )
+    @classmethod
+    def from_dict(cls, given: Any) -> Self:
+        """Build a block from what :meth:`as_dict` gives; unknown keys are refused."""
+        check_table("block", given)
+        method = find(given.get("method", "auto"))
+        has = {option.name for option in method.options} - {"random_state"}
+        own, options = {}, {}
+        for name, value in given.items():
+            if name in BLOCK_SETTINGS:
+                own[name] = BLOCK_SETTINGS[name].read(value)
+            elif name in has or name in method.refuses:
+                options[name] = value
+            else:
+                raise unknown("key of a block", name, BLOCK_SETTINGS.keys() | has)
+        return cls(**own, options=options)
 
 
-def check_names_of_part(part: str, given: Any) -> None:
-    """Refuse names of columns in a part that are not texts, as those of a file are."""
-    key = "columns" if part == "strata" else "column"
-    table = given if isinstance(given, Mapping) else {key: given}
-    if key in table:
-        (text_names if part == "strata" else text_name)(part, table[key])
+BLOCK_SETTINGS = {row.name: row for row in rows_of(Block) if row.name != "options"}
+# Sections of the whole plan that a block may have of its own.
+OWN_SECTIONS = ("unit", "strata")

@@ -9,9 +9,9 @@ from typing import Any
 from microagg.base.formatting import names
 from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.conversion import LISTS
+from microagg.plan.flag_values import read_value, split_coarsen
 from microagg.plan.plan import Plan
-from microagg.plan.serialise import read_value, split_coarsen
+from microagg.plan.plan_settings import LISTS
 
 __all__ = [
     "ROLE_WORDS",
@@ -55,7 +55,7 @@ def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Pl
     if what in _ROLES and not value:
         return with_role(plan, name, _ROLES[what], kind)
     if what == "coarsen":
-        return plan.override(coarsen={name: split_coarsen(f"x={value}")[1]})
+        return plan.override(coarsen={name: split_coarsen(value)})
     if what == "importance":
         return plan.override(kinds={name: {"importance": read_value(value)}})
     if what == "require":
@@ -88,7 +88,7 @@ def decision_words(decision: str, name: Any = None) -> str:
     column = "it" if name is None else names([name])
     what, _, value = decision.partition(" ")
     if what == "coarsen":
-        how = Coarsen(**split_coarsen(f"x={value}")[1])
+        how = Coarsen(**split_coarsen(value))
         return f"make {column} coarser: {how.in_words}"
     if what == "importance":
         return f"raise the importance of {column} to {value}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -14,7 +13,9 @@ import numpy as np
 from microagg.errors import InputError, listed, shown
 
 __all__ = [
-    "as_plain",
+    "Check",
+    "Name",
+    "Names",
     "check_bool",
     "check_keys",
     "check_number",
@@ -23,15 +24,19 @@ __all__ = [
     "column_name",
     "column_names",
     "distinct_values",
-    "field_names",
+    "name_in_file",
     "no_column",
+    "number",
     "real",
     "text_name",
     "text_names",
     "unknown",
 ]
 
-Names = tuple[Hashable, ...]
+Name = Hashable
+Names = tuple[Name, ...]
+Check = Callable[[str, Any], Any]
+"""Returns the value of a setting as the plan holds it, or refuses it; gets its name for the message."""
 
 
 def column_names(what: str, given: Any) -> Names:
@@ -75,6 +80,16 @@ def text_names(what: str, given: Any) -> list[str]:
     return names
 
 
+def name_in_file(name: Any) -> str:
+    """Return the name of a column to be written into a file or command; refuse what is no text."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"Names of columns in a plan file are text; {shown(name)} is a {type(name).__name__}. Rename "
+            "the column."
+        )
+    return name
+
+
 def check_table(what: str, given: Any) -> None:
     """Refuse anything but a table of names and values."""
     if not isinstance(given, Mapping):
@@ -95,10 +110,11 @@ def check_word(what: str, word: Any, known: tuple[str, ...]) -> None:
         raise InputError(f"{what} is one of {listed(known)}; got {shown(word)}.")
 
 
-def check_bool(what: str, value: Any) -> None:
-    """Refuse anything but true and false."""
+def check_bool(what: str, value: Any) -> bool:
+    """Return true or false; refuse all else."""
     if not isinstance(value, bool):
         raise InputError(f"{what} is true or false; got {shown(value)}.")
+    return value
 
 
 def check_number(what: str, value: Any, rule: str, low: float, high: float) -> float | None:
@@ -127,6 +143,11 @@ def _plain_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def number(rule: str, fits: Callable[[float], bool] = lambda _: True) -> Check:
+    """Return the check of a setting that is a finite number within some limits, which the rule states."""
+    return lambda what, value: real(what, value, rule, fits)
+
+
 def distinct_values(
     what: str, given: Any, least: int, bools: bool = False
 ) -> tuple[str | float | bool, ...]:
@@ -148,33 +169,6 @@ def distinct_values(
     if len(found) < least:
         raise InputError(f"{what} is {rule}; got {len(found)}.")
     return tuple(found)
-
-
-def field_names(part: Any) -> set[str]:
-    """Names of the settings of a part of the plan."""
-    return {f.name for f in fields(part)}
-
-
-def as_plain(part: Any) -> dict[str, Any]:
-    """The settings of a part that are not what they are by default, as lists and tables."""
-    found = {}
-    for f in fields(part):
-        value = getattr(part, f.name)
-        if value != _default(f):
-            found[f.name] = _as_plain_value(value)
-    return found
-
-
-def _default(f: Field[Any]) -> Any:
-    return f.default if f.default_factory is MISSING else f.default_factory()
-
-
-def _as_plain_value(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, Mapping):
-        return {name: _as_plain_value(entry) for name, entry in value.items()}
-    return as_plain(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 def unknown(what: str, name: Any, known: Collection[str]) -> InputError:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.sections import QUANTITIES
+from microagg.plan.block import Block
+from microagg.plan.column import QUANTITIES
+from microagg.plan.plan_settings import PlanSettings
+from microagg.plan.relations import Relation
 
-if TYPE_CHECKING:
-    from microagg.plan.plan import Block, Plan
-    from microagg.plan.relations import Relation
-
-__all__ = ["check_reasons", "check_relations", "check_roles", "check_small_strata", "check_weight"]
+__all__ = ["check_plan"]
 
 
-def check_reasons(plan: Plan) -> None:
+def check_plan(plan: PlanSettings) -> None:
+    """Refuse settings that do not go together."""
+    if not plan.blocks:
+        raise InputError("A plan needs at least one block of columns to protect.")
+    if len(plan.blocks) > 1 and any(block.columns is None for block in plan.blocks):
+        raise InputError("With several blocks each must name its columns; one does not.")
+    for check in (
+        _check_reasons,
+        _check_roles,
+        _check_weight,
+        _check_small_strata,
+        _check_suppress,
+        _check_relations,
+    ):
+        check(plan)
+
+
+def _check_reasons(plan: PlanSettings) -> None:
     """Refuse the reason for a claim that the plan does not make."""
     for name in plan.reasons:
         if name not in plan.confidential:
@@ -24,7 +40,7 @@ def check_reasons(plan: Plan) -> None:
             )
 
 
-def check_suppress(plan: Plan) -> None:
+def _check_suppress(plan: PlanSettings) -> None:
     """Refuse to leave records out of weighted totals, unless that is asked for."""
     if plan.suppress.most and plan.weight is not None and not plan.suppress.weighted:
         raise InputError(
@@ -34,7 +50,7 @@ def check_suppress(plan: Plan) -> None:
         )
 
 
-def check_roles(plan: Plan) -> None:
+def _check_roles(plan: PlanSettings) -> None:
     """Refuse a column that is given two things to be."""
     seen: dict[Any, str] = {}
     protected = {f"block {i + 1}": b.columns or () for i, b in enumerate(plan.blocks)}
@@ -80,7 +96,7 @@ def _instead(first: str, second: str) -> str:
     return "Name it once."
 
 
-def _check_unit(plan: Plan, chosen: set[Any]) -> None:
+def _check_unit(plan: PlanSettings, chosen: set[Any]) -> None:
     for unit in plan.units:
         if unit in plan.coarsened:
             raise InputError(
@@ -107,7 +123,7 @@ def _check_unit(plan: Plan, chosen: set[Any]) -> None:
             )
 
 
-def check_weight(plan: Plan) -> None:
+def _check_weight(plan: PlanSettings) -> None:
     """Refuse a mean weight where a record has several groups, hence no one mean weight."""
     if plan.weight is None or plan.weight.release != "mean":
         return
@@ -118,7 +134,7 @@ def check_weight(plan: Plan) -> None:
     )
 
 
-def check_small_strata(plan: Plan) -> None:
+def _check_small_strata(plan: PlanSettings) -> None:
     """Refuse to merge small strata where a record has several groups, hence no one stratum to have."""
     if any(plan.strata_of(block).small == "merge" for block in plan.blocks):
         _check_one_group(
@@ -128,7 +144,7 @@ def check_small_strata(plan: Plan) -> None:
         )
 
 
-def _check_one_group(plan: Plan, rule: str, way_out: str) -> None:
+def _check_one_group(plan: PlanSettings, rule: str, way_out: str) -> None:
     """Refuse a plan by which a record is in several groups."""
     if len(plan.blocks) > 1:
         raise InputError(
@@ -139,7 +155,7 @@ def _check_one_group(plan: Plan, rule: str, way_out: str) -> None:
         raise InputError(f"{rule}; per_column gives each column its own groups. {way_out}")
 
 
-def check_relations(plan: Plan) -> None:
+def _check_relations(plan: PlanSettings) -> None:
     """Refuse a plan whose release would break a relation that its records keep."""
     for relation in plan.relations:
         recoded = next((name for name in relation.columns if name in plan.coarsened), None)
@@ -155,7 +171,7 @@ def check_relations(plan: Plan) -> None:
             _check_columns(plan, relation)
 
 
-def _block_of(plan: Plan, relation: Relation) -> Block | None:
+def _block_of(plan: PlanSettings, relation: Relation) -> Block | None:
     """The block that protects the columns of a relation; None where it leaves all as they are."""
     gone = dict.fromkeys(plan.drop, "dropped") | dict.fromkeys(plan.renumber, "renumbered")
     if plan.weight is not None and plan.weight.release != "keep":
@@ -189,7 +205,7 @@ def _block_of(plan: Plan, relation: Relation) -> Block | None:
     return first
 
 
-def _check_block(plan: Plan, block: Block, relation: Relation) -> None:
+def _check_block(plan: PlanSettings, block: Block, relation: Relation) -> None:
     """Refuse what a group does to all its columns and the relation does not outlive."""
     plain = relation.is_plain_order
     if block.per_column and len(relation.columns) > 1:
@@ -211,7 +227,7 @@ def _check_block(plan: Plan, block: Block, relation: Relation) -> None:
         )
 
 
-def _check_columns(plan: Plan, relation: Relation) -> None:
+def _check_columns(plan: PlanSettings, relation: Relation) -> None:
     """Refuse what happens to single columns and the relation does not outlive."""
     rounded = {}
     for name in relation.columns:

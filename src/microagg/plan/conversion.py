@@ -1,165 +1,80 @@
-"""A plan as keywords, and as plain data for JSON and TOML, in and out; defaults are left out."""
+"""A plan as keywords, as flags, and as plain data for JSON and TOML, in and out; defaults are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.analyses import as_lists
-from microagg.plan.block import block_as_dict, block_from_dict, check_names_of_part
-from microagg.plan.checks import as_plain, check_keys, check_table, field_names, text_names
-from microagg.plan.relations import Relation
-from microagg.plan.sections import (
-    Accept,
-    Column,
-    Missing,
-    Strata,
-    Suppress,
-    Unit,
-    claims_of,
-    columns_with,
-    missing_with,
-    strata_with,
-    suppress_with,
-    unit_with,
-    weight_with,
-)
+from microagg.plan.block import Block
+from microagg.plan.checks import check_keys, check_table
+from microagg.plan.column import Column
+from microagg.plan.flag_values import WORD, NoFlagError, words_of
+from microagg.plan.plan_settings import PlanSettings
+from microagg.plan.registry import METHODS
+from microagg.plan.settings_table import Setting, plain, rows_of
 
-if TYPE_CHECKING:
-    from microagg.plan.plan import Plan
-
-__all__ = ["ACCEPTED", "LISTS", "SHORT", "as_data", "as_keywords", "fields_of_data"]
+__all__ = [
+    "as_data",
+    "as_flags",
+    "as_keywords",
+    "fields_of_data",
+    "flag_rows",
+    "keywords_of_flags",
+]
 
 FORMAT = 1  # version of the plan file
-_FRESH = "fresh"  # a seed of None, which TOML has no word for
-
-# Roles that are lists of columns.
-LISTS = ("drop", "renumber", "confidential", "known")
-# What the board accepts; as a keyword each is called max_...
-ACCEPTED = tuple(f.name for f in fields(Accept))
-# Parts of the plan, with the setting that may stand for the part where it says nothing else.
-SHORT = {
-    "strata": "columns",
-    "weight": "column",
-    "unit": "column",
-    "missing": "policy",
-    "suppress": "most",
-}
-_KEYS = {
-    "microagg",
-    "seed",
-    *LISTS,
-    *SHORT,
-    "shuffle",
-    "round",
-    "digits",
-    "analyses",
-    "columns",
-    "accept",
-    "relation",
-    "block",
-}
 
 
-def as_keywords(plan: Plan) -> dict[str, Any]:
-    """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
+def _long_keywords(plan: PlanSettings) -> dict[str, Any]:
+    """Return the keywords that build this plan with one block; sections and columns as tables."""
     if len(plan.blocks) > 1:
         raise InputError("Keywords describe one block; this plan has several.")
-    found = block_as_dict(plan.blocks[0]) | _lists_as_data(plan)
-    parts = _parts_as_data(plan)
-    for name, key in SHORT.items():
-        if name in parts:
-            found[name] = parts[name][key] if set(parts[name]) == {key} else parts[name]
-    if plan.analyses:
-        found["analyses"] = as_lists(plan.analyses)
-    if plan.relations:
-        found["relations"] = [relation.text for relation in plan.relations]
-    if plan.shuffle:
-        found["shuffle"] = True
-    if plan.round != "no":
-        found["round"] = True if plan.round == "nearest" else plan.round
-    if plan.digits is not None:
-        found["digits"] = plan.digits
-    said = {
-        name: _in_short(replace(column, coarsen=None))
-        for name, column in plan.columns.items()
-        if column.coarsen is None or replace(column, coarsen=None) != Column()
-    }
-    if said:
-        found["kinds"] = said
-    if plan.coarsened:
-        found["coarsen"] = {name: as_plain(how) for name, how in plan.coarsened.items()}
-    if plan.seed != 0:
-        found["random_state"] = plan.seed
-    return found | {f"max_{name}": limit for name, limit in as_plain(plan.accept).items()}
+    found: dict[str, Any] = plain(plan.blocks[0])
+    found |= found.pop("options", {})
+    for row in rows_of(type(plan)):
+        value = row.of(plan)
+        if row.is_spread and row.section is not Block:
+            keywords = {inner.name: inner.keyword for inner in rows_of(row.section)}
+            found |= {keywords[name]: own for name, own in plain(value).items()}
+        elif not row.is_spread and value != row.default:
+            found[row.keyword] = plain(value)
+    return found
 
 
-def as_data(plan: Plan) -> dict[str, Any]:
-    """Plain data for JSON and TOML: what differs from the defaults, and every block."""
+def as_keywords(plan: PlanSettings) -> dict[str, Any]:
+    """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
+    found = _long_keywords(plan)
+    for row in rows_of(type(plan)):
+        short = row.section.short if row.section else ""
+        if short and set(found.get(row.keyword, ())) == {short}:
+            found[row.keyword] = found[row.keyword][short]
+    columns = found.pop("kinds", {})
+    coarsen = {name: had.pop("coarsen") for name, had in columns.items() if "coarsen" in had}
+    kinds = {n: _in_short(had) for n, had in columns.items() if had or n not in coarsen}
+    return found | ({"kinds": kinds} if kinds else {}) | ({"coarsen": coarsen} if coarsen else {})
+
+
+def _in_short(column: dict[str, Any]) -> Any:
+    """Return a column as the keyword ``kinds`` takes it: a kind, levels in order, or a table of settings."""
+    if column.keys() == {"kind"}:
+        return column["kind"]
+    if column.keys() == {"kind", "levels"} and column["kind"] == "ordinal":
+        return column["levels"]
+    return column
+
+
+def as_data(plan: PlanSettings) -> dict[str, Any]:
+    """Return plain data for JSON and TOML: what differs from the defaults, and every block."""
     found: dict[str, Any] = {"microagg": FORMAT}
-    if plan.seed != 0:
-        found["seed"] = _FRESH if plan.seed is None else plan.seed
-    found |= _lists_as_data(plan)
-    found |= _parts_as_data(plan)
-    if plan.shuffle:
-        found["shuffle"] = True
-    if plan.round != "no":
-        found["round"] = plan.round
-    if plan.digits is not None:
-        found["digits"] = plan.digits
-    if plan.analyses:
-        found["analyses"] = as_lists(plan.analyses)
-    if plan.columns:
-        found["columns"] = {name: as_plain(column) for name, column in plan.columns.items()}
-    accepted = as_plain(plan.accept)
-    if accepted:
-        found["accept"] = accepted
-    if plan.relations:
-        found["relation"] = [{"holds": relation.text} for relation in plan.relations]
-    found["block"] = [block_as_dict(block) for block in plan.blocks]
-    return found
+    for row in rows_of(type(plan)):
+        if row.section is not Block and row.of(plan) != row.default:
+            found[row.key] = row.to_file(plain(row.of(plan)))
+    return found | {"block": [block.as_dict() for block in plan.blocks]}
 
 
-def _lists_as_data(plan: Plan) -> dict[str, Any]:
-    """Roles that are lists of columns; confidential is a table where reasons are given."""
-    found: dict[str, Any] = {
-        name: list(getattr(plan, name)) for name in LISTS if getattr(plan, name)
-    }
-    if plan.reasons:
-        found["confidential"] = {name: plan.reasons.get(name, "") for name in plan.confidential}
-    return found
-
-
-def _parts_as_data(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Strata, weight, unit, missing values and suppression as tables, those that say anything."""
-    found = {}
-    if plan.strata.columns:
-        found["strata"] = as_plain(plan.strata)
-    if plan.weight is not None:
-        found["weight"] = {**as_plain(plan.weight), "column": plan.weight.column}
-    if plan.unit is not None:
-        unit = Unit(plan.unit, plan.unit_mode, plan.unit_name)
-        found["unit"] = {**as_plain(unit), "column": plan.unit}
-    if plan.missing != Missing():
-        found["missing"] = as_plain(plan.missing)
-    if plan.suppress != Suppress():
-        found["suppress"] = as_plain(plan.suppress)
-    return found
-
-
-def _in_short(column: Column) -> Any:
-    """A column as the keyword ``kinds`` takes it: a kind, levels in order, or a table of settings."""
-    found = as_plain(column)
-    if found.keys() == {"kind"}:
-        return found["kind"]
-    if found.keys() == {"kind", "levels"} and column.kind == "ordinal":
-        return found["levels"]
-    return found
-
-
-def fields_of_data(given: Any) -> dict[str, Any]:
+def fields_of_data(settings: type[PlanSettings], given: Any) -> dict[str, Any]:
     """Read the fields of a plan from what :func:`as_data` gives; unknown keys are refused."""
     check_table("A plan", given)
     version = given.get("microagg", "missing")
@@ -168,57 +83,104 @@ def fields_of_data(given: Any) -> dict[str, Any]:
             f"A plan begins with the version of its format, microagg = {FORMAT}; here it is "
             f"{shown(version)}."
         )
-    check_keys("a plan", given, _KEYS)
-    whole: dict[str, Any] = {}
-    for name in LISTS:
-        if name == "confidential" and isinstance(given.get(name), Mapping):
-            whole["confidential"], whole["reasons"] = claims_of(given[name])
-        elif name in given:
-            whole[name] = text_names(name, given[name])
-    for name in ("shuffle", "round", "digits", "analyses"):
-        if name in given:
-            whole[name] = given[name]
-    if "seed" in given:
-        whole["seed"] = None if given["seed"] == _FRESH else given["seed"]
-    for name in ("strata", "weight", "unit"):
-        if name in given:
-            check_names_of_part(name, given[name])
-    if "strata" in given:
-        whole["strata"] = strata_with(Strata(), given["strata"])
-    if "weight" in given:
-        whole["weight"] = weight_with(None, given["weight"])
-    if "unit" in given:
-        unit = unit_with(Unit(), given["unit"])
-        whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
-    if "missing" in given:
-        whole["missing"] = missing_with(Missing(), given["missing"])
-    if "suppress" in given:
-        whole["suppress"] = suppress_with(Suppress(), given["suppress"])
-    if "relation" in given:
-        whole["relations"] = _relations_of_tables(given["relation"])
-    if "accept" in given:
-        check_keys("accept", given["accept"], field_names(Accept))
-        whole["accept"] = Accept(**given["accept"])
-    if "columns" in given:
-        check_table("columns", given["columns"])
-        for name, column in given["columns"].items():
-            check_table(f"What columns says of {shown(name)}", column)
-        whole["columns"] = columns_with({}, "columns", given["columns"])
-    blocks = given.get("block", [{}])
-    if not isinstance(blocks, list):
-        raise InputError("Blocks are written [[block]], with two brackets, one for each block.")
-    whole["blocks"] = tuple(block_from_dict(block) for block in blocks)
-    return whole
+    rows = rows_of(settings)
+    check_keys("a plan", given, ["microagg", *(row.key for row in rows)])
+    return {row.name: row.read(given[row.key]) for row in rows if row.key in given}
 
 
-def _relations_of_tables(given: Any) -> tuple[Relation, ...]:
-    """Relations as a file holds them: [[relation]] with holds = "gross = net + tax"."""
-    if not isinstance(given, list):
-        raise InputError(
-            "Relations are written [[relation]], with two brackets, one for each relation."
+def flag_rows(settings: type[PlanSettings]) -> list[tuple[tuple[str, ...], Setting]]:
+    """Return all settings that have a flag, each with the place of its value among the keywords.
+
+    A place is a keyword, or a keyword and the name of a setting of its section.
+    """
+    found = [place for row in rows_of(settings) for place in _flags_within(row)]
+    return sorted(found, key=lambda place: not place[1].comes_first)
+
+
+def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    if row.flag:
+        yield (row.keyword,), row
+    if row.other is not None:
+        flag, words, form = row.other
+        yield (row.keyword,), replace(row, flag=flag, form=form, help=words, other=None)
+    if row.section is None or row.flag:
+        return
+    for inner in rows_of(row.section):
+        if inner.flag and not row.is_spread:
+            yield (row.keyword, inner.name), inner
+        elif inner.flag:
+            yield from _flags_within(inner)
+        elif inner.name == "options":
+            yield from (((option.name,), option) for option in _options_with_flags())
+
+
+def _options_with_flags() -> list[Setting]:
+    """Return the options of methods that have a flag of their own, as rows."""
+    found = {option.name: option for method in METHODS.values() for option in method.options}
+    return [
+        Setting(
+            f"{one.help[:1].upper()}{one.help[1:]}.", flag=one.flag, form=one.form, name=one.name
         )
-    for table in given:
-        check_keys("relation", table, {"holds"})
-        if "holds" not in table:
-            raise InputError('A relation says what holds: holds = "gross = net + tax".')
-    return tuple(Relation(table["holds"]) for table in given)
+        for one in found.values()
+        if one.flag
+    ]
+
+
+def as_flags(plan: PlanSettings) -> list[str] | None:
+    """Return the plan as flags of the command; None where some have no flag and a plan file is needed."""
+    if len(plan.blocks) > 1:
+        return None
+    values, words = _by_place(plan), []
+    try:
+        for place, row in flag_rows(type(plan)):
+            if place in values:
+                try:
+                    words += words_of(row.flag, row.form, values[place])
+                except NoFlagError:
+                    if row.other is None:
+                        raise
+                    continue
+                del values[place]
+    except NoFlagError:
+        return None
+    options = plan.blocks[0].options
+    for name in [place[0] for place in values if len(place) == 1 and place[0] in options]:
+        words += words_of("--option", WORD, f"{name}={values.pop((name,))}")
+    return None if values else words
+
+
+def _by_place(plan: PlanSettings) -> dict[tuple[str, ...], Any]:
+    """Return what the plan says by place; of settings of columns, a table by column."""
+    found: dict[tuple[str, ...], Any] = {}
+    sections = {row.keyword for row in rows_of(type(plan)) if row.section and not row.is_spread}
+    for keyword, value in _long_keywords(plan).items():
+        if keyword == "kinds":
+            for name, column in value.items():
+                # A column of which nothing is said is said to count as much as any.
+                said = dict(column) or {"importance": Column().importance}
+                if said.get("kind") == "ordinal" and "levels" in said:
+                    said["kind"] = said.pop("levels")
+                for key, own in said.items():
+                    found.setdefault((keyword, key), {})[name] = own
+        elif keyword in sections:
+            found |= {(keyword, key): own for key, own in value.items()}
+        else:
+            found[(keyword,)] = value
+    return found
+
+
+def keywords_of_flags(settings: type[PlanSettings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that flags give; a flag that is None is not given."""
+    found: dict[str, Any] = {}
+    for place, row in flag_rows(settings):
+        if given.get(row.argument) is None:
+            continue
+        value = row.form.read(row.flag.split(",")[0], given[row.argument])
+        if place[0] == "kinds":
+            for name, own in value.items():
+                found.setdefault("kinds", {}).setdefault(name, {})[place[1]] = own
+        elif len(place) == 2:
+            found.setdefault(place[0], {})[place[1]] = value
+        else:
+            found[place[0]] = value
+    return found

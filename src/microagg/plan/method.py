@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
+from microagg.plan.flag_values import WORD, Form
+
 __all__ = ["Method", "Option"]
 
 Guarantee = Literal["exact", "approximation", "heuristic"]
@@ -14,11 +16,14 @@ Guarantee = Literal["exact", "approximation", "heuristic"]
 
 @dataclass(frozen=True)
 class Option:
-    """A setting that a method takes beside the data and k."""
+    """A setting that a method takes, other than the data and k."""
 
     name: str
     default: object
     help: str
+    flag: str = ""
+    """Of the command; the others are given by --option."""
+    form: Form = WORD
 
 
 @dataclass(frozen=True)

@@ -1,53 +1,30 @@
 """The plan: all that is decided about a release, as data that can be written down, read and compared.
 
-Keywords of :func:`microagg.protect`, flags of the command and a TOML file build the same Plan, and every
-setting is checked here, once. A plan holds no data: names of columns and settings, nothing else.
-What a table adds, the columns that nobody named, comes from :mod:`microagg.draft`.
+Keywords of :func:`microagg.protect`, flags of the command and a TOML file build the same Plan. Every setting
+is a row of a section (:mod:`microagg.plan.settings_table`) and is checked there, once. A plan holds no data:
+names of columns and settings, nothing else. Roles of columns that nobody named come from
+:mod:`microagg.drafting.draft`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from microagg.base.formatting import UnitWords, unit_words
-from microagg.errors import InputError, shown
-from microagg.plan.analyses import blaming, formulas_of, read_formula
-from microagg.plan.block import (
-    BLOCK_SETTINGS,
-    OWN_PARTS,
-    Block,
-    Dominance,
-    Recursive,
-    Require,
-    require_with,
-)
-from microagg.plan.checks import (
-    check_bool,
-    check_table,
-    check_word,
-    column_names,
-    no_column,
-    unknown,
-)
-from microagg.plan.consistency import (
-    check_reasons,
-    check_relations,
-    check_roles,
-    check_small_strata,
-    check_suppress,
-    check_weight,
-)
-from microagg.plan.conversion import ACCEPTED, LISTS, SHORT, as_data, as_keywords, fields_of_data
+from microagg.errors import InputError
+from microagg.plan.analyses import blaming, read_formula
+from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block, Dominance, Recursive, Require
+from microagg.plan.checks import Name, check_table, no_column, unknown
+from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import Column, columns_with
+from microagg.plan.consistency import check_plan
+from microagg.plan.conversion import as_data, as_flags, as_keywords, fields_of_data
+from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
 from microagg.plan.relations import Relation
 from microagg.plan.sections import (
-    CATEGORIES,
-    ROUNDINGS,
     Accept,
-    Coarsen,
-    Column,
     Missing,
     Roles,
     Strata,
@@ -55,15 +32,9 @@ from microagg.plan.sections import (
     Unit,
     Weight,
     claims_of,
-    columns_with,
-    missing_with,
-    strata_with,
-    suppress_with,
-    unit_with,
-    weight_with,
 )
-from microagg.plan.serialise import flags, read_plan_file, read_toml, write_toml
-from microagg.plan.settings import check_random_state
+from microagg.plan.serialise import read_plan_file, read_toml, write_toml
+from microagg.plan.settings_table import rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +47,7 @@ __all__ = [
     "Column",
     "Dominance",
     "Missing",
+    "Name",
     "Plan",
     "Promise",
     "Recursive",
@@ -87,11 +59,6 @@ __all__ = [
     "Unit",
     "Weight",
 ]
-
-Name = Hashable
-Names = tuple[Name, ...]
-
-_MOST_DIGITS = 15
 
 
 class _Unset:
@@ -115,108 +82,28 @@ class Promise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(PlanSettings):
     """All settings of a release.
 
     Build one by keywords, :meth:`of`, from a file, :meth:`from_toml`, or from a table,
     :func:`microagg.draft`; :meth:`override` changes some settings.
     """
 
-    blocks: tuple[Block, ...] = field(default_factory=lambda: (Block(),))
-    """Columns with one partition and one promise each."""
-    columns: Mapping[Any, Column] = field(default_factory=dict)
-    """How columns are read, recoded, compared and released."""
-    drop: Names = ()
-    """Columns to leave out."""
-    renumber: Names = ()
-    """Columns to replace by random numbers, one for each value."""
-    confidential: Names = ()
-    """Columns that no attacker knows but many would like to; a claim, see ``reasons``."""
-    reasons: Mapping[Any, str] = field(default_factory=dict)
-    """Why no attacker knows a confidential column, for the board."""
-    known: Names = ()
-    """Columns left as they are on purpose. An attacker is taken to know them, as any column without a
-    role."""
-    strata: Strata = field(default_factory=Strata)
-    """What groups never cross."""
-    weight: Weight | None = None
-    """How many of the population a record stands for."""
-    unit: Name | None = None
-    """Column that tells whose record it is; k counts its distinct values."""
-    unit_mode: str = "count"
-    """How the records of a unit are grouped; see :class:`Unit`."""
-    unit_name: str | None = None
-    """The noun for a unit, such as household."""
-    missing: Missing = field(default_factory=Missing)
-    """What becomes of missing values."""
-    suppress: Suppress = field(default_factory=Suppress)
-    """How many records may be left out where that lowers the loss most."""
-    relations: tuple[Relation, ...] = ()
-    """What holds between columns in every record, and after release still does."""
-    shuffle: bool = False
-    """Release the rows in a random order."""
-    round: str = "no"
-    """Of whole-number columns that say nothing themselves: no, nearest, totals."""
-    digits: int | None = None
-    """Decimals of released values; None: a millionth of a column's standard deviation is kept."""
-    seed: int | None = 0
-    """Of methods that draw random numbers; "fresh" in a file: another one each time."""
-    analyses: tuple[Any, ...] = ()
-    """Formulas of analyses that must survive, such as "income ~ age + sex"; see
-    :mod:`microagg.plan.analyses`."""
-    accept: Accept = field(default_factory=Accept)
-    """What the board decided; checked, and told as pass or fail."""
-    notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
-    """Why a column got its role, for the comments of a drafted plan."""
-
     def __post_init__(self) -> None:
-        self._take_reasons()
-        for role in LISTS:
-            object.__setattr__(self, role, column_names(role, getattr(self, role)))
-        if not self.blocks:
-            raise InputError("A plan needs at least one block of columns to protect.")
-        if len(self.blocks) > 1 and any(block.columns is None for block in self.blocks):
-            raise InputError("With several blocks each must name its columns; one does not.")
-        if len(self.blocks) == 1:
-            self._take_from_the_block()
-        object.__setattr__(self, "unit_name", self._unit.name)
-        object.__setattr__(self, "analyses", formulas_of(self.analyses))
-        check_word("round", self.round, ROUNDINGS)
-        check_bool("shuffle", self.shuffle)
-        check_random_state(self.seed)
-        if self.digits is not None and not (
-            isinstance(self.digits, int)
-            and not isinstance(self.digits, bool)
-            and -_MOST_DIGITS <= self.digits <= _MOST_DIGITS
-        ):
-            raise InputError(
-                f"digits is the number of decimals of released values, from −{_MOST_DIGITS} to "
-                f"{_MOST_DIGITS} (−3: to thousands); got {shown(self.digits)}."
-            )
-        check_roles(self)
-        check_weight(self)
-        check_small_strata(self)
-        check_suppress(self)
-        check_relations(self)
-
-    def _take_reasons(self) -> None:
-        """Check the reasons of confidential columns, which may also be given with their names."""
         _, given = claims_of(self.confidential)
         _, named = claims_of(dict(self.reasons))
         object.__setattr__(self, "reasons", {**given, **named})
-        check_reasons(self)
+        super().__post_init__()
 
-    def _take_from_the_block(self) -> None:
-        """What the one block has of its own is the plan's, so that it is written in one way."""
-        (block,) = self.blocks
-        if block.unit is not None:
-            object.__setattr__(self, "unit", block.unit.column)
-            object.__setattr__(self, "unit_mode", block.unit.mode)
-            object.__setattr__(self, "unit_name", block.unit.name)
-        if block.strata is not None:
-            object.__setattr__(self, "strata", block.strata)
-        if block.unit is not None or block.strata is not None:
+    def check_together(self) -> None:
+        """Take what the one block has of its own for the plan's; refuse what does not go together."""
+        if len(self.blocks) == 1:
+            # What the one block has of its own is the plan's, so that it is written in one way.
+            (block,) = self.blocks
+            object.__setattr__(self, "unit_section", block.unit or self.unit_section)
+            object.__setattr__(self, "strata", self.strata_of(block))
             object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
+        check_plan(self)
 
     @classmethod
     def of(cls, **settings: Any) -> Plan:
@@ -249,42 +136,27 @@ class Plan:
         Weight(column='v', release='keep', grouping='weighted')
         """
         given = {name: value for name, value in settings.items() if value is not UNSET}
-        whole: dict[str, Any] = {}
-        if "random_state" in given:
-            whole["seed"] = given.pop("random_state")
-        accepted = {key: given.pop(f"max_{key}") for key in ACCEPTED if f"max_{key}" in given}
-        if accepted:
-            whole["accept"] = replace(self.accept, **accepted)
-        if isinstance(given.get("round"), bool):
-            given["round"] = "nearest" if given["round"] else "no"
-        if "kinds" in given:
-            whole["columns"] = columns_with(self.columns, "kinds", given.pop("kinds"))
-        if "coarsen" in given:
-            check_table("coarsen", given["coarsen"])
-            recoded = {name: {"coarsen": how} for name, how in given.pop("coarsen").items()}
-            whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
-        if "confidential" in given:
-            claims = claims_of(given.pop("confidential") or (), self.reasons)
-            whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
-        for name in LISTS:
-            if name in given:
-                whole[name] = column_names(name, given.pop(name) or ())
-        for name in OWN_PARTS:
+        for name in OWN_SECTIONS:
             if name in given and any(getattr(block, name) is not None for block in self.blocks):
                 raise InputError(
                     f"Blocks of the plan have a {name} of their own; change it there, in each block."
                 )
-        for name, changed in _PARTS.items():
-            if name in given:
-                whole[name] = changed(getattr(self, name), given.pop(name))
-        if "unit" in given:
-            unit = unit_with(self._unit, given.pop("unit"))
-            whole |= {"unit": unit.column, "unit_mode": unit.mode, "unit_name": unit.name}
-        if "relations" in given:
-            whole["relations"] = _relations(given.pop("relations"))
-        for name in ("shuffle", "round", "digits", "analyses"):
-            if name in given:
-                whole[name] = given.pop(name)
+        whole: dict[str, Any] = {}
+        for row in rows_of(type(self)):
+            if row.keyword in given and not row.is_spread:
+                whole[row.name] = row.changed(getattr(self, row.name), given.pop(row.keyword))
+        accepted = {
+            row.name: given.pop(row.keyword) for row in rows_of(Accept) if row.keyword in given
+        }
+        if accepted:
+            whole["accept"] = replace(self.accept, **accepted)
+        if "confidential" in whole:
+            claims = claims_of(whole["confidential"], self.reasons)
+            whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
+        if "coarsen" in given:
+            check_table("coarsen", given["coarsen"])
+            recoded = {name: {"coarsen": how} for name, how in given.pop("coarsen").items()}
+            whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
         if given:
             whole["blocks"] = self._blocks_with(given)
         return replace(self, **whole) if whole else self
@@ -299,16 +171,23 @@ class Plan:
         blocks = []
         for block in self.blocks:
             if "require" in given:
-                changes["require"] = require_with(block.require, given["require"])
+                changes["require"] = BLOCK_SETTINGS["require"].changed(
+                    block.require, given["require"]
+                )
             method = find(changes.get("method", block.method))
             has = {option.name for option in method.options}
             for name in added:
                 # A word that no method knows is a slip; one of another method is told by its check.
                 if name not in has | set(method.refuses) and not _is_option(name):
-                    raise unknown("setting", name, BLOCK_SETTINGS | has | _KEYWORDS)
-            kept = {name: value for name, value in block.options.items() if name in has}
-            blocks.append(replace(block, **changes, options={**kept, **added}))
+                    raise unknown("setting", name, has | self._keywords())
+            options = {name: value for name, value in block.options.items() if name in has}
+            blocks.append(replace(block, **changes, options={**options, **added}))
         return tuple(blocks)
+
+    def _keywords(self) -> set[str]:
+        """Return all keywords of protect() that are settings, and its other ones."""
+        rows = [*rows_of(type(self)), *rows_of(Accept), *rows_of(Block)]
+        return {"coarsen", "plan", "progress", *(row.keyword for row in rows if not row.is_spread)}
 
     @property
     def k(self) -> int:
@@ -325,62 +204,6 @@ class Plan:
         first = next(iter(columns))
         return next(block for block in self.blocks if first in (block.columns or ()))
 
-    def unit_of(self, block: Block) -> Unit:
-        """Whose distinct values k counts in a block."""
-        return block.unit or self._unit
-
-    @property
-    def _unit(self) -> Unit:
-        return Unit(self.unit, self.unit_mode, self.unit_name)
-
-    def words_of_unit(self, column: Any) -> UnitWords:
-        """Return the noun for the units that a column tells apart; None: for records.
-
-        >>> plan = Plan.of(unit={"column": "db030", "name": "household"})
-        >>> plan.words_of_unit("db030").counted(5), plan.words_of_unit(None).counted(1)
-        ('5 households', '1 record')
-        """
-        every = [self.unit_of(block) for block in self.blocks]
-        nouns = [unit.name for unit in every if unit.column == column and unit.name is not None]
-        return unit_words(column, next(iter(nouns), None))
-
-    def strata_of(self, block: Block) -> Strata:
-        """What groups of a block never cross."""
-        return self.strata if block.strata is None else block.strata
-
-    @property
-    def units(self) -> list[Any]:
-        """Columns whose distinct values k counts in some block."""
-        found = [self.unit_of(block).column for block in self.blocks]
-        return list(dict.fromkeys(name for name in found if name is not None))
-
-    @property
-    def moved_together(self) -> list[Any]:
-        """Units all records of which are in one group, in some block."""
-        every = map(self.unit_of, self.blocks)
-        return [unit.column for unit in every if unit.mode == "together"]
-
-    @property
-    def all_strata(self) -> list[Any]:
-        """Columns that are strata of some block."""
-        found = [name for block in self.blocks for name in self.strata_of(block).columns]
-        return list(dict.fromkeys(found))
-
-    @property
-    def shared_strata(self) -> list[Any]:
-        """Columns that are strata of every block, so that whoever shares any group shares them."""
-        every = [set(self.strata_of(block).columns) for block in self.blocks]
-        return [name for name in self.all_strata if all(name in own for own in every)]
-
-    def shared_beside(self, block: Block | None = None) -> list[Any]:
-        """Columns that records share beside the protected ones of a block: strata and mean weight.
-
-        Without a block: beside the protected columns of all of them.
-        """
-        strata = self.all_strata if block is None else self.strata_of(block).columns
-        mean = self.weight is not None and self.weight.release == "mean"
-        return [*strata, *([self.weight.column] if self.weight and mean else [])]
-
     def promises(self) -> list[Promise]:
         """What is counted in a file, one promise for each partition.
 
@@ -394,30 +217,6 @@ class Plan:
             beside, unit = self.shared_beside(block), self.unit_of(block).column
             found += [Promise(_k(block), [*columns, *beside], unit) for columns in sets]
         return found
-
-    @property
-    def spoken_for(self) -> set[Any]:
-        """Columns that cannot be protected, since they have another role or must stay different."""
-        found: set[Any] = {name for role in LISTS for name in getattr(self, role)}
-        found.update(self.all_strata)
-        found.update(name for block in self.blocks for name in block.require.diverse)
-        found.update(() if self.weight is None else (self.weight.column,))
-        return found | set(self.units)
-
-    @property
-    def analysed(self) -> set[Any]:
-        """Columns that an analysis names, which the released table must have."""
-        return {name for wanted in self.analyses for name in read_formula(wanted).columns}
-
-    @property
-    def categories(self) -> set[Any]:
-        """Columns that the plan takes for categories, be they written as numbers."""
-        return {name for name, own in self.columns.items() if own.kind in CATEGORIES}
-
-    @property
-    def related(self) -> set[Any]:
-        """Columns that a relation names, which are not to be rounded each by itself."""
-        return {name for relation in self.relations for name in relation.columns}
 
     def roles(self, names: Collection[Any]) -> Roles:
         """Give every column of a table its role; refuse names that the table does not have."""
@@ -452,15 +251,6 @@ class Plan:
             weight=weight,
         )
 
-    def column(self, name: Any) -> Column:
-        """How a column is read and released; round is filled in."""
-        return self.columns.get(name, Column()).completed(self.round)
-
-    @property
-    def coarsened(self) -> dict[Any, Coarsen]:
-        """How columns are recoded before groups are formed, by name."""
-        return {n: c.coarsen for n, c in self.columns.items() if c.coarsen is not None}
-
     def settings(self) -> dict[str, Any]:
         """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
         return as_keywords(self)
@@ -483,7 +273,7 @@ class Plan:
         ['--columns', 'age,"net, gross"', '--k', '5']
         """
         words = ["microagg", "protect", source, target]
-        said = flags(self.settings()) if len(self.blocks) == 1 else None
+        said = as_flags(self)
         return [*words, *(["--plan", plan] if said is None else said)]
 
     def as_dict(self) -> dict[str, Any]:
@@ -493,7 +283,7 @@ class Plan:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
         """Build a plan from what :meth:`as_dict` gives; unknown keys are refused."""
-        return cls(**fields_of_data(given))
+        return cls(**fields_of_data(cls, given))
 
     def to_toml(self) -> str:
         """Return the plan as the text of a TOML file, with its notes as comments."""
@@ -515,30 +305,6 @@ class Plan:
         return cls.from_toml_text(read_plan_file(path))
 
 
-_PARTS: dict[str, Callable[[Any, Any], Any]] = {
-    "strata": strata_with,
-    "weight": weight_with,
-    "missing": missing_with,
-    "suppress": suppress_with,
-}
-# Keywords of protect() that are not settings of a block.
-_KEYWORDS = {
-    "random_state",
-    *LISTS,
-    *SHORT,
-    "shuffle",
-    "round",
-    "digits",
-    "kinds",
-    "coarsen",
-    "relations",
-    "analyses",
-    *(f"max_{name}" for name in ACCEPTED),
-    "plan",
-    "progress",
-}
-
-
 def _k(block: Block) -> int:
     if block.k is None:
         raise InputError(
@@ -550,11 +316,3 @@ def _k(block: Block) -> int:
 
 def _is_option(name: str) -> bool:
     return any(name == option.name for m in METHODS.values() for option in m.options)
-
-
-def _relations(given: Any) -> tuple[Relation, ...]:
-    """Relations from one text or several."""
-    if given is None:
-        return ()
-    several = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    return tuple(r if isinstance(r, Relation) else Relation(r) for r in several)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from microagg.errors import InputError, listed, shown
+from microagg.plan.flag_values import NUMBER, Form
 from microagg.plan.method import Method, Option
 
 __all__ = ["METHODS", "find", "methods"]
@@ -19,6 +20,14 @@ _COST = Option(
     "cost",
     "sse",
     "what is minimised: sse, sae, max, round-up or round-down (one column only)",
+    flag="--cost",
+)
+_TIME_LIMIT = Option(
+    "time_limit",
+    None,
+    "seconds after which the best partition so far is returned",
+    flag="--time-limit",
+    form=Form(float, "SECONDS", NUMBER.read, NUMBER.write),
 )
 
 
@@ -137,11 +146,11 @@ METHODS: dict[str, Method] = {
                 Option(
                     "effort",
                     "balanced",
-                    "how long to search: fast, balanced or best (half a minute for a thousand records)",
+                    "how long to search: fast, balanced or best (half a minute for a thousand records); "
+                    "Ctrl-C ends the search with the best groups so far",
+                    flag="--effort",
                 ),
-                Option(
-                    "time_limit", None, "seconds after which the best partition so far is returned"
-                ),
+                _TIME_LIMIT,
                 _SEED,
             ),
             weighted=True,
@@ -158,9 +167,7 @@ METHODS: dict[str, Method] = {
             implementation="microagg.algorithms.optimal.optimal:optimal",
             univariate="microagg.algorithms.univariate.sorted_cut:fastest",
             options=(
-                Option(
-                    "time_limit", None, "seconds after which the best partition so far is returned"
-                ),
+                _TIME_LIMIT,
                 Option(
                     "nodes",
                     10_000,

@@ -15,6 +15,7 @@ import numpy as np
 
 from microagg.base.formatting import plural
 from microagg.errors import InputError, listed, shown
+from microagg.plan.checks import check_word
 from microagg.plan.method import Method
 
 __all__ = [
@@ -59,10 +60,7 @@ AGGREGATE_OF_COST = {
 
 def check_aggregate(how: str) -> None:
     """Refuse an aggregate that does not exist."""
-    if not isinstance(how, str) or how not in AGGREGATES:
-        raise InputError(
-            f"aggregate={shown(how)} is not known; choose one of {listed(AGGREGATES)}."
-        )
+    check_word("aggregate", how, AGGREGATES)
 
 
 def check_count(name: str, count: Any, least: int = 1) -> int:
@@ -106,8 +104,7 @@ def check_k(k: Any, n: int) -> int:
 
 def check_scale(how: str) -> None:
     """Refuse a scale that does not exist."""
-    if not isinstance(how, str) or how not in SCALES:
-        raise InputError(f"scale={shown(how)} is not known; choose one of {listed(SCALES)}.")
+    check_word("scale", how, SCALES)
 
 
 def check_random_state(random_state: object) -> None:
@@ -121,9 +118,8 @@ def check_random_state(random_state: object) -> None:
 
 def check_effort(effort: object, name: str = "effort") -> str:
     """Return an effort if it exists; ``name`` is the setting that holds it."""
-    if not isinstance(effort, str) or effort not in EFFORTS:
-        raise InputError(f"{name} is one of {listed(EFFORTS)}; got {shown(effort)}.")
-    return effort
+    check_word(name, effort, EFFORTS)
+    return str(effort)
 
 
 def check_time_limit(seconds: object) -> None:

@@ -1,0 +1,240 @@
+"""How one column is read, recoded, compared and released: a section of the plan for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from microagg.errors import InputError, shown
+from microagg.plan.checks import check_keys, check_table, check_word, distinct_values, number
+from microagg.plan.coarsen import Coarsen
+from microagg.plan.flag_values import COARSEN, KIND, NUMBER_BY_COLUMN, WORD_BY_COLUMN
+from microagg.plan.settings_table import Section, rows_of, setting
+
+__all__ = ["CATEGORIES", "KINDS", "QUANTITIES", "ROUNDINGS", "Column", "columns_with"]
+
+KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
+CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
+QUANTITIES = ("number", "integer", "date", "spiked")
+ROUNDINGS = {"no": "no", "nearest": "to whole numbers", "totals": "and the total kept"}
+_RELEASED_BY = {"median": "ordinal", "node": "hierarchy", "spike": "spiked"}
+
+
+def _check_prefixes(_: str, given: Any) -> tuple[int, ...]:
+    """Check lengths of prefixes: each longer than the one before."""
+    rule = (
+        "prefixes is a list of lengths of 1 or more, each longer than the one before, as [1, 2, 4]"
+    )
+    if not isinstance(given, list | tuple) or not given:
+        raise InputError(f"{rule}; got {shown(given)}.")
+    before = 0
+    for length in given:
+        if isinstance(length, bool) or not isinstance(length, int) or length <= before:
+            raise InputError(f"{rule}; got {shown(list(given))}.")
+        before = length
+    return tuple(given)
+
+
+def _check_parents(what: str, given: Any) -> dict[str, str]:
+    """Check a table of child and parent: no code is its own ancestor."""
+    check_table(what, given)
+    if not given:
+        raise InputError("parents names the parent of each code; it names none. Leave it out.")
+    for child, parent in given.items():
+        for code in (child, parent):
+            if not isinstance(code, str):
+                raise InputError(
+                    f"parents is a table of codes, which are texts; got {shown(code)}. Put it in quotes."
+                )
+    safe: set[str] = set()
+    for child in given:
+        way, code = {child}, child
+        while code in given and code not in safe:
+            code = given[code]
+            if code in way:
+                raise InputError(
+                    f"A hierarchy ends in roots; by parents, {shown(child)} leads to {shown(code)} again and "
+                    "again. Take one parent on the way out."
+                )
+            way.add(code)
+        safe |= way
+    return dict(given)
+
+
+@dataclass(frozen=True)
+class Column(Section):
+    """How one column is read, recoded, compared and released.
+
+    Examples
+    --------
+    >>> Column("ordinal", levels=["low", "middle", "high"]).levels
+    ('low', 'middle', 'high')
+    >>> Column("hierarchy", prefixes=[1, 2, 4]).prefixes
+    (1, 2, 4)
+    """
+
+    kind: str | None = setting(
+        None,
+        choices={kind: kind for kind in KINDS},
+        flag="--kind",
+        form=KIND,
+        help="What a column holds, where its values do not tell: number, integer, boolean, nominal, ordinal, "
+        "date, spiked or hierarchy; or its levels from lowest to highest, as in pay=low,middle,high.",
+        label="Kind",
+    )
+    levels: tuple[str | float | bool, ...] | None = setting(
+        None,
+        check=lambda what, given: distinct_values(what, given, 2, bools=True),
+        help="The values of an ordinal column from lowest to highest, or those of a nominal one; by default "
+        "what the table says.",
+        label="Levels, separated by commas, of ordinal ones from low to high",
+    )
+    importance: float = setting(
+        1.0,
+        check=number(
+            "a number above 0 (2: the column counts twice as much as one of importance 1)",
+            lambda x: x > 0,
+        ),
+        flag="--importance",
+        form=NUMBER_BY_COLUMN,
+        help="How much a column counts when records are compared, against 1 of the others.",
+        label="Importance",
+        placeholder="1",
+    )
+    transform: str | None = setting(
+        None,
+        choices={"log": "logarithm", "rank": "rank"},
+        flag="--transform",
+        form=WORD_BY_COLUMN,
+        help="Compare the log or the rank of a skewed column; its values are released all the same.",
+        label="Compared by",
+        placeholder="its values",
+    )
+    round: str | None = setting(
+        None,
+        choices=ROUNDINGS,
+        help="no, nearest (whole numbers stay whole) or totals (and their sum stays the same); by default as "
+        "the plan says.",
+        label="Rounded",
+        placeholder="as the plan says",
+    )
+    release: str | None = setting(
+        None,
+        choices={
+            "median": "the median",
+            "node": "the common ancestor",
+            "spike": "the spike for the whole group",
+        },
+        help="median of an ordinal column, node (the common ancestor) of a hierarchy, spike (for the whole "
+        "group) of a spiked one; by default the admissible value nearest to the mean.",
+        label="Released",
+        placeholder="nearest to the mean",
+    )
+    spike: float | None = setting(
+        None,
+        check=number("a number"),
+        help="The value that many records of a spiked column share; by default 0.",
+        label="Spike at",
+        placeholder="0",
+    )
+    prefixes: tuple[int, ...] | None = setting(
+        None,
+        check=_check_prefixes,
+        help="Lengths of the prefixes of a code that are the levels of its hierarchy.",
+        label="Lengths of prefixes",
+        placeholder="1, 2, 4",
+    )
+    parents: Mapping[str, str] | None = setting(
+        None,
+        check=_check_parents,
+        help="The parent of each code of a hierarchy; a code without one is a root.",
+    )
+    coarsen: Coarsen | None = setting(
+        None,
+        check=Coarsen.checked,
+        section=Coarsen,
+        flag="--coarsen",
+        form=COARSEN,
+        help="Make values coarser before groups are formed; counted as loss. Numbers: age=bands:5,top:80 "
+        "(bands:0/18/65 gives edges), income=round:100, top:80, bottom:16. Categories: job=rare:20 (rarer "
+        "ones become other), zip=prefix:2. Dates: born=to:month (day, week, quarter, year). May be given "
+        "several times, also for strata and columns left as they are.",
+        label="Made coarser",
+        hint="Before groups are formed; counted as loss. Numbers: bands:5, bands:0/18/65, round:100, top:80, "
+        "bottom:16. Categories: rare:20, prefix:2. Dates: to:month.",
+        placeholder="bands:5,top:80",
+    )
+
+    def check_together(self) -> None:
+        """Refuse settings that do not fit the kind of the column."""
+        if self.prefixes is not None and self.parents is not None:
+            raise InputError("A hierarchy has prefixes or parents; both are given. Leave one out.")
+        for name, kinds in self._kinds_that_settings_need().items():
+            if self.kind not in kinds:
+                given = "it has none" if self.kind is None else f"it is {shown(self.kind)}"
+                named = [kind for kind in kinds if kind is not None]
+                raise InputError(
+                    f"{name} is a setting of columns whose kind is {' or '.join(named)}; {given}. Give the "
+                    f"column such a kind, or leave {name} out."
+                )
+
+    def _kinds_that_settings_need(self) -> dict[str, tuple[str | None, ...]]:
+        """Return the settings that are given and fit some kinds only, with those kinds."""
+        quantity = (None, *QUANTITIES)
+        needs: dict[str, tuple[str | None, ...]] = {
+            "levels": ("ordinal", "nominal"),
+            "transform": quantity,
+            "round": (*KINDS, None) if self.round == "no" else quantity,
+            "release": () if self.release is None else (_RELEASED_BY[self.release],),
+            "spike": ("spiked",),
+            "prefixes": ("hierarchy",),
+            "parents": ("hierarchy",),
+            "coarsen": () if self.coarsen is None else (None, *self.coarsen.kinds),
+        }
+        return {name: kinds for name, kinds in needs.items() if getattr(self, name) is not None}
+
+    def of_kind(self, kind: str | None, **given: Any) -> Column:
+        """Return the column as another kind; settings that do not fit it fall away.
+
+        >>> Column("spiked", importance=2, spike=-1).of_kind("number")
+        Column(kind='number', levels=None, importance=2, transform=None, round=None, ...)
+        """
+        needs = self._kinds_that_settings_need()
+        gone = {name: None for name, kinds in needs.items() if kind not in kinds}
+        return replace(self, **{**gone, **given, "kind": kind})
+
+    def completed(self, rounding: str) -> Column:
+        """Return the column with the rounding of the plan where it says none and can have one."""
+        if self.round is not None:
+            return self
+        return replace(self, round=rounding if self.kind in (None, *QUANTITIES) else "no")
+
+
+def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[Any, Column]:
+    """Change how some columns are described: by a kind, by levels in order, or by a table of settings.
+
+    >>> found = columns_with({}, "kinds", {"education": ["low", "high"], "sector": "nominal"})
+    >>> found["education"].kind, found["sector"].kind
+    ('ordinal', 'nominal')
+    """
+    check_table(what, given)
+    found = dict(columns)
+    for name, described in given.items():
+        before = found.get(name, Column())
+        table = described if isinstance(described, Mapping) else {"kind": described}
+        check_keys(
+            f"{what}, of column {shown(name)},", table, [row.name for row in rows_of(Column)]
+        )
+        if isinstance(table.get("kind"), list | tuple):
+            table = {**table, "kind": "ordinal", "levels": table["kind"]}
+        try:
+            if "coarsen" in table and table["coarsen"] is not None:
+                table = {**table, "coarsen": Coarsen.changed(before.coarsen, table["coarsen"])}
+            kind = table.get("kind", before.kind)
+            if kind is not None:
+                check_word("kind", kind, KINDS)
+            found[name] = before.of_kind(kind, **{k: v for k, v in table.items() if k != "kind"})
+        except InputError as error:
+            raise InputError(f"Column {shown(name)}: {error}") from None
+    return found

@@ -1,0 +1,370 @@
+"""How values of settings are written as words of the command, and read from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from microagg.errors import InputError, shown
+from microagg.plan.checks import name_in_file
+
+__all__ = [
+    "CLAIMS",
+    "COARSEN",
+    "CODES",
+    "COUNT",
+    "KIND",
+    "NAME",
+    "NAMES",
+    "NUMBER",
+    "NUMBER_BY_COLUMN",
+    "ROUND",
+    "RULES",
+    "SEED",
+    "SHARE",
+    "SWITCH",
+    "TEXTS",
+    "WORD",
+    "WORD_BY_COLUMN",
+    "Form",
+    "NoFlagError",
+    "join_coarsen",
+    "join_names",
+    "join_pair",
+    "read_value",
+    "split_coarsen",
+    "split_names",
+    "split_pair",
+    "words_of",
+]
+
+
+class NoFlagError(Exception):
+    """A value that only a plan file can say."""
+
+
+class Form(NamedTuple):
+    """How the value of a flag is written."""
+
+    type: Any
+    """What the command line gives."""
+    metavar: str | None
+    """What stands for the value in the help; None: the type."""
+    read: Callable[[str, Any], Any]
+    """Makes the value of the flag, which is named, from what the command line gives."""
+    write: Callable[[Any], list[str]]
+    """Makes a text for each time that the flag is given."""
+
+
+def words_of(flag: str, form: Form, value: Any) -> list[str]:
+    """Return a flag with its value as words of the command.
+
+    >>> words_of("--drop", NAMES, ["a", "b,c"]), words_of("--drop", NAMES, ["-a"])
+    (['--drop', 'a,"b,c"'], ['--drop=-a'])
+    """
+    flag = flag.split(",")[0]
+    if form.type is bool:
+        yes, _, no = flag.partition("/")
+        (word,) = form.write(value)
+        if word == "no" and not no:
+            raise NoFlagError
+        return [yes if word == "yes" else no]
+    # A value that would be taken for a flag itself is part of the same word.
+    return [
+        word
+        for text in form.write(value)
+        for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])
+    ]
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def read_value(word: str) -> str | float:
+    """Read a value as a flag gives it: a number, or a text; a number with a leading zero is a code.
+
+    >>> [read_value(word) for word in ("-8", "0.5", "1e3", "007", "low", "nan")]
+    [-8, 0.5, 1000.0, '007', 'low', 'nan']
+    """
+    if not _NUMBER.fullmatch(word):
+        return word
+    try:
+        return int(word)
+    except ValueError:
+        return float(word)
+
+
+def join_names(names: list[Any]) -> str:
+    """Put names as one argument: separated by commas, quoted where they need it."""
+    if names == [""]:
+        return '""'
+    out = io.StringIO()
+    # The module csv would leave a name with a line end unquoted and not read it again.
+    plain = all(name == str(name).strip() and name.isprintable() for name in names)
+    writer = csv.writer(
+        out, lineterminator="", quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL
+    )
+    writer.writerow([name_in_file(name) for name in names])
+    return out.getvalue()
+
+
+def split_names(words: list[str] | None) -> list[str] | None:
+    """Split arguments at commas; a name with a comma, quote or line end stands in double quotes.
+
+    >>> split_names(["age,income", '"net, gross"'])
+    ['age', 'income', 'net, gross']
+    """
+    if words is None:
+        return None
+    try:
+        return [
+            name
+            for word in words
+            for line in csv.reader([word], strict=True)
+            for name in (line or [""])
+        ]
+    except csv.Error as error:
+        raise InputError(
+            f"Names of columns are separated by commas, those with commas, quotes or line ends in "
+            f"double quotes; {shown(words)} is not ({error})."
+        ) from None
+
+
+def _join_values(values: Any) -> str:
+    """Put values as one argument that reads back as they are; a text that looks like a number does not."""
+    for value in values:
+        if isinstance(value, bool) or read_value(str(value)) != value:
+            raise NoFlagError
+    return join_names([str(value) for value in values])
+
+
+def _split_values(word: str) -> list[Any]:
+    return [read_value(value) for value in split_names([word]) or ()]
+
+
+def join_pair(name: Any, value: str) -> str:
+    """Put a column and what is said of it as one argument: COLUMN=VALUE.
+
+    >>> join_pair("age", "number"), join_pair("a=b", "number")
+    ('age=number', '"a=b"=number')
+    """
+    text = name_in_file(name)
+    if "=" in text or text.startswith('"'):
+        doubled = text.replace('"', '""')
+        text = f'"{doubled}"'
+    return f"{text}={value}"
+
+
+def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
+    """Split COLUMN=VALUE at the first sign of equality outside of double quotes.
+
+    >>> split_pair("--kind", '"a=b"=number', "a=number")
+    ('a=b', 'number')
+    """
+    quoted = re.fullmatch(r'"((?:[^"]|"")*)"=(.*)', word, re.DOTALL)
+    if quoted is not None:
+        return quoted[1].replace('""', '"'), quoted[2]
+    name, sign, value = word.partition("=")
+    if not sign:
+        raise InputError(f"{flag} takes a name and a value, such as {example}; got {shown(word)}.")
+    return name, value
+
+
+def _by_column(
+    metavar: str,
+    example: str,
+    read: Callable[[str], Any],
+    write: Callable[[Any], str],
+    may_repeat: bool = False,
+) -> Form:
+    """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
+
+    def read_all(flag: str, words: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for word in words:
+            name, text = split_pair(flag, word, example)
+            value = read(text)
+            if name in found and not may_repeat:
+                raise InputError(
+                    f"{flag} is given twice for column {shown(name)}. Give all of it once, as in {example}."
+                )
+            found[name] = found[name] + value if name in found else value
+        return found
+
+    def write_all(value: Mapping[Any, Any]) -> list[str]:
+        return [join_pair(name, write(one)) for name, one in value.items()]
+
+    return Form(list[str], metavar, read_all, write_all)
+
+
+def join_coarsen(how: Mapping[str, Any]) -> str:
+    """Put a recoding as the value of its flag; a list of edges has slashes.
+
+    >>> join_coarsen({"bands": 5, "top": 80}), join_coarsen({"bands": [0, 18]}), join_coarsen({"bands": [18]})
+    ('bands:5,top:80', 'bands:0/18', 'bands:18/')
+    """
+    written = []
+    for name, value in how.items():
+        several = value if isinstance(value, list) else [value]
+        end = "/" if isinstance(value, list) and len(value) == 1 else ""
+        written.append(f"{name}:{'/'.join(map(str, several))}{end}")
+    return ",".join(written)
+
+
+_RECODING = "age=bands:5,top:80"
+
+
+def split_coarsen(text: str) -> dict[str, Any]:
+    """Read a recoding.
+
+    >>> split_coarsen("bands:0/18/65"), split_coarsen("bands:5,top:80")
+    ({'bands': [0, 18, 65]}, {'bands': 5, 'top': 80})
+    """
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, sign, value = part.strip().partition(":")
+        if not sign or key in found:
+            raise InputError(
+                f"--coarsen takes a column and how it is recoded, each setting once, such as {_RECODING}; "
+                f"got {shown(text)}."
+            )
+        values = [read_value(one) for one in value.removesuffix("/").split("/")]
+        found[key] = values if "/" in value else values[0]
+    return found
+
+
+def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
+    """Read confidential columns: names, or names and a reason after a sign of equality outside of quotes.
+
+    >>> CLAIMS.read("", ["diagnosis,drug=medical file, in no register", "income"])
+    {'diagnosis': 'medical file, in no register', 'drug': 'medical file, in no register', 'income': ''}
+    >>> CLAIMS.read("", ["diagnosis,drug", '"a=b"'])
+    ['diagnosis', 'drug', 'a=b']
+    """
+    found: list[tuple[str, str]] = []
+    for word in words:
+        quotes = re.match(r'(?:[^"=]|"(?:[^"]|"")*")*', word, re.DOTALL)
+        end = len(word) if quotes is None else quotes.end()
+        claimed, reason = word[:end], word[end + 1 :]
+        if word[end : end + 1] != "=":
+            claimed, reason = word, ""
+        found += [(name, reason) for name in split_names([claimed]) or ()]
+    columns = [name for name, _ in found]
+    if len(set(columns)) < len(columns) or not any(reason for _, reason in found):
+        return columns  # a column that is named twice is refused by the plan
+    return dict(found)
+
+
+def _write_claims(claims: Mapping[Any, str] | list[Any]) -> list[str]:
+    """Put confidential columns as arguments: names, or NAME=REASON for each that has a reason.
+
+    >>> CLAIMS.write({"diagnosis": "medical file, in no register", "income": ""})
+    ['diagnosis=medical file, in no register', 'income']
+    """
+
+    def quoted(names: list[Any]) -> str:
+        """Names as one argument, all in quotes where one has a sign of equality."""
+        if not any("=" in name_in_file(name) for name in names):
+            return join_names(names)
+        return ",".join('"' + name.replace('"', '""') + '"' for name in names)
+
+    if not isinstance(claims, Mapping):
+        return [quoted(claims)]
+    return [quoted([name]) + (f"={reason}" if reason else "") for name, reason in claims.items()]
+
+
+def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
+    """Read rules, each of a column (distinct:diagnosis=3) or of the whole group (population=100)."""
+    found: dict[str, Any] = {}
+    for word in words:
+        rule, sign, rest = word.partition(":")
+        table: Any = found
+        if sign and "=" not in rule:
+            name, value = split_pair(flag, rest, "distinct:diagnosis=3")
+            table = found.setdefault(rule, {})
+        else:
+            name, value = split_pair(flag, word, "distinct:diagnosis=3 or population=100")
+            rule = name
+        if not isinstance(table, dict) or name in table:
+            raise InputError(
+                f"Each requirement of a column is given once; {flag} gives {shown(rule)} twice. "
+                "Leave one out."
+            )
+        numbers = [read_value(number) for number in value.split(",")]
+        table[name] = numbers[0] if len(numbers) == 1 else numbers
+    return found
+
+
+def _write_rules(rules: Mapping[str, Any]) -> list[str]:
+    """Put requirements as arguments: one for each column that a rule names, or for the whole group."""
+    words = []
+    for rule, given in rules.items():
+        if not isinstance(given, Mapping):
+            words.append(f"{rule}={given}")
+            continue
+        for column, value in given.items():
+            numbers = list(value.values()) if isinstance(value, Mapping) else [value]
+            words.append(f"{rule}:{join_pair(column, ','.join(map(str, numbers)))}")
+    return words
+
+
+def _write_texts(texts: list[Any]) -> list[str]:
+    if not all(isinstance(text, str) for text in texts):
+        raise NoFlagError
+    return texts
+
+
+def _read_seed(flag: str, word: str) -> int | None:
+    if word == "fresh":
+        return None
+    try:
+        return int(word)
+    except ValueError:
+        raise InputError(f"{flag} takes a whole number, or fresh; got {shown(word)}.") from None
+
+
+def _write_switch(value: Any) -> list[str]:
+    if not isinstance(value, bool):
+        raise NoFlagError
+    return ["yes" if value else "no"]
+
+
+def _same(_: str, value: Any) -> Any:
+    return value
+
+
+def _text(value: Any) -> list[str]:
+    return [str(value)]
+
+
+def _simple(kind: Any, metavar: str | None = None) -> Form:
+    return Form(kind, metavar, _same, _text)
+
+
+WORD, COUNT, NUMBER, SHARE = _simple(str), _simple(int), _simple(float), _simple(float, "SHARE")
+SWITCH = Form(bool, "", _same, _write_switch)
+ROUND = Form(
+    bool,
+    "",
+    lambda _, value: "nearest" if value else "no",
+    lambda how: _write_switch(True if how == "nearest" else None),
+)
+NAME = Form(str, None, _same, lambda name: [name_in_file(name)])
+NAMES = Form(list[str], "COLUMNS", lambda _, words: split_names(words), lambda v: [join_names(v)])
+TEXTS = Form(list[str], "TEXT", _same, _write_texts)
+CLAIMS = Form(list[str], "COLUMNS", _read_claims, _write_claims)
+RULES = Form(list[str], "RULE=NUMBER", _read_rules, _write_rules)
+SEED = Form(str, None, _read_seed, lambda seed: ["fresh" if seed is None else str(seed)])
+CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, _join_values, may_repeat=True)
+KIND = _by_column(
+    "COLUMN=KIND",
+    "sector=nominal",
+    lambda text: _split_values(text) if "," in text else text,
+    lambda kind: _join_values(kind) if isinstance(kind, list) else str(kind),
+)
+NUMBER_BY_COLUMN = _by_column("COLUMN=NUMBER", "income=2", read_value, str)
+WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str, str)
+COARSEN = _by_column("COLUMN=HOW", _RECODING, split_coarsen, join_coarsen)

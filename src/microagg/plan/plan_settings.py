@@ -1,0 +1,333 @@
+"""The settings of a plan, and what they say together about columns, units and strata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from microagg.base.formatting import UnitWords, unit_words
+from microagg.errors import InputError, shown
+from microagg.plan.analyses import as_lists, formulas_of, read_formula
+from microagg.plan.block import Block
+from microagg.plan.checks import (
+    Name,
+    Names,
+    check_bool,
+    check_keys,
+    check_table,
+    column_names,
+    text_names,
+)
+from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import CATEGORIES, ROUNDINGS, Column, columns_with
+from microagg.plan.flag_values import CLAIMS, COUNT, NAMES, ROUND, SEED, SWITCH, TEXTS
+from microagg.plan.relations import Relation
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
+from microagg.plan.settings import check_random_state
+from microagg.plan.settings_table import Section, setting
+
+__all__ = ["LISTS", "PlanSettings"]
+
+LISTS = ("drop", "renumber", "confidential", "known")
+"""Roles that are lists of columns."""
+_FRESH = "fresh"  # a seed of None, which TOML has no word for
+_MOST_DIGITS = 15
+
+
+def _check_digits(_: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_DIGITS:
+        raise InputError(
+            f"digits is the number of decimals of released values, from −{_MOST_DIGITS} to "
+            f"{_MOST_DIGITS} (−3: to thousands); got {shown(given)}."
+        )
+    return given
+
+
+def _check_seed(_: str, given: Any) -> Any:
+    check_random_state(given)
+    return given
+
+
+def _check_relations(_: str, given: Any) -> tuple[Relation, ...]:
+    """Make relations from one text or several."""
+    several = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return tuple(r if isinstance(r, Relation) else Relation(r) for r in several)
+
+
+def _relations_of_tables(_: str, given: Any) -> tuple[Relation, ...]:
+    """Read relations as a file holds them: [[relation]] with holds = "gross = net + tax"."""
+    if not isinstance(given, list):
+        raise InputError(
+            "Relations are written [[relation]], with two brackets, one for each relation."
+        )
+    for table in given:
+        check_keys("relation", table, {"holds"})
+        if "holds" not in table:
+            raise InputError('A relation says what holds: holds = "gross = net + tax".')
+    return tuple(Relation(table["holds"]) for table in given)
+
+
+def _blocks_of_tables(_: str, given: Any) -> tuple[Block, ...]:
+    if not isinstance(given, list):
+        raise InputError("Blocks are written [[block]], with two brackets, one for each block.")
+    return tuple(map(Block.from_dict, given))
+
+
+def _columns_of_tables(_: str, given: Any) -> dict[Any, Column]:
+    check_table("columns", given)
+    for name, column in given.items():
+        check_table(f"What columns says of {shown(name)}", column)
+    return columns_with({}, "columns", given)
+
+
+def _names(help: str, **more: Any) -> Any:  # noqa: A002
+    """Return the row of a role that is a list of columns."""
+    row = {"check": column_names, "from_file": text_names, "form": NAMES}
+    return setting((), change=lambda _, given: given or (), help=help, **{**row, **more})
+
+
+@dataclass(frozen=True)
+class PlanSettings(Section):
+    """All settings of a release."""
+
+    drop: Names = _names("Columns to leave out of OUT, such as names and ids.", flag="--drop")
+    renumber: Names = _names(
+        "Ids to replace by random numbers: none can be looked up, but equal ones stay equal, so that rows "
+        "of one household still show as one. --drop hides more.",
+        flag="--renumber",
+    )
+    confidential: Names = _names(
+        "Columns left as they are that no attacker knows, with the reason why, as in 'diagnosis=medical "
+        "file; in no register'. It is a claim: the report states what it stakes.",
+        flag="--confidential",
+        form=CLAIMS,
+        attribute="claims",
+        from_file=lambda what, given: (
+            given if isinstance(given, Mapping) else text_names(what, given)
+        ),
+    )
+    reasons: Mapping[Any, str] = field(default_factory=dict)
+    """Why no attacker knows a confidential column, for the board; in a file beside the column."""
+    known: Names = _names(
+        "Columns left as they are on purpose. An attacker is assumed to know them, as any column without "
+        "a role.",
+        flag="--known",
+    )
+    unit_section: Unit = setting(
+        Unit, section=Unit, keyword="unit", key="unit", help="Whose record it is: k counts units."
+    )
+    strata: Strata = setting(
+        Strata, check=Strata.checked, section=Strata, help="Columns that groups never cross."
+    )
+    weight: Weight | None = setting(
+        None, section=Weight, help="How many of the population a record stands for."
+    )
+    missing: Missing = setting(Missing, section=Missing, help="What becomes of missing values.")
+    suppress: Suppress = setting(
+        Suppress,
+        section=Suppress,
+        help="How many records may be left out where that lowers the loss most.",
+    )
+    columns: Mapping[Any, Column] = setting(
+        dict,
+        keyword="kinds",
+        section=Column,
+        change=lambda before, given: columns_with(before, "kinds", given),
+        from_file=_columns_of_tables,
+        help="How columns are read, recoded, compared and released.",
+    )
+    relations: tuple[Relation, ...] = setting(
+        (),
+        key="relation",
+        check=_check_relations,
+        change=lambda _, given: () if given is None else given,
+        attribute="relation_texts",
+        to_file=lambda texts: [{"holds": text} for text in texts],
+        from_file=_relations_of_tables,
+        flag="--relation",
+        form=TEXTS,
+        help="What holds between columns, such as 'gross = net + tax' or 'net <= gross': a plan that would "
+        "break it is refused.",
+        label="Relations that hold in every record, one a line",
+        placeholder="gross = net + tax",
+    )
+    analyses: tuple[Any, ...] = setting(
+        (),
+        check=lambda _, given: formulas_of(given),
+        to_file=as_lists,
+        flag="--analysis",
+        form=TEXTS,
+        help="An analysis to run on both tables: 'income ~ age + sex' (regression), 'income by region' "
+        "(means), median(income), 'quantile(income, 0.9)', share(status), gini(income) or poverty(income) "
+        "(share below 60 % of the median). Each may have groups, as in 'poverty(income) by region'. May be "
+        "given several times.",
+        label="Analyses that must survive, one a line",
+        placeholder="income ~ age + sex",
+    )
+    blocks: tuple[Block, ...] = setting(
+        lambda: (Block(),),
+        is_spread=True,
+        key="block",
+        section=Block,
+        from_file=_blocks_of_tables,
+        help="Columns with one partition and one promise each.",
+    )
+    round: str = setting(
+        "no",
+        choices=ROUNDINGS,
+        change=lambda _, given: ROUND.read("", given) if isinstance(given, bool) else given,
+        flag="--round",
+        form=ROUND,
+        help="Whole numbers stay whole: their means are rounded to the nearest. In a file: no, nearest, or "
+        "totals (their sum stays the same too), for columns that say nothing themselves.",
+        label="Whole numbers",
+    )
+    digits: int | None = setting(
+        None,
+        check=_check_digits,
+        flag="--digits",
+        form=COUNT,
+        help="Decimals of released values; by default they are rounded to a millionth of the standard "
+        "deviation.",
+        label="Decimals",
+    )
+    shuffle: bool = setting(
+        False,
+        check=check_bool,
+        flag="--shuffle",
+        form=SWITCH,
+        help="Write the rows in a random order.",
+        label="Release the rows in a random order",
+    )
+    accept: Accept = setting(
+        Accept,
+        is_spread=True,
+        section=Accept,
+        help="What the board decided; checked, and reported as pass or fail.",
+    )
+    seed: int | None = setting(
+        0,
+        keyword="random_state",
+        check=_check_seed,
+        to_file=lambda seed: _FRESH if seed is None else seed,
+        from_file=lambda _, given: None if given == _FRESH else given,
+        flag="--seed",
+        form=SEED,
+        help="Seed of methods that draw random numbers, 0 if left out; the word fresh draws a new one.",
+        label="Seed",
+    )
+    notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
+    """Why a column got its role, for the comments of a drafted plan."""
+
+    @property
+    def unit(self) -> Name | None:
+        """Column that tells whose record it is; k counts its distinct values."""
+        return self.unit_section.column
+
+    @property
+    def unit_mode(self) -> str:
+        """How the records of a unit are grouped; see :class:`Unit`."""
+        return self.unit_section.mode
+
+    @property
+    def unit_name(self) -> str | None:
+        """The noun for a unit, such as household."""
+        return self.unit_section.name
+
+    @property
+    def claims(self) -> Names | dict[Any, str]:
+        """The confidential columns, with the reasons for it where there are any."""
+        if not self.reasons:
+            return self.confidential
+        return {name: self.reasons.get(name, "") for name in self.confidential}
+
+    @property
+    def relation_texts(self) -> tuple[str, ...]:
+        """The relations as they are written."""
+        return tuple(relation.text for relation in self.relations)
+
+    def unit_of(self, block: Block) -> Unit:
+        """Whose distinct values k counts in a block."""
+        return block.unit or self.unit_section
+
+    def words_of_unit(self, column: Any) -> UnitWords:
+        """Return the noun for the units that a column tells apart; None: for records.
+
+        >>> plan = Plan.of(unit={"column": "db030", "name": "household"})
+        >>> plan.words_of_unit("db030").counted(5), plan.words_of_unit(None).counted(1)
+        ('5 households', '1 record')
+        """
+        every = [self.unit_of(block) for block in self.blocks]
+        nouns = [unit.name for unit in every if unit.column == column and unit.name is not None]
+        return unit_words(column, next(iter(nouns), None))
+
+    def strata_of(self, block: Block) -> Strata:
+        """What groups of a block never cross."""
+        return self.strata if block.strata is None else block.strata
+
+    @property
+    def units(self) -> list[Any]:
+        """Columns whose distinct values k counts in some block."""
+        found = [self.unit_of(block).column for block in self.blocks]
+        return list(dict.fromkeys(name for name in found if name is not None))
+
+    @property
+    def moved_together(self) -> list[Any]:
+        """Units all records of which are in one group, in some block."""
+        every = map(self.unit_of, self.blocks)
+        return [unit.column for unit in every if unit.mode == "together"]
+
+    @property
+    def all_strata(self) -> list[Any]:
+        """Columns that are strata of some block."""
+        found = [name for block in self.blocks for name in self.strata_of(block).columns]
+        return list(dict.fromkeys(found))
+
+    @property
+    def shared_strata(self) -> list[Any]:
+        """Columns that are strata of every block, so that whoever shares any group shares them."""
+        every = [set(self.strata_of(block).columns) for block in self.blocks]
+        return [name for name in self.all_strata if all(name in own for own in every)]
+
+    def shared_beside(self, block: Block | None = None) -> list[Any]:
+        """Columns that records share beside the protected ones of a block: strata and mean weight.
+
+        Without a block: beside the protected columns of all of them.
+        """
+        strata = self.all_strata if block is None else self.strata_of(block).columns
+        mean = self.weight is not None and self.weight.release == "mean"
+        return [*strata, *([self.weight.column] if self.weight and mean else [])]
+
+    @property
+    def spoken_for(self) -> set[Any]:
+        """Columns that cannot be protected, since they have another role or must stay different."""
+        found: set[Any] = {name for role in LISTS for name in getattr(self, role)}
+        found.update(self.all_strata)
+        found.update(name for block in self.blocks for name in block.require.diverse)
+        found.update(() if self.weight is None else (self.weight.column,))
+        return found | set(self.units)
+
+    @property
+    def analysed(self) -> set[Any]:
+        """Columns that an analysis names, which the released table must have."""
+        return {name for wanted in self.analyses for name in read_formula(wanted).columns}
+
+    @property
+    def categories(self) -> set[Any]:
+        """Columns that the plan takes for categories, be they written as numbers."""
+        return {name for name, own in self.columns.items() if own.kind in CATEGORIES}
+
+    @property
+    def related(self) -> set[Any]:
+        """Columns that a relation names, which are not to be rounded each by itself."""
+        return {name for relation in self.relations for name in relation.columns}
+
+    def column(self, name: Any) -> Column:
+        """How a column is read and released; round is filled in."""
+        return self.columns.get(name, Column()).completed(self.round)
+
+    @property
+    def coarsened(self) -> dict[Any, Coarsen]:
+        """How columns are recoded before groups are formed, by name."""
+        return {n: c.coarsen for n, c in self.columns.items() if c.coarsen is not None}

@@ -1,0 +1,213 @@
+"""The table of settings: a setting is one field of a section, and its row says all that is known of it.
+
+    class Strata(Section):
+        small: str = setting("error", choices={"error": "is refused", ...}, flag="--small-strata", help="...")
+
+Checks, keywords, flags, TOML in and out, the page's fields and the reference are all made from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+from microagg.plan.checks import Check, check_keys, check_word
+from microagg.plan.flag_values import NAME, WORD, Form
+
+__all__ = ["Section", "Setting", "plain", "rows_of", "setting"]
+
+
+class OtherFlag(NamedTuple):
+    """A second flag of a setting."""
+
+    flag: str
+    help: str
+    form: Form = WORD
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table."""
+
+    help: str
+    """For the help of the flag and for the reference."""
+    check: Check | None = None
+    """Returns a value as the plan holds it, or refuses it; gets the setting's name for its message."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """The words that it may be, in place of a check, and how the page puts them."""
+    flag: str = ""
+    """Of the command; empty: only a plan file can say it."""
+    form: Form = WORD
+    """How the flag's value is written."""
+    other: OtherFlag | None = None
+    """A second flag, for values that the first cannot say."""
+    keyword: str = ""
+    """Of :func:`microagg.protect`, where it is not the name."""
+    is_spread: bool = False
+    """Whether the settings of its section are keywords, and not the section."""
+    key: str = ""
+    """In a plan file, where it is not the name."""
+    comes_first: bool = False
+    """Whether it is said before all others."""
+    section: type[Section] | None = None
+    """Of a setting that is a section, or a table of sections by column: the section."""
+    attribute: str = ""
+    """What the plan has to be written down, where that is not the field itself."""
+    change: Callable[[Any, Any], Any] | None = None
+    """Makes the new value from the former one and what a keyword gives; else the latter is the value."""
+    to_file: Callable[[Any], Any] = lambda value: value
+    """Makes what a file holds from plain data."""
+    from_file: Check | None = None
+    """Makes the value from what a file holds, where that is not the value itself or its section."""
+    label: str = ""
+    """Of the page's field; empty: the page has none."""
+    hint: str = ""
+    """What the page says under the field."""
+    placeholder: str = ""
+    name: str = ""
+    """These three are those of the field: :func:`rows_of` fills them in."""
+    default: Any = None
+    said: str = ""
+    """Its name in messages."""
+
+    @property
+    def argument(self) -> str:
+        """The name of the flag as that of a parameter: missing_code for --missing-code."""
+        return self.flag.split(",")[0].split("/")[0].removeprefix("--").replace("-", "_")
+
+    def checked(self, value: Any) -> Any:
+        """Return the value as the plan holds it; refuse a wrong one."""
+        if self.choices:
+            check_word(self.said, value, tuple(self.choices))
+        return value if self.check is None else self.check(self.said, value)
+
+    def changed(self, before: Any, given: Any) -> Any:
+        """Return the value that a keyword gives; of a section, what it does not name stays."""
+        if self.change is not None:
+            return self.change(before, given)
+        if self.section is None:
+            return given
+        return self.default if given is None else self.section.changed(before, given)
+
+    def read(self, given: Any) -> Any:
+        """Return the value that a file gives."""
+        if self.from_file is not None:
+            return self.from_file(self.said, given)
+        return given if self.section is None else self.section.from_file(given)
+
+    def of(self, section: Any) -> Any:
+        """Return what a section has to be written down."""
+        return getattr(section, self.attribute or self.name)
+
+
+def setting(default: Any, **row: Any) -> Any:
+    """Return a field of a section with its row; a default that can be called makes the default."""
+    metadata = {"setting": Setting(**row)}
+    if default is not MISSING and callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def rows_of(section: Any) -> tuple[Setting, ...]:
+    """Return the rows of a section in the order of its fields."""
+    return _rows(section)
+
+
+@cache
+def _rows(section: Any) -> tuple[Setting, ...]:
+    return tuple(_row(section, f) for f in fields(section) if "setting" in f.metadata)
+
+
+def _row(section: type[Section], f: Field[Any]) -> Setting:
+    row: Setting = f.metadata["setting"]
+    return replace(
+        row,
+        name=f.name,
+        default=f.default if f.default_factory is MISSING else f.default_factory(),
+        said=section.said(f.name, row.keyword),
+        keyword=row.keyword or f.name,
+        key=row.key or f.name,
+    )
+
+
+class Section:
+    """Settings that belong together: a frozen dataclass whose fields are rows of the table."""
+
+    short: ClassVar[str] = ""
+    """The setting that may stand for the whole section."""
+    called: ClassVar[str] = ""
+    """The section in messages about its settings; empty: they are called by their names alone."""
+
+    def __post_init__(self) -> None:
+        for row in rows_of(type(self)):
+            value = getattr(self, row.name)
+            if value is not None or row.default is not None:
+                object.__setattr__(self, row.name, row.checked(value))
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Refuse settings that do not fit each other."""
+
+    @classmethod
+    def said(cls, name: str, keyword: str = "") -> str:
+        """Return the name of a setting in messages.
+
+        >>> class Strata(Section):
+        ...     short, called = "columns", "strata"
+        >>> Strata.said("columns"), Strata.said("small")
+        ('strata', 'small, of strata,')
+        """
+        if name == cls.short:
+            return cls.__name__.lower()
+        return f"{name}, of {cls.called}," if cls.called else keyword or name
+
+    @classmethod
+    def table(cls, given: Any) -> dict[str, Any]:
+        """Return what is given for the section as a table of known settings."""
+        if not isinstance(given, Mapping) and cls.short:
+            given = {cls.short: given}
+        check_keys(cls.__name__.lower(), given, [row.name for row in rows_of(cls)])
+        return dict(given)
+
+    @classmethod
+    def changed(cls, before: Self | None, given: Any) -> Self:
+        """Return the section as a keyword or flag changes it: what is not named stays.
+
+        Tables by column are changed column by column.
+        """
+        if isinstance(given, cls):
+            return given
+        changes = cls.table(given)
+        if before is None:
+            return cls(**changes)
+        for name, value in changes.items():
+            had = getattr(before, name)
+            if isinstance(had, Mapping) and isinstance(value, Mapping):
+                changes[name] = {**had, **value}
+        return replace(before, **changes)  # type: ignore[type-var]
+
+    @classmethod
+    def checked(cls, _: str, given: Any) -> Self:
+        """Build the section from what a keyword gives."""
+        return cls.changed(None, given)
+
+    @classmethod
+    def from_file(cls, given: Any) -> Self:
+        """Build the section from what a file holds."""
+        table, rows = cls.table(given), {row.name: row for row in rows_of(cls)}
+        return cls.changed(None, {name: rows[name].read(value) for name, value in table.items()})
+
+
+def plain(value: Any) -> Any:
+    """Return a value as lists and tables; of a section the settings that differ from the defaults."""
+    if isinstance(value, Section):
+        own = ((row, row.of(value)) for row in rows_of(type(value)))
+        # The name of a column may be a tuple, which it stays.
+        return {r.name: had if r.form is NAME else plain(had) for r, had in own if had != r.default}
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {name: plain(entry) for name, entry in value.items()}
+    return value
