@@ -240,17 +240,17 @@ def front() -> Figure:
 
 def blocks() -> Figure:
     """A table in blocks: those of the first turn, and the same records in the blocks of the next."""
-    from microagg.engines.blocks import plan_blocks
-    from microagg.engines.encoding import recipe_of, summarise
+    from microagg.engines.chunks import plan_chunks
+    from microagg.engines.encoding import encoding_of, summarise
 
     rng = np.random.default_rng(3)
     X = np.vstack([rng.normal([0, 0], 1, (200, 2)), rng.normal([2.5, 1.5], 0.7, (200, 2))])
     table = pa.table({"x": X[:, 0], "y": X[:, 1]})
     plan = microagg.Plan().override(k=5, columns=["x", "y"])
-    recipe = recipe_of(plan, summarise(table, plan))
-    words = recipe.words(table)
-    records = recipe.records_of(words)
-    points, found = recipe.coordinates(records), plan_blocks(recipe, words, leaf=100)
+    encoding = encoding_of(plan, summarise(table, plan))
+    words = encoding.words(table)
+    records = encoding.records_of(words)
+    points, found = encoding.coordinates(records), plan_chunks(encoding, words, leaf=100)
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     titles = "first turn: each block by itself", "next turn: other borders"
     for turn, title in enumerate(titles):

@@ -12,7 +12,7 @@ import pytest
 
 from microagg import Plan
 from microagg.encode.space import names_of_levels, released_values, with_admissible
-from microagg.engines.fit import recipe_of
+from microagg.engines.fit import encoding_of
 from microagg.engines.table_summary import summarise
 from microagg.job.run import Job, run
 from microagg.plan.plan import Column
@@ -97,13 +97,13 @@ def test_engines_release_the_same_categories(tmp_path):
 def test_holders_are_counted_in_parts_as_in_one(parts):
     table = pa.Table.from_pandas(survey(1))
     plan = Plan.of(k=4, columns=["job", "wave"], unit="home")
-    whole = recipe_of(plan, summarise(table, plan))
+    whole = encoding_of(plan, summarise(table, plan))
     size = -(-len(table) // parts)
     summaries = [summarise(table.slice(at, size), plan) for at in range(0, len(table), size)]
     merged = summaries[0]
     for one in summaries[1:]:
         merged = one.merge(merged)
-    for coder, other in zip(whole.coders, recipe_of(plan, merged).coders, strict=True):
+    for coder, other in zip(whole.coders, encoding_of(plan, merged).coders, strict=True):
         assert coder.admissible.tolist() == other.admissible.tolist()
         values = survey(1)[coder.name]
         held = holders(survey(1), coder.name, "home")

@@ -183,8 +183,8 @@ def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
 
     stretches, plain = [], one_column.split_column
 
-    def split(recipe, words, stretch):
-        found = plain(recipe, words, stretch)
+    def split(encoding, words, stretch):
+        found = plain(encoding, words, stretch)
         stretches.append(found.first[-1])
         return found
 
@@ -243,7 +243,7 @@ def test_rare_patterns_are_joined(tmp_path):
     outcome = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"))
     after = pd.read_parquet(tmp_path / "out.parquet")
     assert shared_by(after, PROTECTED) >= 4
-    blanked = sum(cells.blanked for cells in outcome.evidence.cells.values())
+    blanked = sum(cells.blanked for cells in outcome.evidence.signs.cells.values())
     assert blanked == int(after[PROTECTED].isna().sum().sum() - table[PROTECTED].isna().sum().sum())
     assert 0 < blanked <= 16
 
@@ -515,10 +515,10 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     source = written(survey(), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
     plan = plan_for()
-    work = disk.work_on_block
+    work = disk.work_on_chunk
     killed_while_grouping(source, target, plan)
     again = []
-    monkeypatch.setattr(disk, "work_on_block", lambda *a: again.append((a[2], a[5])) or work(*a))
+    monkeypatch.setattr(disk, "work_on_chunk", lambda *a: again.append((a[2], a[5])) or work(*a))
     run(Job(source, target, plan, engine="disk"), hears := Stages())
     assert "goes on with the work" in hears.words
     first_turn = [number for number, turn in again if turn == 0]
@@ -548,7 +548,7 @@ def killed_while_grouping(source, target, plan):
     child = os.fork()
     if child == 0:
         disk.thread_count = lambda: 1
-        work, worked = disk.work_on_block, []
+        work, worked = disk.work_on_chunk, []
 
         def some(*given):
             if len(worked) == 3:
@@ -556,7 +556,7 @@ def killed_while_grouping(source, target, plan):
             worked.append(given)
             return work(*given)
 
-        disk.work_on_block = some
+        disk.work_on_chunk = some
         run(Job(source, target, plan, engine="disk"))
         os._exit(0)
     os.waitpid(child, 0)

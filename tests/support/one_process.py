@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.engines.aggregates import Shared, Sums, put_back, shared_values, sums_of
-from microagg.engines.blocks import (
+from microagg.engines.chunks import (
     in_sample,
-    plan_blocks,
+    plan_chunks,
     requirements,
     sample_share,
-    work_on_block,
+    work_on_chunk,
 )
-from microagg.engines.fit import recipe_of
+from microagg.engines.fit import encoding_of
 from microagg.engines.rare_patterns import with_rare_joined
 from microagg.engines.table_summary import summarise
 from microagg.kernels.labels import canonical_labels
@@ -32,21 +32,21 @@ class Alone(NamedTuple):
 
 def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     """Protect a table; released rows are in the order of the original ones."""
-    recipe = recipe_of(plan, summarise(table, plan))
-    recipe = with_rare_joined(recipe, [recipe.words(table)])
-    kept = recipe.kept(recipe.variables(table))
+    encoding = encoding_of(plan, summarise(table, plan))
+    encoding = with_rare_joined(encoding, [encoding.words(table)])
+    kept = encoding.kept(encoding.variables(table))
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
-    words = np.column_stack([recipe.words(table), np.arange(len(rows), dtype=np.uint64)])
-    records = recipe.records_of(words)
-    sample = in_sample(records.keys, sample_share(recipe.records))
-    blocks = plan_blocks(recipe, words[sample][:, : recipe.width], leaf)
-    where = recipe.coordinates(records), recipe.apart(records), records.keys
+    words = np.column_stack([encoding.words(table), np.arange(len(rows), dtype=np.uint64)])
+    records = encoding.records_of(words)
+    sample = in_sample(records.keys, sample_share(encoding.records))
+    blocks = plan_chunks(encoding, words[sample][:, : encoding.width], leaf)
+    where = encoding.coordinates(records), encoding.apart(records), records.keys
     places = blocks.assign(*where)
 
     def sound(some: list[int]) -> bool:
-        inside = recipe.records_of(words[np.isin(places, some)])
-        return len(inside) >= recipe.k and all(
-            rule.feasible() for rule in requirements(recipe, inside)
+        inside = encoding.records_of(words[np.isin(places, some)])
+        return len(inside) >= encoding.k and all(
+            rule.feasible() for rule in requirements(encoding, inside)
         )
 
     blocks = blocks.with_sound(sound)
@@ -56,21 +56,21 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
         for block in np.unique(number).tolist():
             inside = number == block
             own = None if groups is None else groups[inside]
-            moved.append(work_on_block(recipe, blocks, block, words[inside], own, turn))
+            moved.append(work_on_chunk(encoding, blocks, block, words[inside], own, turn))
         if turn < blocks.rounds:
             number = np.concatenate([one.blocks for one in moved])
             groups = np.concatenate([one.groups for one in moved])
             words = np.concatenate([one.words for one in moved])
     out, sums = np.empty((len(rows), 0)), []
     for one in moved:
-        inside, labels = recipe.records_of(one.words), canonical_labels(one.groups)
-        shared = shared_values(recipe, inside, labels)
-        sums.append(sums_of(recipe, inside, labels, shared, requirements(recipe, inside)))
+        inside, labels = encoding.records_of(one.words), canonical_labels(one.groups)
+        shared = shared_values(encoding, inside, labels)
+        sums.append(sums_of(encoding, inside, labels, shared, requirements(encoding, inside)))
         if not out.shape[1]:
             out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
-        out[inside.beside[:, 0].astype(np.int64)] = shared.words()
-    shared = Shared.of(out, len(recipe.coders))
-    data = put_back(recipe, table.take(pa.array(rows)), shared)
-    rules = requirements(recipe, records.taken(slice(0)))
+        out[inside.extra[:, 0].astype(np.int64)] = shared.words()
+    shared = Shared.of(out, len(encoding.coders))
+    data = put_back(encoding, table.take(pa.array(rows)), shared)
+    rules = requirements(encoding, records.taken(slice(0)))
     total = reduce(lambda one, other: one.merge(other, rules), sums)
     return Alone(data, total, blocks.n_places(), blocks.rounds)

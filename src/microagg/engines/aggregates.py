@@ -1,7 +1,7 @@
-"""What the groups of a block release, and how it is put into the batches of a table.
+"""What the groups of a chunk release, and how it is put into the batches of a table.
 
 The rules are those of :mod:`microagg.releasing.release_values`; here they work on records of one
-block, with what is known of the whole table, and give plain numbers. :func:`put_back` turns these into
+chunk, with what is known of the whole table, and give plain numbers. :func:`put_back` turns these into
 columns of their own type.
 """
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
-from microagg.engines.block_losses import column_squares
-from microagg.engines.encoding import Coder, Recipe, Records, Words
+from microagg.engines.chunk_losses import column_squares
+from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
 from microagg.releasing.release_values import (
     count_cells,
@@ -44,7 +44,7 @@ _SAMPLED = 40_000  # records of whole groups of which a release is measured, abo
 
 
 class Shared(NamedTuple):
-    """What each record of a block releases, the same for all records of a group."""
+    """What each record of a chunk releases, the same for all records of a group."""
 
     values: Floats  # (n, columns), NaN where missing
     states: Labels  # (n, columns)
@@ -77,30 +77,30 @@ class Shared(NamedTuple):
         return cls(values, states, weights)
 
     @classmethod
-    def of_no_record(cls, recipe: Recipe) -> Shared:
+    def of_no_record(cls, encoding: Encoding) -> Shared:
         """What no record at all releases, which has the shape of what others do."""
-        d, weight = len(recipe.coders), recipe.plan.weight
+        d, weight = len(encoding.coders), encoding.plan.weight
         means = weight is not None and weight.release == "mean"
         return cls(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
 
 
-def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
-    """Aggregate the records of a block by their groups 0, 1, …."""
-    plan = recipe.plan
-    given = recipe.states(records)
-    weights = recipe.relative_weights(records)
+def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Shared:
+    """Aggregate the records of a chunk by their groups 0, 1, …."""
+    plan = encoding.plan
+    given = encoding.states(records)
+    weights = encoding.relative_weights(records)
     values = np.empty(records.values.shape)
     states = np.empty(records.values.shape, dtype=np.int64)
-    for j, coder in enumerate(recipe.coders):
-        variable = variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
+    for j, coder in enumerate(encoding.coders):
+        variable = variable_of_chunk(coder, np.ascontiguousarray(records.values[:, j]))
         values[:, j], states[:, j] = release_column(
             variable,
             given[:, j],
             labels,
             plan,
-            recipe.block,
+            encoding.block,
             weights,
-            keeps_whole(recipe, coder),
+            keeps_whole(encoding, coder),
             coder.spread,
         )
     mean = None
@@ -109,7 +109,7 @@ def shared_values(recipe: Recipe, records: Records, labels: Labels) -> Shared:
     return Shared(values, states, mean)
 
 
-def variable_of_block(coder: Coder, values: Floats) -> Variable:
+def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
     """Some values of a column, with what is known of the whole table."""
     occurs = np.where(coder.often > 0, 0, -1)
     return Variable(
@@ -125,31 +125,31 @@ def variable_of_block(coder: Coder, values: Floats) -> Variable:
     )
 
 
-def keeps_whole(recipe: Recipe, coder: Coder) -> bool:
+def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     """Whether a column is released as whole numbers."""
-    return stays_whole(recipe.plan, coder.name, coder.kind, coder.whole)
+    return stays_whole(encoding.plan, coder.name, coder.kind, coder.whole)
 
 
-def put_back(recipe: Recipe, table: pa.Table, shared: Shared) -> pa.Table:
+def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
     """Put released values into a batch of the table, whose rows they belong to, in the columns' own types.
 
     The other columns of the batch come out as they are, or recoded.
     """
-    frame = Frame(recipe.recoded(table)[0])
+    frame = Frame(encoding.recoded(table)[0])
     new: dict[Any, Any] = {}
-    for j, (coder, variable) in enumerate(zip(recipe.coders, recipe.read(frame), strict=True)):
+    for j, (coder, variable) in enumerate(zip(encoding.coders, encoding.read(frame), strict=True)):
         given = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
         if coder.kind in CATEGORIES:
             new[coder.name] = _native_category(*given)
         else:
-            new[coder.name] = native_column(*given, keeps_whole(recipe, coder))
-    if shared.weights is not None and recipe.plan.weight is not None:
-        name = recipe.plan.weight.column
+            new[coder.name] = native_column(*given, keeps_whole(encoding, coder))
+    if shared.weights is not None and encoding.plan.weight is not None:
+        name = encoding.plan.weight.column
         new[name] = frame.doubles_like(name, shared.weights)
     found = frame.with_columns(new)
-    gone = set(recipe.plan.drop)
-    if recipe.plan.weight is not None and recipe.plan.weight.release == "drop":
-        gone.add(recipe.plan.weight.column)
+    gone = set(encoding.plan.drop)
+    if encoding.plan.weight is not None and encoding.plan.weight.release == "drop":
+        gone.add(encoding.plan.weight.column)
     return found.select([name for name in found.column_names if name not in gone])
 
 
@@ -164,7 +164,7 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, states: L
 
 @dataclass(eq=False)
 class Sums:
-    """What is told of a release, added up over the records of a block; sums of blocks add up further."""
+    """Figures of a release, added up over the records of a chunk; sums of chunks add up further."""
 
     within: Floats
     """(columns,) squares about the means of groups, in coordinates, see :mod:`.losses`."""
@@ -182,7 +182,7 @@ class Sums:
     holds: list[bool]
 
     def merge(self, other: Sums, rules: Sequence[Requirement]) -> Sums:
-        """Add those of another block; ``rules`` are the requirements, of any records."""
+        """Add those of another chunk; ``rules`` are the requirements, of any records."""
         return Sums(
             self.within + other.within,
             self.released + other.released,
@@ -197,21 +197,21 @@ class Sums:
 
 
 def sums_of(
-    recipe: Recipe,
+    encoding: Encoding,
     records: Records,
     labels: Labels,
     shared: Shared,
     rules: Sequence[Requirement] = (),
 ) -> Sums:
-    """Add up what is told of the records of a block."""
-    weights = recipe.relative_weights(records)
+    """Add up the figures of the records of a chunk."""
+    weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     sizes = np.bincount(labels)
-    within, released = np.zeros(len(recipe.coders)), np.zeros(len(recipe.coders))
-    cells, after = np.zeros((len(recipe.coders), 4), dtype=np.int64), []
-    given = recipe.original_states(records)
+    within, released = np.zeros(len(encoding.coders)), np.zeros(len(encoding.coders))
+    cells, after = np.zeros((len(encoding.coders), 4), dtype=np.int64), []
+    given = encoding.original_states(records)
     recoded = 0
-    for j, coder in enumerate(recipe.coders):
+    for j, coder in enumerate(encoding.coders):
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
         if coder.recoder is not None:
             x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
@@ -234,11 +234,11 @@ def sums_of(
     )
 
 
-def whole_groups(recipe: Recipe, records: Records, labels: Labels) -> Labels:
+def whole_groups(encoding: Encoding, records: Records, labels: Labels) -> Labels:
     """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
     first = np.unique(labels, return_index=True)[1]
     # By the second word: the first record of a group is the one whose first word is least.
     chosen = records.keys[first, 1] < np.uint64(
-        min(_SAMPLED / recipe.records, 1.0) * (2.0**64 - 2048)
+        min(_SAMPLED / encoding.records, 1.0) * (2.0**64 - 2048)
     )
     return np.flatnonzero(chosen[labels])

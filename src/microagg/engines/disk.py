@@ -1,7 +1,7 @@
-"""From disk: a table in blocks, of which one is in memory at a time.
+"""From disk: a table in chunks, few of them in memory at a time.
 
 Passes over the input: one summarises it and keeps a sample by the keys of rows, one turns it into records,
-by block, on a shelf of the scratch folder. Then the blocks are worked on one after the other, turn after
+by chunk, on a shelf of the scratch folder. Then the chunks are worked on one after the other, turn after
 turn; what each record releases goes to a last shelf, by the part of the output it belongs to. A
 third pass over the input writes the output, rows and untouched columns as they came. All moves are
 sequential.
@@ -22,17 +22,17 @@ from microagg.algorithms.univariate.stretches import cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import at_work, thread_count
 from microagg.engines.aggregates import Shared, Sums, put_back
-from microagg.engines.blocks import (
+from microagg.engines.chunks import (
     LEAF,
-    BlockPlan,
+    ChunkPlan,
     in_sample,
     is_feasible,
     sample_share,
-    sound_blocks,
-    work_on_block,
+    sound_chunks,
+    work_on_chunk,
 )
-from microagg.engines.encoding import Recipe, Words
-from microagg.engines.finishing import added_up, finish_block
+from microagg.engines.encoding import Encoding, Words
+from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places, sorted_words
 from microagg.engines.passes import Passes
@@ -43,13 +43,13 @@ from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
 from microagg.plan.plan import Plan
 
-__all__ = ["DiskParts", "DiskRun", "Told", "group_from_disk"]
+__all__ = ["DiskParts", "DiskRun", "OnProgress", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
-_COPIES = 8  # of the words of a block that work on it takes, about
+_COPIES = 8  # of the words of a chunk that work on it takes, about
 
-Told = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Hears of a stage, records done and all of them."""
 
 
@@ -87,13 +87,13 @@ class _Sample:
         """Whether no row was looked at."""
         return not self._seen
 
-    def words(self, recipe: Recipe) -> Any:
+    def words(self, encoding: Encoding) -> Any:
         """Words of the records in the sample."""
         share = min(self.share, sample_share(self._seen))
         found = []
         for table, written, _ in self._tables:
-            words = recipe.words(table, written if recipe.is_csv else None)
-            found.append(words[in_sample(recipe.records_of(words).keys, share)])
+            words = encoding.words(table, written if encoding.is_csv else None)
+            found.append(words[in_sample(encoding.records_of(words).keys, share)])
         return np.concatenate(found)
 
 
@@ -101,10 +101,10 @@ class _Sample:
 class DiskRun:
     """A table whose records have been grouped; what they release is on a shelf."""
 
-    recipe: Recipe
+    encoding: Encoding
     summary: TableSummary
     numbers: Sequence[int]
-    """Of the blocks, or stretches, that were worked on."""
+    """Of the chunks, or stretches, that were worked on."""
     sums: Sums
     sampled: Labels
     """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
@@ -119,12 +119,12 @@ class DiskRun:
         inside = np.flatnonzero((rows >= first) & (rows < last))
         order = inside[np.argsort(rows[inside])]
         return rows[order], Shared.of(
-            np.ascontiguousarray(words[order, 1:]), len(self.recipe.coders)
+            np.ascontiguousarray(words[order, 1:]), len(self.encoding.coders)
         )
 
     def released_groups(self) -> Iterator[tuple[Shared, Labels, None]]:
-        """What groups release, and the records of each, block after block."""
-        columns = len(self.recipe.coders)
+        """What groups release, and the records of each, chunk after chunk."""
+        columns = len(self.encoding.coders)
         for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
@@ -135,20 +135,20 @@ class DiskRun:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
         for batch in self._passes:
             n = batch.table.num_rows
-            kept = self.recipe.kept(self.recipe.variables(batch.table))
+            kept = self.encoding.kept(self.encoding.variables(batch.table))
             rows, shared = self.shared(batch.first, batch.first + n)
             wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
             if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
             table = batch.table if kept is None else batch.table.take(pa.array(wanted))
-            yield put_back(self.recipe, table, shared), batch, kept
+            yield put_back(self.encoding, table, shared), batch, kept
 
 
 def group_from_disk(
     source: BatchSource,
     plan: Plan,
     scratch: Scratch,
-    told: Told = lambda stage, done, total: None,
+    on_progress: OnProgress = lambda stage, done, total: None,
     leaf: int | None = None,
     memory: int = 1 << 30,
 ) -> DiskRun:
@@ -159,31 +159,31 @@ def group_from_disk(
     source : the table
     plan : with the columns to protect named
     scratch : where records are kept, and where a killed run left off
-    told : hears how far it is; may raise to end the run
-    leaf : records in a block, about
-    memory : bytes that blocks may take, which tells how many are worked on at a time
+    on_progress : hears how far it is; may raise to end the run
+    leaf : records in a chunk, about
+    memory : bytes that chunks may take, which tells how many are worked on at a time
     """
     leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
         passes = Passes(source, AT_ONCE)
-        parts = DiskParts(source, passes, told)
-        recipe, summary = fit(parts, plan)
-        places = plan_places(recipe, parts.sample.words(recipe), leaf, STRETCH)
-        fitted = recipe, summary, places, passes.digests
+        parts = DiskParts(source, passes, on_progress)
+        encoding, summary = fit(parts, plan)
+        places = plan_places(encoding, parts.sample.words(encoding), leaf, STRETCH)
+        fitted = encoding, summary, places, passes.digests
         scratch.keep("fitted", fitted)
-    recipe, summary, block_plan, digests = fitted
+    encoding, summary, chunk_plan, digests = fitted
     passes = Passes(source, AT_ONCE, digests)
-    records = STRETCH if isinstance(block_plan, Splits) else leaf
-    each = _COPIES * 8 * records * (recipe.width + 4)
+    records = STRETCH if isinstance(chunk_plan, Splits) else leaf
+    each = _COPIES * 8 * records * (encoding.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
-    if isinstance(block_plan, Splits):
-        numbers = _cut_column(passes, recipe, block_plan, scratch, told, workers)
+    if isinstance(chunk_plan, Splits):
+        numbers = _cut_column(passes, encoding, chunk_plan, scratch, on_progress, workers)
     else:
-        numbers = _work_in_turns(passes, recipe, block_plan, scratch, told, workers)
-    sums, sampled = _told(recipe, numbers, scratch)
+        numbers = _work_in_turns(passes, encoding, chunk_plan, scratch, on_progress, workers)
+    sums, sampled = _reports(encoding, numbers, scratch)
     return DiskRun(
-        recipe,
+        encoding,
         summary,
         numbers,
         sums,
@@ -196,69 +196,76 @@ def group_from_disk(
 
 def _work_in_turns(
     passes: Passes,
-    recipe: Recipe,
-    block_plan: BlockPlan,
+    encoding: Encoding,
+    chunk_plan: ChunkPlan,
     scratch: Scratch,
-    told: Told,
+    on_progress: OnProgress,
     workers: int,
 ) -> list[int]:
-    """Work on blocks, turn after turn; return the numbers of those of the last."""
+    """Work on chunks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
-        _shelve(passes, recipe, block_plan, shelf, told)
-        block_plan = sound_blocks(
-            recipe,
-            block_plan,
-            shelf.counts(block_plan.n_places()),
-            lambda places: is_feasible(recipe, shelf.take(places)),
+        _shelve(passes, encoding, chunk_plan, shelf, on_progress)
+        chunk_plan = sound_chunks(
+            encoding,
+            chunk_plan,
+            shelf.counts(chunk_plan.n_places()),
+            lambda places: is_feasible(encoding, shelf.take(places)),
         )
-        scratch.keep("sound", block_plan)
-    block_plan = scratch.kept("sound")
-    for turn in range(block_plan.rounds + 1):
+        scratch.keep("sound", chunk_plan)
+    chunk_plan = scratch.kept("sound")
+    for turn in range(chunk_plan.rounds + 1):
         if scratch.kept(f"done-{turn}"):
             continue
         current = scratch.shelf(f"turn-{turn}")
-        following = scratch.shelf("released" if turn == block_plan.rounds else f"turn-{turn + 1}")
-        _work(recipe, block_plan, turn, current, following, scratch, told, workers)
+        following = scratch.shelf("released" if turn == chunk_plan.rounds else f"turn-{turn + 1}")
+        _work(encoding, chunk_plan, turn, current, following, scratch, on_progress, workers)
         scratch.keep(f"done-{turn}", True)
         current.remove()
-    return [number for number, _ in block_plan.sources(block_plan.rounds)]
+    return [number for number, _ in chunk_plan.sources(chunk_plan.rounds)]
 
 
 def _cut_column(
-    passes: Passes, recipe: Recipe, splits: Splits, scratch: Scratch, told: Told, workers: int
+    passes: Passes,
+    encoding: Encoding,
+    splits: Splits,
+    scratch: Scratch,
+    on_progress: OnProgress,
+    workers: int,
 ) -> list[int]:
     """Cut one column optimally; return the numbers of its stretches."""
     shelf = scratch.shelf("turn-0")
     in_order = scratch.shelf("in order")
     stretches = [(1, (place,)) for place in range(splits.first[-1])]
     if not scratch.kept("ends"):
-        _shelve(passes, recipe, splits, shelf, told)
+        _shelve(passes, encoding, splits, shelf, on_progress)
 
         def sort(place: int) -> None:
             words = shelf.take([place])
             if len(words) and not in_order.has(place):
-                words = sorted_words(recipe.records_of(words), words)
+                words = sorted_words(encoding.records_of(words), words)
                 in_order.put(place, words, np.full(len(words), place))
 
-        _in_threads(sort, stretches, _telling(told, 0, 2 * len(stretches)), workers)
+        _in_threads(sort, stretches, _adding_up(on_progress, 0, 2 * len(stretches)), workers)
         counts = in_order.counts(splits.first[-1])
         ends = {}
         for part, (low, high) in enumerate(pairwise(splits.first)):
 
             def values_of(at: int, low: int = low) -> Floats:
                 words = in_order.take([low + at])
-                return recipe.records_of(words).values[:, 0] if len(words) else np.zeros(0)
+                return encoding.records_of(words).values[:, 0] if len(words) else np.zeros(0)
 
             sizes = counts[low:high].tolist()
-            if recipe.releases_no_value(part) or not sum(sizes):  # any records may go together
+            if encoding.releases_no_value(part) or not sum(sizes):  # any records may go together
                 whole = np.append(
-                    np.arange(recipe.k, sum(sizes) - recipe.k + 1, recipe.k), sum(sizes)
+                    np.arange(encoding.k, sum(sizes) - encoding.k + 1, encoding.k), sum(sizes)
                 )
                 starts = np.append(0, np.cumsum(sizes))
                 cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
             else:
-                cut = cut_stretches(sizes, values_of, recipe.k, most=workers, folder=scratch.folder)
+                cut = cut_stretches(
+                    sizes, values_of, encoding.k, most=workers, folder=scratch.folder
+                )
             for at, own in enumerate(cut):
                 ends[low + at] = own - int(counts[low : low + at].sum())
         scratch.keep("ends", ends)
@@ -282,10 +289,10 @@ def _cut_column(
         words = np.concatenate([part for part in parts if len(part)])
         cuts = ends[place] + len(words) - last
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
-        _release(recipe, place, words, labels + (place << 32), released, scratch)
+        _release(encoding, place, words, labels + (place << 32), released, scratch)
 
-    tell = _telling(told, len(stretches), 2 * len(stretches))
-    _in_threads(release, stretches, tell, workers)
+    report = _adding_up(on_progress, len(stretches), 2 * len(stretches))
+    _in_threads(release, stretches, report, workers)
     return list(range(splits.first[-1]))
 
 
@@ -295,13 +302,13 @@ def _in_threads(
     done: Callable[[int], None],
     workers: int,
 ) -> None:
-    """Do tasks, each with its size and what it is given, several at a time; tell the sizes of those done."""
+    """Do tasks, given as size and arguments, several at a time; report the size of each that is done."""
 
     def counted(*given: Any) -> None:
         with at_work():
             work(*given)
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-block") as pool:
+    with ThreadPoolExecutor(workers, thread_name_prefix="microagg-chunk") as pool:
         waiting = {pool.submit(counted, *given): size for size, given in tasks}
         try:
             for future in as_completed(waiting):
@@ -319,18 +326,18 @@ class DiskParts:
     ----------
     source : the file
     passes : by which records are read, hashed as they are; None: some columns are read, as they are now
-    told : hears how far a pass is
+    on_progress : hears how far a pass is
     """
 
     def __init__(
         self,
         source: BatchSource,
         passes: Passes | None = None,
-        told: Told = lambda stage, done, total: None,
+        on_progress: OnProgress = lambda stage, done, total: None,
     ) -> None:
         self.names, self.is_text = source.names, source.is_text
         self.sample = _Sample()
-        self._source, self._passes, self._told = source, passes, told
+        self._source, self._passes, self._on_progress = source, passes, on_progress
 
     def empty(self) -> pa.Table:
         """The types of the columns."""
@@ -360,18 +367,18 @@ class DiskParts:
             done += batch.table.num_rows
             if keys is not None and not sampled:
                 self.sample.add(batch, keys)
-            self._told("reading", done, self._source.rows)
+            self._on_progress("reading", done, self._source.rows)
         return total
 
     def gather(
         self,
-        recipe: Recipe,
+        encoding: Encoding,
         choose: Callable[[Words], Words],
         work: Callable[[Iterable[Words]], Found],
     ) -> Found:
         """Bring some records together, and work on them."""
         batches = self._batches(self.names)
-        return work(choose(_of_batch(batch, recipe.words, self.is_text)) for batch, _ in batches)
+        return work(choose(_of_batch(batch, encoding.words, self.is_text)) for batch, _ in batches)
 
     def _batches(self, columns: Iterable[Any]) -> Iterator[tuple[Batch, Any]]:
         if self._passes is not None:
@@ -380,108 +387,112 @@ class DiskParts:
 
 
 def _of_batch(batch: Batch, work: Callable[..., Found], is_text: bool) -> Found:
-    """Work on a batch; errors about it count its rows from 1, so that they are told where these begin."""
+    """Work on a batch; errors count its rows from 1, so that the message says where the batch begins."""
     try:
         return work(batch.table, batch.as_written if is_text else None)
     except InputError as error:
         first = "the first record is row 1"
         if not batch.first or first not in str(error):
             raise
-        told = f"row 1 is here row {batch.first + 1:,} of the table, which is read in parts"
-        raise InputError(str(error).replace(first, told)) from None
+        where = f"row 1 is here row {batch.first + 1:,} of the table, which is read in parts"
+        raise InputError(str(error).replace(first, where)) from None
 
 
 def _shelve(
-    passes: Passes, recipe: Recipe, plan: BlockPlan | Splits, shelf: Shelf, told: Told
+    passes: Passes,
+    encoding: Encoding,
+    plan: ChunkPlan | Splits,
+    shelf: Shelf,
+    on_progress: OnProgress,
 ) -> None:
-    """Put all records on a shelf, by block."""
+    """Put all records on a shelf, by chunk."""
     held: list[Any] = []
 
     def put(number: int) -> None:
         words = np.concatenate(held)
         held.clear()
-        shelf.put(number, words, places_of(recipe, plan, words))
+        shelf.put(number, words, places_of(encoding, plan, words))
 
     number, total = 0, passes.source.rows
     for at, batch in enumerate(passes):
         number = at // _BATCHES
         if not shelf.has(number):
-            words = _of_batch(batch, recipe.words, recipe.is_csv)
+            words = _of_batch(batch, encoding.words, encoding.is_csv)
             rows = batch.first + np.arange(batch.table.num_rows)
-            kept = recipe.kept(recipe.variables(batch.table))
+            kept = encoding.kept(encoding.variables(batch.table))
             rows = rows if kept is None else rows[kept]
             held.append(np.column_stack([words, rows.astype(np.uint64)]))
             if at % _BATCHES == _BATCHES - 1:
                 put(number)
-        told("encoding", batch.first + batch.table.num_rows, total)
+        on_progress("encoding", batch.first + batch.table.num_rows, total)
     if held:
         put(number)
 
 
 def _work(
-    recipe: Recipe,
-    plan: BlockPlan,
+    encoding: Encoding,
+    plan: ChunkPlan,
     turn: int,
     current: Shelf,
     following: Shelf,
     scratch: Scratch,
-    told: Told,
+    on_progress: OnProgress,
     workers: int,
 ) -> None:
-    """Work on every block in one turn, some at a time."""
+    """Work on every chunk in one turn, some at a time."""
     counts = current.counts(plan.n_places(turn))
-    total = recipe.records * (plan.rounds + 1)
+    total = encoding.records * (plan.rounds + 1)
 
     def work(number: int, places: list[int]) -> None:
         words = current.take(places)
         groups = None
         if turn:
             groups, words = words[:, -1].astype(np.int64), words[:, :-1]
-        moved = work_on_block(recipe, plan, number, words, groups, turn)
-        if moved.blocks is not None:
+        moved = work_on_chunk(encoding, plan, number, words, groups, turn)
+        if moved.chunks is not None:
             rows = np.column_stack([moved.words, moved.groups.astype(np.uint64)])
-            following.put(number, rows, moved.blocks)
+            following.put(number, rows, moved.chunks)
         else:
-            _release(recipe, number, moved.words, moved.groups, following, scratch)
+            _release(encoding, number, moved.words, moved.groups, following, scratch)
 
     tasks = []
     for number, places in plan.sources(turn):
         size = int(counts[places].sum())
         if size and not following.has(number):
             tasks.append((size, (number, places)))
-    done = (turn + 1) * recipe.records - sum(size for size, _ in tasks)
-    _in_threads(work, tasks, _telling(told, done, total), workers)
+    done = (turn + 1) * encoding.records - sum(size for size, _ in tasks)
+    _in_threads(work, tasks, _adding_up(on_progress, done, total), workers)
 
 
-def _telling(told: Told, done: int, total: int) -> Callable[[int], None]:
-    """Add up what is done, and tell it."""
+def _adding_up(on_progress: OnProgress, done: int, total: int) -> Callable[[int], None]:
+    """Add up what is done, and report it."""
 
-    def tell(size: int) -> None:
+    def report(size: int) -> None:
         nonlocal done
         done += size
-        told("grouping", done, total)
+        on_progress("grouping", done, total)
 
-    return tell
+    return report
 
 
 def _release(
-    recipe: Recipe, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
+    encoding: Encoding, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
 ) -> None:
-    """Keep what the groups of a block release, for the output, and what is told of them."""
-    found = finish_block(recipe, words, groups)
-    row, labels, chosen = found.records.beside[:, :1], found.labels, found.sampled
+    """Keep what the groups of a chunk release, for the output, and their sums."""
+    found = finish_chunk(encoding, words, groups)
+    row, labels, chosen = found.records.extra[:, :1], found.labels, found.sampled
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     first = np.unique(labels, return_index=True)[1]
     sizes = np.bincount(labels).astype(np.uint64)
     of_groups = np.column_stack([found.shared._replace(weights=None).words()[first], sizes])
     scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
-    scratch.keep(f"told-{number}", (found.sums, sample))
+    scratch.keep(f"report-{number}", (found.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
     released.put(number, np.hstack([row, found.shared.words()]), places)
 
 
-def _told(recipe: Recipe, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
-    """Add up what blocks tell, in the order of their numbers; and the sample of their records."""
-    told = [own for own in (scratch.kept(f"told-{number}") for number in numbers) if own]
-    sample = np.concatenate([own[1] for own in told])
-    return added_up(recipe, [own[0] for own in told]), sample[np.argsort(sample[:, 0])]
+def _reports(encoding: Encoding, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
+    """Add up what chunks report, in the order of their numbers; and the sample of their records."""
+    reports = [own for own in (scratch.kept(f"report-{number}") for number in numbers) if own]
+    sample = np.concatenate([own[1] for own in reports])
+    return added_up(encoding, [own[0] for own in reports]), sample[np.argsort(sample[:, 0])]

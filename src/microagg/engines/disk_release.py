@@ -15,8 +15,8 @@ import pyarrow as pa
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared
 from microagg.engines.agreeing_groups import count_agreeing
-from microagg.engines.disk import AT_ONCE, DiskRun, Told, group_from_disk
-from microagg.engines.encoding import Recipe
+from microagg.engines.disk import AT_ONCE, DiskRun, OnProgress, group_from_disk
+from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import (
     Classes,
     Counts,
@@ -99,7 +99,7 @@ class DiskRelease:
         plan: Plan,
         scratch: Scratch,
         memory: int,
-        on_progress: Told,
+        on_progress: OnProgress,
     ) -> DiskRelease:
         """Group the records of a table, whose columns to protect are named."""
         roles = plan.roles(source.names)
@@ -111,7 +111,7 @@ class DiskRelease:
     @property
     def records(self) -> int:
         """Records that are released."""
-        return self.run.recipe.records
+        return self.run.encoding.records
 
     def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any]]:
         """Released tables as they are written, as they are typed, and the batch and rows they come from."""
@@ -129,10 +129,10 @@ class DiskRelease:
         part: Path,
         target: Path,
         form: FileFormat | BatchSource,
-        on_progress: Told,
+        on_progress: OnProgress,
         escape: bool = False,
     ) -> Counted:
-        """Write the released table to a temporary file beside its target, and count in what was written.
+        """Write the released table to a temporary file next to its target, and count in what was written.
 
         Raises
         ------
@@ -143,9 +143,9 @@ class DiskRelease:
         schema = self.released_schema()
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
-        recipe = self.run.recipe
+        encoding = self.run.encoding
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
-        changed = [*dict.fromkeys([*(coder.name for coder in recipe.coders), *recipe.recoders])]
+        changed = [*dict.fromkeys([*(coder.name for coder in encoding.coders), *encoding.recoders])]
         done = 0
         with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
             for written, typed, batch, kept in self.written_tables():
@@ -163,7 +163,7 @@ class DiskRelease:
                 on_progress("writing", done, self.records)
         self.left_out = left_out_words(self.source.schema, schema)
         found, self._counts = _count(self, part, gathered)
-        met = required(rules_of(recipe), self.run.sums)
+        met = required(rules_of(encoding), self.run.sums)
         counted = Counted(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
@@ -172,10 +172,10 @@ class DiskRelease:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
         run, gathered = self.run, self._gathered
         sample = gathered.sample()
-        rivals = sought(run.recipe, sample).rivals(run.recipe, run.released_groups())
+        rivals = sought(run.encoding, sample).rivals(run.encoding, run.released_groups())
         found = measured_at_scale(
             self.plan,
-            run.recipe,
+            run.encoding,
             run.summary,
             run.sums,
             sample,
@@ -198,7 +198,7 @@ class DiskRelease:
         return released_schema(first.schema, present, self.records)
 
     def _untouched(self, table: pa.Table) -> list[str]:
-        changed = {*(coder.name for coder in self.run.recipe.coders), *self.run.recipe.recoders}
+        changed = {*(coder.name for coder in self.run.encoding.coders), *self.run.encoding.recoders}
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             changed.add(self.plan.weight.column)
         return [name for name in table.column_names if name not in changed]
@@ -217,7 +217,7 @@ class _Gathered:
         self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
         self.known = [name for name in table.roles.known if name in table.source.names]
         claimed = [*self.known, *table.roles.confidential]
-        # Columns by which records are told apart, for an attacker who knows them.
+        # Columns by which an attacker who knows them can distinguish records.
         views = {"known": self.known, "claimed": claimed if table.roles.confidential else []}
         self.views = {view: columns for view, columns in views.items() if columns}
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
@@ -237,9 +237,9 @@ class _Gathered:
         text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
         source = self._table.source
         rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
-        protected = [coder.name for coder in self._table.run.recipe.coders]
+        protected = [coder.name for coder in self._table.run.encoding.coders]
         self._uniques.add(row_keys([table[name] for name in protected]))
-        seen, written = self._table.run.recipe.recoded(table, text if source.is_text else None)
+        seen, written = self._table.run.encoding.recoded(table, text if source.is_text else None)
         whole = Frame(seen if written is None else written)
         keys = {}
         for view, columns in self.views.items():
@@ -295,9 +295,9 @@ class _Gathered:
         """Link records for an attacker who knows the columns of a view; None where it has none."""
         if view not in self.views:
             return None
-        recipe, keys = self._table.run.recipe, np.concatenate(self._sample_keys[view])
-        rivals = sought(recipe, sample, keys).rivals(recipe, self._released_with_keys(view))
-        return linkage_of(rivals, recipe.records)
+        encoding, keys = self._table.run.encoding, np.concatenate(self._sample_keys[view])
+        rivals = sought(encoding, sample, keys).rivals(encoding, self._released_with_keys(view))
+        return linkage_of(rivals, encoding.records)
 
     def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
         """What all records release, and the keys of their values of a view."""
@@ -317,16 +317,16 @@ def _count(
     shared = list(promises[0].columns or ())
     known = [name for name in gathered.known if name not in shared]
     secret = list(table.roles.confidential)
-    asked = _classes_to_count(table.run.recipe, shared, known, secret)
+    asked = _classes_to_count(table.run.encoding, shared, known, secret)
     every = [*promises, *asked.values()]
     verified = verify_batches(back, every, table.scratch.folder, table.memory, gathered.units())
     own = verified[: len(promises)]
     found = dict(zip(asked, verified[len(promises) :], strict=True))
-    recipe, records = table.run.recipe, own[0].records
+    encoding, records = table.run.encoding, own[0].records
 
     def below_k(of: Any, *more: Any) -> int:
         """Records of classes below k; to whoever knows the unit of a record, a class has one unit."""
-        if recipe.unit in (*known, *more) and recipe.unit is not None and recipe.k > 1:
+        if encoding.unit in (*known, *more) and encoding.unit is not None and encoding.k > 1:
             return records
         return int(found[of].records_below_k)
 
@@ -351,16 +351,16 @@ def _count(
 
 
 def _classes_to_count(
-    recipe: Recipe, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
+    encoding: Encoding, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
 ) -> dict[Any, Promise]:
     """Classes by protected columns, with known columns and with confidential ones, for 2 and for k."""
 
     def below(*more: Any) -> Promise:
         """Units are counted, so that their column is not among those that classes share."""
-        by = [name for name in [*shared, *known, *more] if name != recipe.unit]
-        return Promise(recipe.k, by, recipe.unit)
+        by = [name for name in [*shared, *known, *more] if name != encoding.unit]
+        return Promise(encoding.k, by, encoding.unit)
 
-    protected = [coder.name for coder in recipe.coders]
+    protected = [coder.name for coder in encoding.coders]
     asked: dict[Any, Promise] = {"alone": Promise(2, protected, None)}
     if [
         *shared,

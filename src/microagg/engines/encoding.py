@@ -4,7 +4,7 @@ A table that is read in parts goes through two passes. The first summarises ever
 (``summaries.py``); merged, the summaries fix how each column is encoded and which cells there are
 (``fitting.py``). The second turns batches into *records*, a few words of 64 bits each: the values of the
 protected columns, weight, unit, cell, what requirements ask for, and a key of the whole row. Records alone
-travel between blocks; batches never do.
+travel between chunks; batches never do.
 
 Nothing here depends on how the table is cut into batches or on the order of its rows.
 """
@@ -35,7 +35,7 @@ from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.variable import CATEGORIES, Variable
 
-__all__ = ["Coder", "Recipe", "Records", "Words"]
+__all__ = ["Coder", "Encoding", "Records", "Words"]
 
 Words = NDArray[np.uint64]
 
@@ -78,7 +78,7 @@ class Records(NamedTuple):
     cells: Labels | None  # number of the stratum and pattern
     asked: Words  # (n, r) of the columns that requirements name
     keys: Words  # (n, 2) of the whole row
-    beside: Words  # (n, …) whatever travels with them
+    extra: Words  # (n, …) whatever travels with them
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,7 +90,7 @@ class Records(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class Encoding:
     """How batches become records, and records coordinates."""
 
     plan: Plan
@@ -127,7 +127,7 @@ class Recipe:
 
     @property
     def has_cells(self) -> bool:
-        """Whether records of several cells, or states, have to be told apart."""
+        """Whether records of several cells, or states, have to be distinguished."""
         return len(self.sizes) > 1
 
     @property
@@ -162,7 +162,7 @@ class Recipe:
             return
         cell = list(self.cells)[int(np.flatnonzero(self._apart == short[0])[0])]
         strata = self.plan.strata_of(self.block).columns
-        told = [
+        names = [
             f"{shown(name)} = {shown(value)}" for name, value in zip(strata, cell[0], strict=True)
         ]
         more = f", and {len(short) - 1:,} more" if len(short) > 1 else ""
@@ -170,10 +170,10 @@ class Recipe:
             str(coder.name) for coder, state in zip(self.coders, cell[1], strict=True) if state
         ]
         if pattern:
-            told.append(f"without {', '.join(shown(name) for name in pattern)}")
+            names.append(f"without {', '.join(shown(name) for name in pattern)}")
         raise InputError(
             f"Groups never cross strata or patterns of missing values, so that each needs at least k = "
-            f"{self.k} records; {', '.join(told)} has {int(self.cell_sizes[short[0]])}{more}. Lower k, name "
+            f"{self.k} records; {', '.join(names)} has {int(self.cell_sizes[short[0]])}{more}. Lower k, name "
             'coarser strata, or say another policy for missing values, such as "majority".'
         )
 
@@ -192,7 +192,7 @@ class Recipe:
 
     @property
     def width(self) -> int:
-        """Words of a record, without what travels beside."""
+        """Words of a record, without what travels with it."""
         optional = [self.plan.weight, self.unit, self.has_cells or None]
         return (
             len(self.coders)

@@ -1,7 +1,7 @@
 """Measures of a table that is never in memory as a whole.
 
 What is promised, lost and shared is counted over all records: sums of squares, moments, missing values and
-requirements come from the blocks, classes from the written file. What needs records side by side
+requirements come from the chunks, classes from the written file. What needs records side by side
 (distributions, correlations, the columns that do harm) is measured in a sample of *whole groups*: in it
 every class is complete, so that shares of records are estimated without bias. Linkage is that of a
 sample of records against all released groups.
@@ -24,8 +24,8 @@ from microagg.encode.batch_statistics import Moments
 from microagg.encode.recode import Share
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.agreeing_groups import Agreeing
-from microagg.engines.block_losses import loss_of, total_squares
-from microagg.engines.encoding import Recipe, Words
+from microagg.engines.chunk_losses import loss_of, total_squares
+from microagg.engines.encoding import Encoding, Words
 from microagg.engines.sought import Sought
 from microagg.engines.table_summary import TableSummary
 from microagg.evidence.measured import Measured, Part, Required
@@ -48,7 +48,7 @@ from microagg.tables.frame import Frame
 __all__ = [
     "Classes",
     "Counts",
-    "PartitionInBlocks",
+    "PartitionInChunks",
     "Sample",
     "measured_at_scale",
     "required",
@@ -59,7 +59,7 @@ LINKED = 2_000  # records of which linkage is estimated
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionInBlocks(Partition):
+class PartitionInChunks(Partition):
     """A partition of which only some labels are at hand: ``labels`` are those of a sample of whole groups."""
 
     all_groups: int = 0
@@ -115,27 +115,27 @@ class Counts(NamedTuple):
 
 
 def _measuring(
-    plan: Plan, recipe: Recipe, sample: Sample, sums: Sums, sst: float, counts: Counts
+    plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, sst: float, counts: Counts
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
-    intake = take_in(Frame(sample.before), plan, sample.text, fitted=recipe.recoders)
-    found = find(recipe.block.method)
-    partition = PartitionInBlocks(
+    intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
+    found = find(encoding.block.method)
+    partition = PartitionInChunks(
         labels=canonical_labels(sample.labels),
-        k=recipe.k,
+        k=encoding.k,
         method=found.name,
-        scale=recipe.block.scale,
-        options=settings_of(found, dict(recipe.block.options), plan.seed),
-        sse=float(sums.within @ np.array([c.setting.importance for c in recipe.coders])),
+        scale=encoding.block.scale,
+        options=settings_of(found, dict(encoding.block.options), plan.seed),
+        sse=float(sums.within @ np.array([c.setting.importance for c in encoding.coders])),
         sst=sst,
         seconds=0.0,
-        weighted=recipe.weighs,
+        weighted=encoding.weighs,
         all_groups=sums.groups,
         least=sums.smallest,
         most=sums.largest,
-        records=recipe.records,
+        records=encoding.records,
     )
-    names = [coder.name for coder in recipe.coders]
+    names = [coder.name for coder in encoding.coders]
     rows = np.arange(len(sample.labels))
     columns = len(names)
     cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
@@ -143,21 +143,21 @@ def _measuring(
     return Measuring(
         plan,
         intake,
-        [Part(rows, names, partition, recipe.n_coordinates)],
+        [Part(rows, names, partition, encoding.n_coordinates)],
         Frame(whole),
-        _in_levels(intake, recipe, sample.shared.values),
+        _in_levels(intake, encoding, sample.shared.values),
         sample.shared.states,
         np.repeat(partition.labels[:, None], columns, axis=1),
         cells,
-        records=recipe.records,
-        counted_below_k=None if counts.known is None else counts.known.below_k / recipe.records,
+        records=encoding.records,
+        counted_below_k=None if counts.known is None else counts.known.below_k / encoding.records,
     )
 
 
-def _in_levels(intake: Any, recipe: Recipe, values: Floats) -> Floats:
+def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
     """Released values with the level numbers and origins that the columns of the sample have."""
     found = values.copy()
-    for j, coder in enumerate(recipe.coders):
+    for j, coder in enumerate(encoding.coders):
         own = intake.variables[coder.name]
         if coder.levels:
             place = {level: at for at, level in enumerate(own.levels)}
@@ -178,16 +178,16 @@ def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
     return after.select(before.column_names)
 
 
-def sought(recipe: Recipe, sample: Sample, keys: Words | None = None) -> Sought:
+def sought(encoding: Encoding, sample: Sample, keys: Words | None = None) -> Sought:
     """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
     chosen = _linked(sample)
-    variables = recipe.variables(sample.before.take(pa.array(chosen)))
-    before = recipe.seen_by_attacker(
+    variables = encoding.variables(sample.before.take(pa.array(chosen)))
+    before = encoding.seen_by_attacker(
         np.column_stack([v.values for v in variables]),
         np.column_stack([v.states for v in variables]),
     )
     shared = sample.shared
-    after = recipe.seen_by_attacker(shared.values[chosen], shared.states[chosen])
+    after = encoding.seen_by_attacker(shared.values[chosen], shared.states[chosen])
     return Sought(before, after, None if keys is None else keys[chosen])
 
 
@@ -208,7 +208,7 @@ def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
 
 def measured_at_scale(
     plan: Plan,
-    recipe: Recipe,
+    encoding: Encoding,
     summary: TableSummary,
     sums: Sums,
     sample: Sample,
@@ -224,10 +224,10 @@ def measured_at_scale(
     ``pictures`` tells whether a report is to be drawn; ``measures`` are as for
     :meth:`microagg.protecting.release.Release.measure`.
     """
-    n = recipe.records
-    importance = np.array([coder.setting.importance for coder in recipe.coders])
-    sst = float(total_squares(recipe, summary) @ importance)
-    measuring = _measuring(plan, recipe, sample, sums, sst, counts)
+    n = encoding.records
+    importance = np.array([coder.setting.importance for coder in encoding.coders])
+    sst = float(total_squares(encoding, summary) @ importance)
+    measuring = _measuring(plan, encoding, sample, sums, sst, counts)
     known = _known_risk(counts.known or counts.alone, n, with_known or alone)
     claimed = known
     if counts.claimed is not None:
@@ -239,7 +239,7 @@ def measured_at_scale(
         for name, one in found.signs.agreements.items()
     }
     released, within = (
-        loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)
+        loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
     )
     stakes = [Stake(name, below / n) for name, below in counts.stakes.items()]
     return replace(
@@ -269,13 +269,13 @@ def measured_at_scale(
         ),
         stakes=sorted(stakes, key=lambda stake: -stake.below_k),
         dropped=summary.records - n,
-        summaries=_summaries(found.summaries, recipe, summary, sums),
+        summaries=_summaries(found.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
     )
 
 
 def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
-    """Groups that agree in all records; how many are told closely is estimated from the sample."""
+    """Return groups that agree, counted in all records; close values are estimated from the sample."""
     close = math.ceil(sampled.close * n / sampled.of)
     return Agreement(counted.exact, close, counted.harmless, n)
 
@@ -294,22 +294,22 @@ def _known_risk(classes: Classes, n: int, linkage: Linkage) -> KnownRisk:
 
 
 def _summaries(
-    sampled: Sequence[Summary], recipe: Recipe, summary: TableSummary, sums: Sums
+    sampled: Sequence[Summary], encoding: Encoding, summary: TableSummary, sums: Sums
 ) -> list[Summary]:
     """Totals, means and deviations of all records in place of those of the sample."""
     found = []
-    for j, (one, coder) in enumerate(zip(sampled, recipe.coders, strict=False)):
+    for j, (one, coder) in enumerate(zip(sampled, encoding.coders, strict=False)):
         after = sums.after[j]
         before: Moments | Share = summary.columns[coder.name].moments
         if coder.recoder is not None:
             before = coder.recoder.every
-        missing = (int(sums.cells[j][0]), recipe.records - after.count)
+        missing = (int(sums.cells[j][0]), encoding.records - after.count)
         nothing = not (before.count and after.count)  # every value is missing, or was blanked
         if coder.levels or coder.kind == "date" or nothing:
             found.append(replace(one, missing=missing) if not coder.levels else one)
             continue
         # Weights of released values have a mean of 1.
-        scale = recipe.mean_weight if recipe.weighted else 1.0
+        scale = encoding.mean_weight if encoding.weighted else 1.0
         found.append(
             replace(
                 one,

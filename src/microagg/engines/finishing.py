@@ -1,4 +1,4 @@
-"""What the groups of a block release once the last turn is done, and what is told of all blocks together."""
+"""The released values of a chunk after the last turn, and the sums of all chunks together."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.engines.aggregates import Shared, Sums, shared_values, sums_of, whole_groups
-from microagg.engines.blocks import requirements
-from microagg.engines.encoding import Recipe, Records, Words
+from microagg.engines.chunks import requirements
+from microagg.engines.encoding import Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
 
-__all__ = ["Finished", "added_up", "finish_block", "rules_of"]
+__all__ = ["Finished", "added_up", "finish_chunk", "rules_of"]
 
 
 class Finished(NamedTuple):
-    """What the groups of a block release, and what is told of them."""
+    """The released values of a chunk, and their figures."""
 
     records: Records
     labels: Labels  # groups 0, 1, … of the records
@@ -28,20 +28,22 @@ class Finished(NamedTuple):
     sampled: Labels  # records of whole groups, for measures of a sample
 
 
-def finish_block(recipe: Recipe, words: Words, groups: Labels) -> Finished:
-    """Aggregate the records of a block by their groups, after the last turn."""
-    records, labels = recipe.records_of(words), canonical_labels(groups)
-    shared = shared_values(recipe, records, labels)
-    sums = sums_of(recipe, records, labels, shared, requirements(recipe, records))
-    return Finished(records, labels, shared, sums, whole_groups(recipe, records, labels))
+def finish_chunk(encoding: Encoding, words: Words, groups: Labels) -> Finished:
+    """Aggregate the records of a chunk by their groups, after the last turn."""
+    records, labels = encoding.records_of(words), canonical_labels(groups)
+    shared = shared_values(encoding, records, labels)
+    sums = sums_of(encoding, records, labels, shared, requirements(encoding, records))
+    return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
 
 
-def rules_of(recipe: Recipe) -> list[Requirement]:
-    """What groups must satisfy beside k, of no records in particular."""
-    return requirements(recipe, recipe.records_of(np.zeros((0, recipe.width), dtype=np.uint64)))
+def rules_of(encoding: Encoding) -> list[Requirement]:
+    """Return what groups must satisfy in addition to k, for no records in particular."""
+    return requirements(
+        encoding, encoding.records_of(np.zeros((0, encoding.width), dtype=np.uint64))
+    )
 
 
-def added_up(recipe: Recipe, blocks: Iterable[Sums]) -> Sums:
-    """Add up what blocks tell of themselves."""
-    rules = rules_of(recipe)
-    return reduce(lambda one, other: one.merge(other, rules), blocks)
+def added_up(encoding: Encoding, chunks: Iterable[Sums]) -> Sums:
+    """Add up the sums of chunks."""
+    rules = rules_of(encoding)
+    return reduce(lambda one, other: one.merge(other, rules), chunks)

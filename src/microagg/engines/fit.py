@@ -1,4 +1,4 @@
-"""The recipe of a table, fitted to its summary: how each column is encoded, and which cells there are.
+"""The encoding of a table, fitted to its summary: how each column is encoded, and which cells there are.
 
 :func:`fit` does so for a table that is read in parts, by the same passes on every engine.
 """
@@ -26,7 +26,7 @@ from microagg.encode.space import encoder_of
 from microagg.encode.spiked import Split
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.complete_plan import no_records
-from microagg.engines.encoding import Coder, Recipe
+from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.rare_patterns import Rare, rare_records, with_rare_joined
 from microagg.engines.recode_batches import (
     merged,
@@ -43,16 +43,16 @@ from microagg.plan.plan import Block, Column, Plan
 from microagg.plan.settings import check_k
 from microagg.tables.variable import Variable
 
-__all__ = ["fit", "recipe_of"]
+__all__ = ["encoding_of", "fit"]
 
 
-def fit(parts: Parts, plan: Plan) -> tuple[Recipe, TableSummary]:
-    """Summarise a table and fit its recipe; recoded columns and rare patterns need further passes."""
-    beside = {*plan.units, *([] if plan.weight is None else [plan.weight.column])}
+def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
+    """Summarise a table and fit its encoding; recoded columns and rare patterns need further passes."""
+    extra = {*plan.units, *([] if plan.weight is None else [plan.weight.column])}
     recoders: dict[Any, Recoder] = {}
     if plan.coarsened:
         check_recoded(plan, parts.names)
-        counted = parts.reduce(partial(tallies, plan=plan), merged, {*plan.coarsened, *beside})
+        counted = parts.reduce(partial(tallies, plan=plan), merged, {*plan.coarsened, *extra})
         if counted is not None:
             recoders = recoders_of(plan, counted, parts.empty(), parts.is_text)
     after = recoded_plan(plan, recoders.values())
@@ -60,17 +60,17 @@ def fit(parts: Parts, plan: Plan) -> tuple[Recipe, TableSummary]:
     summary = parts.reduce(
         partial(_recoded_summary, plan=after, recoders=recoders),
         TableSummary.merge,
-        {*roles.protected, *roles.strata, *plan.related, *recoders, *beside},
+        {*roles.protected, *roles.strata, *plan.related, *recoders, *extra},
     )
     if summary is None:
         raise no_records()
-    recipe = replace(recipe_of(after, summary, parts.is_text, recoders), given=plan)
-    if Rare(recipe).any:
-        recipe = parts.gather(
-            recipe, partial(rare_records, recipe), partial(with_rare_joined, recipe)
+    encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
+    if Rare(encoding).any:
+        encoding = parts.gather(
+            encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
         )
-    recipe.check_cells()
-    return recipe, summary
+    encoding.check_cells()
+    return encoding, summary
 
 
 def _recoded_summary(
@@ -81,13 +81,13 @@ def _recoded_summary(
     return summarise(recoded, plan, text)
 
 
-def recipe_of(
+def encoding_of(
     plan: Plan,
     summary: TableSummary,
     is_csv: bool = False,
     recoders: Mapping[Any, Recoder] | None = None,
-) -> Recipe:
-    """Fit the recipe of a table to its summary; plan and summary are of the recoded table."""
+) -> Encoding:
+    """Fit the encoding of a table to its summary; plan and summary are of the recoded table."""
     recoders = recoders or {}
     check_plan_in_parts(plan)
     block = plan.blocks[0]
@@ -123,7 +123,7 @@ def recipe_of(
                 int(sizes.sum()),
                 block,
             )
-    return Recipe(
+    return Encoding(
         plan,
         coders,
         {cell: number for number, cell in enumerate(listed)},

@@ -21,8 +21,8 @@ import numpy as np
 
 from microagg.algorithms.univariate.chain import overlap_for
 from microagg.base.typing import Floats, Labels
-from microagg.engines.blocks import BlockPlan, plan_blocks
-from microagg.engines.encoding import Recipe, Records, Words
+from microagg.engines.chunks import ChunkPlan, plan_chunks
+from microagg.engines.encoding import Encoding, Records, Words
 from microagg.plan.registry import find
 from microagg.tables.variable import QUANTITIES
 
@@ -39,16 +39,16 @@ __all__ = [
 STRETCH = 1 << 21  # records, about
 
 
-def is_one_column(recipe: Recipe) -> bool:
+def is_one_column(encoding: Encoding) -> bool:
     """Whether a plan asks for the optimal cut of one column of numbers."""
-    block = recipe.block
-    if len(recipe.coders) != 1 or recipe.unit is not None or block.require or recipe.weighs:
+    block = encoding.block
+    if len(encoding.coders) != 1 or encoding.unit is not None or block.require or encoding.weighs:
         return False
     if (
-        recipe.state_encoders
+        encoding.state_encoders
     ):  # groups mix records with and without a value: that is another coordinate
         return False
-    coder = recipe.coders[0]
+    coder = encoding.coders[0]
     plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
     options = {name: value for name, value in block.options.items() if name != "effort"}
     return bool(
@@ -88,14 +88,14 @@ class Splits(NamedTuple):
         return found
 
 
-def split_column(recipe: Recipe, sample: Words, stretch: int) -> Splits:
+def split_column(encoding: Encoding, sample: Words, stretch: int) -> Splits:
     """Plan the stretches of each cell from a sample of the records."""
-    records = recipe.records_of(sample)
-    apart = recipe.apart(records)
+    records = encoding.records_of(sample)
+    apart = encoding.apart(records)
     cells = np.zeros(len(records), np.int64) if apart is None else apart
-    stretch = max(stretch, 8 * overlap_for(recipe.k))
+    stretch = max(stretch, 8 * overlap_for(encoding.k))
     values, borders = [], []
-    for cell, size in enumerate(recipe.cell_sizes.tolist()):
+    for cell, size in enumerate(encoding.cell_sizes.tolist()):
         rows = np.flatnonzero(cells == cell)
         own, keys = records.values[rows, 0], records.keys[rows, 0]
         order = np.lexsort((keys, own))
@@ -121,19 +121,19 @@ def sorted_words(records: Records, words: Words) -> Words:
 
 
 def plan_places(
-    recipe: Recipe, sample: Words, leaf: int, stretch: int = STRETCH
-) -> BlockPlan | Splits:
-    """Plan, from a sample of the records, the stretches of one column, or blocks for all other plans."""
-    if is_one_column(recipe):
-        return split_column(recipe, sample, stretch)
-    return plan_blocks(recipe, sample, leaf)
+    encoding: Encoding, sample: Words, leaf: int, stretch: int = STRETCH
+) -> ChunkPlan | Splits:
+    """Plan, from a sample of the records, the stretches of one column, or chunks for all other plans."""
+    if is_one_column(encoding):
+        return split_column(encoding, sample, stretch)
+    return plan_chunks(encoding, sample, leaf)
 
 
-def places_of(recipe: Recipe, plan: BlockPlan | Splits, words: Words) -> Labels:
-    """Stretch, or block, of each record."""
-    records = recipe.records_of(words)
+def places_of(encoding: Encoding, plan: ChunkPlan | Splits, words: Words) -> Labels:
+    """Stretch, or chunk, of each record."""
+    records = encoding.records_of(words)
     if isinstance(plan, Splits):
         where = np.ascontiguousarray(records.values[:, 0])
     else:
-        where = recipe.coordinates(records)
-    return plan.assign(where, recipe.apart(records), records.keys)
+        where = encoding.coordinates(records)
+    return plan.assign(where, encoding.apart(records), records.keys)

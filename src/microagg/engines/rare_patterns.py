@@ -17,8 +17,8 @@ import numpy as np
 from microagg.base.formatting import percent
 from microagg.base.typing import Labels
 from microagg.encode.missing import join_enough, join_rare
-from microagg.engines.blocks import requirements
-from microagg.engines.encoding import Recipe, Words
+from microagg.engines.chunks import requirements
+from microagg.engines.encoding import Encoding, Words
 from microagg.engines.table_summary import Cell
 from microagg.errors import InputError
 from microagg.grouping.require.from_plan import within
@@ -32,91 +32,91 @@ _FEW = 64  # times k: patterns of fewer records may have too few units
 class Rare:
     """Collects the records that are needed to join rare patterns."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
-        by_unit = recipe.unit is not None
-        least = recipe.k * (_FEW if by_unit else 1)
-        self._rare = np.flatnonzero(recipe.sizes < least)
-        self._most = held_at_most(recipe)
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        by_unit = encoding.unit is not None
+        least = encoding.k * (_FEW if by_unit else 1)
+        self._rare = np.flatnonzero(encoding.sizes < least)
+        self._most = held_at_most(encoding)
         # Where more than k is required, small patterns may have to join others too, see join_enough.
-        asked = bool(recipe.block.require) and bool(recipe.patterns.any())
-        small = np.flatnonzero(recipe.sizes <= self._most) if asked else self._rare
-        strata = recipe.strata
+        asked = bool(encoding.block.require) and bool(encoding.patterns.any())
+        small = np.flatnonzero(encoding.sizes <= self._most) if asked else self._rare
+        strata = encoding.strata
         near = np.isin(strata, strata[np.union1d(self._rare, small)])
         self._common = np.setdiff1d(np.flatnonzero(near), self._rare)
         self._held: dict[int, Words] = {}
-        self.any = recipe.plan.missing.policy == "pattern" and any(
-            any(pattern) for _, pattern in (list(recipe.cells)[cell] for cell in self._rare)
+        self.any = encoding.plan.missing.policy == "pattern" and any(
+            any(pattern) for _, pattern in (list(encoding.cells)[cell] for cell in self._rare)
         )
-        # A rare complete pattern beside others is as much a matter of missing values.
+        # A rare complete pattern next to others is as much a matter of missing values.
         few = len(self._rare) or (asked and len(small))
-        if recipe.plan.missing.policy == "pattern" and few and recipe.patterns.any():
+        if encoding.plan.missing.policy == "pattern" and few and encoding.patterns.any():
             self.any = True
 
     def add(self, words: Words) -> None:
         """Look through further records."""
-        cells = self._recipe.records_of(words).cells
+        cells = self._encoding.records_of(words).cells
         assert cells is not None  # there are several
         for cell in np.intersect1d(np.unique(cells), np.append(self._rare, self._common)).tolist():
             own = words[cells == cell]
             if cell in self._held:
                 own = np.concatenate([self._held[cell], own])
             if cell in self._common and len(own) > self._most:
-                keys = self._recipe.records_of(own).keys
+                keys = self._encoding.records_of(own).keys
                 own = own[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
             self._held[cell] = own
 
     def words(self) -> Words:
         """All records that were kept."""
-        none = np.zeros((0, self._recipe.width), np.uint64)
+        none = np.zeros((0, self._encoding.width), np.uint64)
         return np.concatenate([none, *(self._held[cell] for cell in sorted(self._held))])
 
 
-def held_at_most(recipe: Recipe) -> int:
+def held_at_most(encoding: Encoding) -> int:
     """Records of a common pattern that are held; all of one that has no more."""
-    return max(_LENT, 8 * recipe.k)
+    return max(_LENT, 8 * encoding.k)
 
 
-def rare_records(recipe: Recipe, words: Words) -> Words:
+def rare_records(encoding: Encoding, words: Words) -> Words:
     """Return those of some records that are needed to join rare patterns."""
-    rare = Rare(recipe)
+    rare = Rare(encoding)
     rare.add(words)
     return rare.words()
 
 
-def with_rare_joined(recipe: Recipe, batches: Iterable[Words]) -> Recipe:
-    """Return the recipe by which no pattern has fewer than k units, at the fewest values blanked.
+def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> Encoding:
+    """Return the encoding by which no pattern has fewer than k units, at the fewest values blanked.
 
     ``batches`` are the words of all records; they are looked through only if some pattern is rare.
     """
-    rare = Rare(recipe)
+    rare = Rare(encoding)
     if not rare.any:
-        return recipe
+        return encoding
     for words in batches:
         rare.add(words)
     kept = rare.words()
-    records = recipe.records_of(kept)
+    records = encoding.records_of(kept)
     # In the order of keys, so that it does not matter how the records came.
     order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
     records = records.taken(order)
     assert records.cells is not None
-    strata = recipe.strata[records.cells]
+    strata = encoding.strata[records.cells]
     _, strata = np.unique(strata, return_inverse=True)
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
-    states = recipe.patterns[records.cells]
+    states = encoding.patterns[records.cells]
     strata = strata.reshape(-1)
-    joined = join_rare(states, strata, recipe.k, units, recipe.coordinates(records))
-    if recipe.block.require:
-        rules = requirements(recipe, records)
-        some_of = recipe.sizes[records.cells] > held_at_most(recipe)
+    joined = join_rare(states, strata, encoding.k, units, encoding.coordinates(records))
+    if encoding.block.require:
+        rules = requirements(encoding, records)
+        some_of = encoding.sizes[records.cells] > held_at_most(encoding)
         some_of &= (joined.states == states).all(axis=1)
 
         def satisfied(rows: Labels) -> bool:
             return all(rule.feasible() for rule in within(rules, rows))
 
         joined = join_enough(joined, states, strata, satisfied, some_of)
-    blanked, every = joined.blanked, recipe.records * len(recipe.coders)
-    most = recipe.plan.missing.most
+    blanked, every = joined.blanked, encoding.records * len(encoding.coders)
+    most = encoding.plan.missing.most
     if blanked > most * every:
         raise InputError(
             "Groups share what is missing, and patterns that too few records have are joined by blanking "
@@ -124,15 +124,15 @@ def with_rare_joined(recipe: Recipe, batches: Iterable[Words]) -> Recipe:
             f"{percent(100 * blanked / every)}. Say missing = {{ most = … }}, or another policy such as "
             '"majority".'
         )
-    return _with_cells(recipe, records, joined.states)
+    return _with_cells(encoding, records, joined.states)
 
 
-def _with_cells(recipe: Recipe, records: Any, states: Labels) -> Recipe:
+def _with_cells(encoding: Encoding, records: Any, states: Labels) -> Encoding:
     """Give records with other states than their own a cell of these."""
-    cells: dict[Cell, int] = dict(recipe.cells)
-    listed = list(recipe.cells)
-    sizes = recipe.sizes.copy()
-    changed = np.flatnonzero((states != recipe.patterns[records.cells]).any(axis=1))
+    cells: dict[Cell, int] = dict(encoding.cells)
+    listed = list(encoding.cells)
+    sizes = encoding.sizes.copy()
+    changed = np.flatnonzero((states != encoding.patterns[records.cells]).any(axis=1))
     moved = np.empty(len(changed), dtype=np.int64)
     for at, row in enumerate(changed.tolist()):
         old = int(records.cells[row])
@@ -146,7 +146,7 @@ def _with_cells(recipe: Recipe, records: Any, states: Labels) -> Recipe:
     order = np.lexsort((records.keys[changed, 1], records.keys[changed, 0]))
     patterns = np.array([cell[1] for cell in cells], dtype=np.int64).reshape(len(cells), -1)
     return replace(
-        recipe,
+        encoding,
         cells=cells,
         patterns=patterns,
         sizes=sizes,

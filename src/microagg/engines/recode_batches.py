@@ -62,10 +62,10 @@ def recoded_batch(table: pa.Table, recoders: Mapping[Any, Recoder]) -> pa.Table:
     for name, recoder in recoders.items():
         column = recoder.column(frame)
         at = table.column_names.index(name)
-        told = recoder.facts(frame, column)
+        facts = recoder.facts(frame, column)
         own = table.schema.field(at).with_type(column.type)
         table = table.set_column(
-            at, own if told is None else own.with_metadata(told.as_metadata()), column
+            at, own if facts is None else own.with_metadata(facts.as_metadata()), column
         )
     return table
 

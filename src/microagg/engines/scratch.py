@@ -1,4 +1,4 @@
-"""A scratch folder beside the output, for what does not fit into memory.
+"""A scratch folder next to the output, for what does not fit into memory.
 
 Records are kept in *shelves*. A shelf has one file for each unit of work that filled it, in which the rows
 lie by the place that needs them next, so that a place collects its rows by one read from each
@@ -147,7 +147,7 @@ def check_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise TableError(
-            "A table that is read in parts needs room for its columns beside the output, here about "
+            "A table that is read in parts needs room for its columns next to the output, here about "
             f"{needed / 2**30:,.1f} GiB; {shown(str(folder), 300)} has {free / 2**30:,.1f} GiB. Make room, "
             "or write to another disk."
         )
@@ -168,7 +168,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
-    """Yield the scratch folder beside a target, and remove it at the end, whatever happens.
+    """Yield the scratch folder next to a target, and remove it at the end, whatever happens.
 
     Only a killed run leaves it behind. Its successor goes on from it if ``owner``, which tells the input
     and the plan, is the same, and else begins anew. A run that does not get the folder leaves it alone:
@@ -253,7 +253,7 @@ def _enough_room(folder: Path) -> Iterator[None]:
         if error.errno not in _FULL:
             raise
         raise TableError(
-            "A table that is read in parts needs room for its columns beside the output; there is no more "
+            "A table that is read in parts needs room for its columns next to the output; there is no more "
             f"for {shown(str(folder), 300)} ({error.strerror}). Nothing was released. Make room, or write "
             "to another disk."
         ) from None

@@ -9,7 +9,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.engines.aggregates import Shared
-from microagg.engines.encoding import Recipe, Words
+from microagg.engines.encoding import Encoding, Words
 from microagg.measure.link_batches import count_nearer
 
 __all__ = ["Sought"]
@@ -23,7 +23,7 @@ class Sought(NamedTuple):
     known: Words | None = None  # (s,) key of the columns that the attacker knows; None: of none
 
     def rivals(
-        self, recipe: Recipe, released: Iterable[tuple[Shared, Labels | None, Words | None]]
+        self, encoding: Encoding, released: Iterable[tuple[Shared, Labels | None, Words | None]]
     ) -> Labels:
         """Count the released records that are as near as a record's own; −1: some is nearer.
 
@@ -33,7 +33,7 @@ class Sought(NamedTuple):
         """
         if self.known is None:
             seen = (
-                (recipe.seen_by_attacker(s.values, s.states), sizes) for s, sizes, _ in released
+                (encoding.seen_by_attacker(s.values, s.states), sizes) for s, sizes, _ in released
             )
             return count_nearer(self.before, self.after, seen)
         wanted = np.unique(self.known)
@@ -43,7 +43,7 @@ class Sought(NamedTuple):
                 assert known is not None
                 at = np.flatnonzero(np.isin(known, wanted))
                 if len(at):
-                    X = recipe.seen_by_attacker(shared.values[at], shared.states[at])
+                    X = encoding.seen_by_attacker(shared.values[at], shared.states[at])
                     own = None if sizes is None else sizes[at]
                     yield np.column_stack([X, _apart(known[at], wanted)]), own
 

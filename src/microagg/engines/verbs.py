@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from microagg.engines.encoding import Recipe, Words
+from microagg.engines.encoding import Encoding, Words
 
 __all__ = ["Found", "Parts"]
 
@@ -44,7 +44,7 @@ class Parts(Protocol):
 
     def gather(
         self,
-        recipe: Recipe,
+        encoding: Encoding,
         choose: Callable[[Words], Words],
         work: Callable[[Iterable[Words]], Found],
     ) -> Found:

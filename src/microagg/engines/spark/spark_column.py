@@ -16,10 +16,10 @@ import pyarrow as pa
 from microagg.algorithms.univariate.chain import Starts, overlap_for, trace
 from microagg.algorithms.univariate.stretches import Crossing, crossing, crossings_meet
 from microagg.base.typing import Labels
-from microagg.engines.encoding import Recipe, Words
+from microagg.engines.encoding import Encoding, Words
 from microagg.engines.one_column import Splits, places_of, sorted_words
 from microagg.engines.spark.spark_frames import (
-    by_block,
+    by_chunk,
     mapped,
     pack,
     unpack,
@@ -35,48 +35,48 @@ __all__ = ["cut_column"]
 
 
 def cut_column(
-    records: DataFrame, recipe: Recipe, splits: Splits, width: int
+    records: DataFrame, encoding: Encoding, splits: Splits, width: int
 ) -> tuple[DataFrame, int]:
     """Records with the group of each, by the stretch in which the group ends, and the number of stretches.
 
     ``width`` is the number of words of a record.
     """
     places = splits.first[-1]
-    with_groups = word_schema(width, "group", "block")
+    with_groups = word_schema(width, "group", "chunk")
     moved = np.arange(places)  # the stretch that each place belongs to
     while True:
         placed = mapped(
-            records, partial(_placed, recipe, splits, moved), word_schema(width, "block")
+            records, partial(_placed, encoding, splits, moved), word_schema(width, "chunk")
         )
         counts = np.zeros(places, dtype=np.int64)
-        for row in placed.groupBy("block").count().toDF("block", "records").collect():
-            counts[row.block] = row.records
+        for row in placed.groupBy("chunk").count().toDF("chunk", "records").collect():
+            counts[row.chunk] = row.records
         stretches = [
             [place for place in range(low, high) if counts[place]]
             for low, high in pairwise(splits.first)
         ]
         begins = {place: int(counts[own[0] : place].sum()) for own in stretches for place in own}
-        lent = _borrowers(stretches, begins, recipe.k)
-        ordered = by_block(placed, places, partial(_in_order, recipe, begins, lent), with_groups)
-        cut = by_block(ordered, places, partial(_crossing, recipe, begins), "packed binary")
+        lent = _borrowers(stretches, begins, encoding.k)
+        ordered = by_chunk(placed, places, partial(_in_order, encoding, begins, lent), with_groups)
+        cut = by_chunk(ordered, places, partial(_crossing, encoding, begins), "packed binary")
         found = {one.place: one for one in (unpack(bytes(row.packed)) for row in cut.collect())}
-        apart = _do_not_meet(stretches, found, recipe.k)
+        apart = _do_not_meet(stretches, found, encoding.k)
         if not len(apart):
             break
         for place, before in apart:  # cut together with the stretch before it
             moved[moved == place] = before
     entries, following = _put_together(stretches, found)
-    ends = partial(_ends, recipe, begins, entries, following)
-    return by_block(ordered, places, ends, with_groups), places
+    ends = partial(_ends, encoding, begins, entries, following)
+    return by_chunk(ordered, places, ends, with_groups), places
 
 
-def _placed(recipe: Recipe, splits: Splits, moved: Labels, rows: pa.Table) -> pa.Table:
+def _placed(encoding: Encoding, splits: Splits, moved: Labels, rows: pa.Table) -> pa.Table:
     """Records with their stretch of the order."""
-    return rows.append_column("block", pa.array(moved[places_of(recipe, splits, words_of(rows))]))
+    return rows.append_column("chunk", pa.array(moved[places_of(encoding, splits, words_of(rows))]))
 
 
 def _in_order(
-    recipe: Recipe,
+    encoding: Encoding,
     begins: dict[int, int],
     borrowers: dict[int, tuple[tuple[int, int], ...]],
     number: int,
@@ -89,7 +89,7 @@ def _in_order(
     stretch those that borrow from it, and from which column on.
     """
     words = words_of(rows)
-    words = sorted_words(recipe.records_of(words), words)
+    words = sorted_words(encoding.records_of(words), words)
     columns = begins[number] + np.arange(len(words))
     parts = [(words, columns, np.full(len(words), number))]
     for other, begin in borrowers.get(number, ()):
@@ -98,32 +98,32 @@ def _in_order(
     return _with_groups(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _with_groups(words: Words, groups: Labels, blocks: Labels) -> pa.Table:
-    return pa.table({**word_columns(words), "group": groups, "block": blocks})
+def _with_groups(words: Words, groups: Labels, chunks: Labels) -> pa.Table:
+    return pa.table({**word_columns(words), "group": groups, "chunk": chunks})
 
 
-def _crossing(recipe: Recipe, begins: dict[int, int], number: int, rows: pa.Table) -> pa.Table:
+def _crossing(encoding: Encoding, begins: dict[int, int], number: int, rows: pa.Table) -> pa.Table:
     """What a stretch, with the records lent to it, tells of its cuts: columns, no values."""
-    return pa.table({"packed": [pack(_cut(recipe, begins, number, rows)[0])]})
+    return pa.table({"packed": [pack(_cut(encoding, begins, number, rows)[0])]})
 
 
 def _cut(
-    recipe: Recipe, begins: dict[int, int], number: int, rows: pa.Table
+    encoding: Encoding, begins: dict[int, int], number: int, rows: pa.Table
 ) -> tuple[Crossing, Any, Words, Labels]:
     columns = rows.column("group").to_numpy()
     order = np.argsort(columns, kind="stable")
     words, columns = words_of(rows)[order], columns[order]
-    records = recipe.records_of(words)
-    apart = recipe.apart(records)
+    records = encoding.records_of(words)
+    apart = encoding.apart(records)
     values = np.ascontiguousarray(records.values[:, 0])
-    if recipe.releases_no_value(0 if apart is None else int(apart[0])):
+    if encoding.releases_no_value(0 if apart is None else int(apart[0])):
         values = columns.astype(np.float64)  # any records may go together
-    found, back = crossing(number, values, int(columns[0]), begins[number], recipe.k)
+    found, back = crossing(number, values, int(columns[0]), begins[number], encoding.k)
     return found, back, words, columns
 
 
 def _ends(
-    recipe: Recipe,
+    encoding: Encoding,
     begins: dict[int, int],
     entries: dict[int, int],
     following: dict[int, tuple[int, int]],
@@ -135,14 +135,14 @@ def _ends(
     ``entries`` has the column at which the groups after each stretch begin; ``following`` the end of the
     first group that ends after it, and the stretch in which it does.
     """
-    found, back, words, columns = _cut(recipe, begins, number, rows)
+    found, back, words, columns = _cut(encoding, begins, number, rows)
     ends, _ = trace(Starts(found.start, found.first, back), entries[number])
     own = columns >= found.first
     words, columns = words[own], columns[own]
     at = np.searchsorted(ends, columns, side="right")
     later, place = following.get(number, (0, number))
-    blocks = np.where(at < len(ends), number, place)
-    return _with_groups(words, np.append(ends, later)[at], blocks)
+    chunks = np.where(at < len(ends), number, place)
+    return _with_groups(words, np.append(ends, later)[at], chunks)
 
 
 def _borrowers(

@@ -1,4 +1,4 @@
-"""Counting and measuring on Spark: what is told of a table comes from aggregations over it.
+"""Counting and measuring on Spark: figures come from aggregations over the table.
 
 Values are counted as :mod:`microagg.verify` counts them: missing is a value like any other, −0 is 0, every
 NaN is the same. Sums are exact, so that figures do not depend on how a table is spread.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Layout",
-    "by_block",
+    "by_chunk",
     "in_one_task",
     "joined",
     "mapped",
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
-_TASKS_A_BLOCK = 4  # so that few blocks share a task by chance
+_TASKS_A_CHUNK = 4  # so that few chunks share a task by chance
 _MOST_TASKS = 4096
 _PACKED = "packed binary"
 # Of Java, which then answers no more, or of a worker.
@@ -97,12 +97,12 @@ def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -
     return found
 
 
-def by_block(
-    frame: DataFrame, blocks: int, work: Callable[[int, pa.Table], pa.Table], schema: Any
+def by_chunk(
+    frame: DataFrame, chunks: int, work: Callable[[int, pa.Table], pa.Table], schema: Any
 ) -> DataFrame:
-    """Work on all rows of each block; Spark is told how many tasks, lest it join them by their few bytes."""
-    spread = frame.repartition(min(_TASKS_A_BLOCK * blocks, _MOST_TASKS), "block")
-    return spread.groupBy("block").applyInArrow(_of_two(work), schema)
+    """Work on all rows of each chunk; the number of tasks is set, since Spark would join small ones."""
+    spread = frame.repartition(min(_TASKS_A_CHUNK * chunks, _MOST_TASKS), "chunk")
+    return spread.groupBy("chunk").applyInArrow(_of_two(work), schema)
 
 
 def joined(
@@ -171,7 +171,7 @@ def _packed(thing: object) -> pa.RecordBatch:
 def _ended() -> MicroaggError:
     return MicroaggError(
         "A process of Spark ended before its work was done, as happens where memory is short. Nothing was "
-        "released. Give Spark more memory or smaller blocks of records, and run it again."
+        "released. Give Spark more memory or smaller chunks of records, and run it again."
     )
 
 
@@ -210,7 +210,7 @@ class Layout:
 
     names: tuple[str, ...]
     nested: tuple[int, ...] = ()
-    """Places of lists, maps and records, which are told apart by their text in columns t0, t1, …."""
+    """Places of lists, maps and records, which are compared by their text in columns t0, t1, …."""
 
     def place(self, name: str) -> str:
         """Where a column is; nested values are compared by their text."""
@@ -223,7 +223,7 @@ class Layout:
             list(self.names)
         )
 
-    def told_apart(self, rows: pa.Table) -> pa.Table:
+    def with_nested_as_text(self, rows: pa.Table) -> pa.Table:
         """The same with text in the place of nested values, which have no keys."""
         found = self.table(rows)
         for at, j in enumerate(self.nested):
@@ -232,7 +232,7 @@ class Layout:
 
 
 def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
-    """Columns c0, c1, …, since a name may hold anything, and the text of nested ones beside them."""
+    """Columns c0, c1, …, since a name may hold anything, and the text of nested ones in extra columns."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql import types
 

@@ -15,7 +15,7 @@ from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.agreeing_groups import Agreeing
-from microagg.engines.encoding import Recipe
+from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import Classes, Counts, Sample, measured_at_scale, required
 from microagg.engines.finishing import rules_of
 from microagg.engines.sought import Sought
@@ -55,14 +55,14 @@ class SparkRelease:
     plan: Plan
     _grouped: Grouped = field(repr=False)
     _counted: DataFrame = field(repr=False)
-    """``data``, and the unit beside it if that is dropped."""
+    """``data``, and the unit as an extra column if that is dropped."""
 
     @classmethod
     def of(cls, grouped: Grouped) -> SparkRelease:
         """Put what was grouped back into the rows; Spark does so when rows are asked for."""
         with on_spark():
             data, counted = released_rows(grouped)
-        return cls(data, grouped.recipe.given or grouped.recipe.plan, grouped, counted)
+        return cls(data, grouped.encoding.given or grouped.encoding.plan, grouped, counted)
 
     @property
     def roles(self) -> Roles:
@@ -77,7 +77,7 @@ class SparkRelease:
     @property
     def records(self) -> int:
         """Released records."""
-        return self._grouped.recipe.records
+        return self._grouped.encoding.records
 
     @property
     def n_groups(self) -> int:
@@ -106,13 +106,13 @@ class SparkRelease:
     @cached_property
     def _classes(self) -> tuple[Classes, Classes | None]:
         """Classes alone and with known columns."""
-        recipe, frame = self._grouped.recipe, self._grouped.released
-        unit = None if recipe.unit is None else "unit"
-        alone = count_classes(frame, ["values"], unit, recipe.k).classes
-        if self._shared(*self.roles.known) == [coder.name for coder in recipe.coders]:
+        encoding, frame = self._grouped.encoding, self._grouped.released
+        unit = None if encoding.unit is None else "unit"
+        alone = count_classes(frame, ["values"], unit, encoding.k).classes
+        if self._shared(*self.roles.known) == [coder.name for coder in encoding.coders]:
             return alone, None
         by = ["class", "known"] if self.roles.known else ["class"]  # with strata and weights
-        return alone, count_classes(frame, by, unit, recipe.k).classes
+        return alone, count_classes(frame, by, unit, encoding.k).classes
 
     @property
     def cautions(self) -> Sequence[Caution]:
@@ -143,16 +143,16 @@ class SparkRelease:
             return measured_in_one_task(grouped, measure)
 
     def _agreeing(self) -> dict[str, Agreeing]:
-        """Records whose class, told apart by known columns where k holds with them, agrees."""
+        """Count records whose class agrees; known columns split classes where k holds with them."""
         _, known = self._classes
         apart = [] if known is None or known.below_k else self.roles.known
         return count_agreeing(self.data, self._shared(*apart), list(self.roles.confidential))
 
     def _count_claimed(self, *confidential: str) -> Classes:
-        """Classes of records, if confidential columns were known beside the known ones."""
+        """Classes of records, if confidential columns were known, too."""
         by = self._shared(*self.roles.known, *confidential)
-        recipe = self._grouped.recipe
-        return count_by(self._counted, by, recipe.unit, recipe.k)
+        encoding = self._grouped.encoding
+        return count_by(self._counted, by, encoding.unit, encoding.k)
 
     def _shared(self, *more: str) -> list[str]:
         """Columns that groups share, and others, each once."""
@@ -161,7 +161,7 @@ class SparkRelease:
 
     def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> Counted:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
-        met = required(rules_of(self._grouped.recipe), self.sums)
+        met = required(rules_of(self._grouped.encoding), self.sums)
         counted = Counted(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
@@ -170,7 +170,11 @@ class SparkRelease:
         """Look for the sampled records among what all release."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        recipe, sought, frame = self._grouped.recipe, self._grouped.sought, self._grouped.released
+        encoding, sought, frame = (
+            self._grouped.encoding,
+            self._grouped.sought,
+            self._grouped.released,
+        )
         by = ["values"]
         if not with_known:
             sought = sought._replace(known=None)
@@ -182,12 +186,12 @@ class SparkRelease:
             F.count(F.lit(1)).alias("records"),
             *(F.first(name).alias(name) for name in word_names(frame)),
         )
-        rivals = reduced(classes, partial(_rivals, recipe, sought), merged_rivals)
+        rivals = reduced(classes, partial(_rivals, encoding, sought), merged_rivals)
         assert rivals is not None  # there are records
         return linkage_of(rivals, self.records)
 
     def report(self, path: str | Path, **measures: Any) -> None:
-        """Write the board's report as an HTML file, and every number of it as JSON beside it.
+        """Write the board's report as an HTML file, and every number of it as JSON next to it.
 
         ``measures`` are as for :meth:`microagg.protecting.release.Release.measure`.
         """
@@ -200,13 +204,13 @@ class SparkRelease:
         self._grouped.released.unpersist()
 
 
-def _rivals(recipe: Recipe, sought: Sought, rows: pa.Table) -> Labels:
+def _rivals(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
     """Records of some classes that are as near to each sampled record as its own, or nearer."""
-    shared = Shared.of(words_of(rows, "s"), len(recipe.coders))
+    shared = Shared.of(words_of(rows, "s"), len(encoding.coders))
     known = None
     if sought.known is not None:
         known = rows.column("known").to_numpy().view(np.uint64)
-    return sought.rivals(recipe, [(shared, rows.column("records").to_numpy(), known)])
+    return sought.rivals(encoding, [(shared, rows.column("records").to_numpy(), known)])
 
 
 def _measured(
@@ -216,7 +220,7 @@ def _measured(
     counts: Counts,
     linkage: tuple[Linkage, Linkage | None],
     measures: Mapping[str, Any],
-    recipe: Recipe,
+    encoding: Encoding,
     sample: Sample,
 ) -> Measured:
-    return measured_at_scale(plan, recipe, summary, sums, sample, counts, *linkage, **measures)
+    return measured_at_scale(plan, encoding, summary, sums, sample, counts, *linkage, **measures)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from microagg.base.typing import Labels
 from microagg.engines.aggregates import Shared, put_back
-from microagg.engines.encoding import Recipe
+from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import Sample
 from microagg.engines.spark.on_spark import Grouped
 from microagg.engines.spark.spark_frames import Layout, joined, mapped, pack, unpack, words_of
@@ -33,15 +33,15 @@ _BUCKET = 1 << 16  # rows that meet their values at a time, about
 
 
 def released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
-    """Released rows, and the same with the unit beside them if it is dropped."""
+    """Return released rows, and the same with the unit as an extra column if it is dropped."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    recipe, layout = grouped.recipe, grouped.parts.layout
-    buckets = -(-recipe.records // _BUCKET)
+    encoding, layout = grouped.encoding, grouped.parts.layout
+    buckets = -(-encoding.records // _BUCKET)
     names, schema, arrow, unit = _schema(grouped)
     bucket = F.pmod(F.col("h1"), F.lit(buckets)).alias("bucket")
     values = grouped.released.select("h1", "h2", *word_names(grouped.released), bucket)
-    work = partial(_put_back, recipe, layout, arrow, unit)
+    work = partial(_put_back, encoding, layout, arrow, unit)
     found = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
     if unit is None:
         data = found.toDF(*names)
@@ -62,12 +62,12 @@ def _keyed_rows(grouped: Grouped, buckets: int) -> DataFrame:
     rows, layout = grouped.parts.rows, grouped.parts.layout
     more = [StructField(name, LongType()) for name in ("h1", "h2", "bucket")]
     schema = StructType([*rows.schema.fields[: len(layout.names)], *more])
-    return mapped(rows, partial(_keyed, grouped.recipe, layout, buckets), schema)
+    return mapped(rows, partial(_keyed, grouped.encoding, layout, buckets), schema)
 
 
-def _keyed(recipe: Recipe, layout: Layout, buckets: int, rows: pa.Table) -> pa.Table:
-    table = layout.told_apart(rows)
-    kept = recipe.kept(recipe.variables(table))
+def _keyed(encoding: Encoding, layout: Layout, buckets: int, rows: pa.Table) -> pa.Table:
+    table = layout.with_nested_as_text(rows)
+    kept = encoding.kept(encoding.variables(table))
     keys = row_keys([table.column(j) for j in range(table.num_columns)]).view(np.int64)
     out = rows.select([f"c{j}" for j in range(len(layout.names))])
     for at in (0, 1):
@@ -78,7 +78,7 @@ def _keyed(recipe: Recipe, layout: Layout, buckets: int, rows: pa.Table) -> pa.T
 
 
 def _put_back(
-    recipe: Recipe,
+    encoding: Encoding,
     layout: Layout,
     schema: pa.Schema,
     unit: int | None,
@@ -95,8 +95,8 @@ def _put_back(
     if not np.array_equal(keys, their_keys):
         raise _rows_changed()
     rows, values = rows.take(pa.array(order)), values.take(pa.array(other))
-    shared = Shared.of(words_of(values, "s"), len(recipe.coders))
-    columns = list(put_back(recipe, layout.table(rows), shared).columns)
+    shared = Shared.of(words_of(values, "s"), len(encoding.coders))
+    columns = list(put_back(encoding, layout.table(rows), shared).columns)
     if unit is not None:
         columns.append(rows.column(f"c{unit}"))
     cast = [c.cast(field.type) for c, field in zip(columns, schema, strict=True)]
@@ -121,14 +121,14 @@ def _rows_changed() -> InputError:
 
 def _schema(grouped: Grouped) -> tuple[list[str], StructType, pa.Schema, int | None]:
     """Names of the released columns, their types for Spark and for Arrow, and where a dropped unit is."""
-    rows, recipe, layout = grouped.parts.rows, grouped.recipe, grouped.parts.layout
+    rows, encoding, layout = grouped.parts.rows, grouped.encoding, grouped.parts.layout
     table = grouped.parts.empty()
-    out = put_back(recipe, table, Shared.of_no_record(recipe))
+    out = put_back(encoding, table, Shared.of_no_record(encoding))
     names, fields = list(out.column_names), list(out.schema)
     unit = None
-    if recipe.unit is not None and recipe.unit not in names:
-        unit = layout.names.index(recipe.unit)
-        fields.append(table.schema.field(recipe.unit))
+    if encoding.unit is not None and encoding.unit not in names:
+        unit = layout.names.index(encoding.unit)
+        fields.append(table.schema.field(encoding.unit))
     arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
     found = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
     # What is untouched has the very type that it had, which Arrow may not tell.
@@ -140,19 +140,19 @@ def _schema(grouped: Grouped) -> tuple[list[str], StructType, pa.Schema, int | N
 
 
 def measured_in_one_task(
-    grouped: Grouped, measure: Callable[[Recipe, Sample], Measured]
+    grouped: Grouped, measure: Callable[[Encoding, Sample], Measured]
 ) -> Measured:
     """Bring the sample of whole groups together in one task, and measure it there."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    recipe, layout = grouped.recipe, grouped.parts.layout
+    encoding, layout = grouped.encoding, grouped.parts.layout
     chosen = grouped.released.where("whole_group >= 0").withColumn("bucket", F.lit(0))
     # Keys tell nothing of the records, and go to all workers, so that no row moves that is not wanted.
     keys = F.broadcast(chosen.select(F.col("h1").alias("wanted")).distinct())
     rows = _keyed_rows(grouped, 1)
     rows = rows.join(keys, F.col("h1") == F.col("wanted"), "left_semi")
     # What is known of the whole table is mostly zeros, which otherwise would have to be sent apart.
-    packed = pack((recipe, measure))
+    packed = pack((encoding, measure))
 
     def work(rows: pa.Table, values: pa.Table) -> pa.Table:
         known, measure_it = unpack(packed)
@@ -164,15 +164,15 @@ def measured_in_one_task(
     return found
 
 
-def _sample(recipe: Recipe, layout: Layout, rows: pa.Table, values: pa.Table) -> Sample:
+def _sample(encoding: Encoding, layout: Layout, rows: pa.Table, values: pa.Table) -> Sample:
     """Rows of whole groups, before and after."""
     own, other = _matched(rows, values)
     rows, values = rows.take(pa.array(own)), values.take(pa.array(other))
-    shared = Shared.of(words_of(values, "s"), len(recipe.coders))
+    shared = Shared.of(words_of(values, "s"), len(encoding.coders))
     before = layout.table(rows)
     labels = values.column("whole_group").to_numpy()
     return Sample(
-        before, put_back(recipe, before, shared), None, labels, shared, np.arange(len(own))
+        before, put_back(encoding, before, shared), None, labels, shared, np.arange(len(own))
     )
 
 

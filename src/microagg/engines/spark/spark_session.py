@@ -75,7 +75,7 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
         # For whatever Java puts down besides records.
         "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={folder}",
     }
-    with _without("SPARK_LOCAL_DIRS"):  # which Spark would prefer to the folder that it is told
+    with _without("SPARK_LOCAL_DIRS"):  # which Spark would prefer to the folder that is set here
         local = re.fullmatch(r"local(\[.*\])?", _master(master, settings)) is not None
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}

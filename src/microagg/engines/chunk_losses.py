@@ -1,4 +1,4 @@
-"""Losses of a table that is read in parts: squares are added up block by block, and shared out at the end.
+"""Losses of a table that is read in parts: squares are added up chunk by chunk, and shared out at the end.
 
 The squares are those of :mod:`microagg.measure.column_losses`; only what is known of the whole column, its
 centre and its total, comes from the summary of the table. So every engine means the same by a loss.
@@ -14,7 +14,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners
 from microagg.encode.number import Line
 from microagg.encode.recode import Recoder
-from microagg.engines.encoding import Coder, Recipe
+from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.recode_batches import level_places, loss_by_recoding
 from microagg.engines.table_summary import TableSummary
 from microagg.measure.column_losses import category_squares, number_squares
@@ -34,7 +34,7 @@ class Loss(NamedTuple):
 def column_squares(
     coder: Coder, x: Floats, y: Floats, labels: Labels, weights: Floats
 ) -> tuple[float, float]:
-    """Squares of one column over the records of a block, in coordinates: within groups, to what is released.
+    """Squares of one column over the records of a chunk, in coordinates: within groups, to what is released.
 
     Only records with an original value ``x`` count; a released value ``y`` that is missing is at the mean.
     """
@@ -94,10 +94,12 @@ def _present(recoder: Recoder) -> int:
     return recoder.every.count - 1 if recoder.every.squares > 0 else 0
 
 
-def total_squares(recipe: Recipe, summary: TableSummary) -> Floats:
+def total_squares(encoding: Encoding, summary: TableSummary) -> Floats:
     """Squares of each column about its mean, in coordinates and without its importance."""
-    found = np.zeros(len(recipe.coders))
-    for j, (coder, present) in enumerate(zip(recipe.coders, inertia(recipe, summary), strict=True)):
+    found = np.zeros(len(encoding.coders))
+    for j, (coder, present) in enumerate(
+        zip(encoding.coders, inertia(encoding, summary), strict=True)
+    ):
         if not present:
             continue
         if coder.recoder is not None:
@@ -109,7 +111,7 @@ def total_squares(recipe: Recipe, summary: TableSummary) -> Floats:
             moments = own.logarithms if coder.setting.transform == "log" else own.moments
             scaling = coder.encoder.scaling
             factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
-            found[j] = moments.squares / recipe.mean_weight * factor**2
+            found[j] = moments.squares / encoding.mean_weight * factor**2
         else:
             found[j] = present
     return found
@@ -121,10 +123,10 @@ def _total_of_corners(coder: Coder) -> float:
     return float(coder.often @ np.square(coder.encoder.points).sum(axis=1))
 
 
-def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
+def inertia(encoding: Encoding, summary: TableSummary) -> Floats:
     """Number of values of each column less one, by which columns are put together; 0 where nothing varies."""
-    found = np.zeros(len(recipe.coders))
-    for j, coder in enumerate(recipe.coders):
+    found = np.zeros(len(encoding.coders))
+    for j, coder in enumerate(encoding.coders):
         if coder.recoder is not None:
             found[j] = _present(coder.recoder)
             continue
@@ -135,14 +137,14 @@ def inertia(recipe: Recipe, summary: TableSummary) -> Floats:
     return found
 
 
-def loss_of(recipe: Recipe, summary: TableSummary, squares: Floats) -> Loss:
-    """Share out squares that :func:`column_squares` gave for each column, added up over all blocks."""
-    totals = total_squares(recipe, summary)
+def loss_of(encoding: Encoding, summary: TableSummary, squares: Floats) -> Loss:
+    """Share out squares that :func:`column_squares` gave for each column, added up over all chunks."""
+    totals = total_squares(encoding, summary)
     each = 100 * np.divide(squares, totals, out=np.zeros(len(totals)), where=totals > 0)
-    counts = np.array([coder.setting.importance for coder in recipe.coders])
-    counts = counts * inertia(recipe, summary)
-    names = [coder.name for coder in recipe.coders]
-    for name, recoder in recipe.recoders.items():
+    counts = np.array([coder.setting.importance for coder in encoding.coders])
+    counts = counts * inertia(encoding, summary)
+    names = [coder.name for coder in encoding.coders]
+    for name, recoder in encoding.recoders.items():
         if name not in names:  # a stratum, or a column left as it is
             lost, weight = loss_by_recoding(recoder)
             names.append(name)

@@ -15,16 +15,16 @@ from engine_tables import mixed_table
 from microagg import InputError, partition
 from microagg.encode.space import space_of
 from microagg.engines.aggregates import shared_values, sums_of
-from microagg.engines.block_losses import loss_of
-from microagg.engines.blocks import (
+from microagg.engines.capabilities import check_plan_in_parts
+from microagg.engines.chunk_losses import loss_of
+from microagg.engines.chunks import (
     in_sample,
-    plan_blocks,
+    plan_chunks,
     requirements,
     sample_share,
-    work_on_block,
+    work_on_chunk,
 )
-from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.fit import recipe_of
+from microagg.engines.fit import encoding_of
 from microagg.engines.table_summary import summarise
 from microagg.grouping.require.from_plan import RULES, requirements_of
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -74,42 +74,42 @@ def fitted(table, plan, cuts=()):
     summary = summarise(parts[-1], plan)
     for part in parts[:-1]:
         summary = summary.merge(summarise(part, plan))
-    return recipe_of(plan, pickle.loads(pickle.dumps(summary)))
+    return encoding_of(plan, pickle.loads(pickle.dumps(summary)))
 
 
 def solved(table, plan, leaf):
     """Groups by row: one process, one block after the other, as any engine does it."""
-    recipe = fitted(table, plan)
-    words = np.column_stack([recipe.words(table), np.arange(table.num_rows, dtype=np.uint64)])
-    records = recipe.records_of(words)
+    encoding = fitted(table, plan)
+    words = np.column_stack([encoding.words(table), np.arange(table.num_rows, dtype=np.uint64)])
+    records = encoding.records_of(words)
     sample = words[in_sample(records.keys, sample_share(len(words)))]
-    blocks = plan_blocks(recipe, sample, leaf)
-    apart = recipe.apart(records)
-    places = blocks.assign(recipe.coordinates(records), apart, records.keys)
+    blocks = plan_chunks(encoding, sample, leaf)
+    apart = encoding.apart(records)
+    places = blocks.assign(encoding.coordinates(records), apart, records.keys)
     counts = np.bincount(places, minlength=blocks.n_places())
-    blocks = blocks.with_sound(lambda some: counts[some].sum() >= recipe.k)
-    places, groups = blocks.assign(recipe.coordinates(records), apart, records.keys), None
+    blocks = blocks.with_sound(lambda some: counts[some].sum() >= encoding.k)
+    places, groups = blocks.assign(encoding.coordinates(records), apart, records.keys), None
     for turn in range(blocks.rounds + 1):
         moved = []
         for number in np.unique(places):
             rows = np.flatnonzero(places == number)
             own = None if groups is None else groups[rows]
-            moved.append(work_on_block(recipe, blocks, int(number), words[rows], own, turn))
+            moved.append(work_on_chunk(encoding, blocks, int(number), words[rows], own, turn))
         words = np.concatenate([one.words for one in moved])
         groups = np.concatenate([one.groups for one in moved])
         if turn < blocks.rounds:
             places = np.concatenate([one.blocks for one in moved])
     labels = np.empty(len(words), dtype=np.int64)
     labels[words[:, -1].astype(np.int64)] = groups
-    return recipe, labels
+    return encoding, labels
 
 
 @pytest.mark.parametrize("settings", [{}, {"weight": "weight"}, {"missing": "majority"}])
 def test_coordinates_are_those_of_the_whole_table(settings):
     table = mixed(700)
     plan = plan_for(PROTECTED, kinds=KINDS, **settings)
-    recipe = fitted(table, plan, cuts=(100, 333))
-    found = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    encoding = fitted(table, plan, cuts=(100, 333))
+    found = encoding.coordinates(encoding.records_of(encoding.words(table)))
     frame = Frame(table)
     variables = [variable_of(frame, name, plan.column(name)) for name in PROTECTED]
     weights = None
@@ -124,8 +124,8 @@ def test_coordinates_are_those_of_the_whole_table(settings):
 @pytest.mark.parametrize("scale", ["zscore", "range", "none", "robust"])
 def test_scales_are_those_of_the_whole_table(scale):
     table = table_of(2000)
-    recipe = fitted(table, plan_for(["a", "b"], scale=scale), cuts=(7,))
-    found = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    encoding = fitted(table, plan_for(["a", "b"], scale=scale), cuts=(7,))
+    found = encoding.coordinates(encoding.records_of(encoding.words(table)))
     variables = [variable_of(Frame(table), name, Column()) for name in ("a", "b")]
     expected = space_of(variables, scale).scaled
     near = 0.02 if scale == "robust" else 1e-9  # quartiles come from a sketch
@@ -163,30 +163,30 @@ def test_equal_rows_are_dealt_out():
     """Where most records are equal no tree can halve them, and no block may hold them all."""
     table = pa.table({"a": np.repeat([0.0, 1.0], [9000, 1000]), "b": np.zeros(10_000)})
     table = table.append_column("id", pa.array(np.arange(10_000)))
-    recipe, labels = solved(table, plan_for(["a", "b"], effort="fast"), leaf=500)
+    encoding, labels = solved(table, plan_for(["a", "b"], effort="fast"), leaf=500)
     assert np.bincount(canonical_labels(labels)).min() >= 3
-    X = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    X = encoding.coordinates(encoding.records_of(encoding.words(table)))
     assert sum_of_squares(X, canonical_labels(labels)) < 0.002 * len(X)
-    words = recipe.words(table)
-    blocks = plan_blocks(recipe, words, 500)
-    records = recipe.records_of(words)
-    places = blocks.assign(recipe.coordinates(records), None, records.keys)
+    words = encoding.words(table)
+    blocks = plan_chunks(encoding, words, 500)
+    records = encoding.records_of(words)
+    places = blocks.assign(encoding.coordinates(records), None, records.keys)
     assert np.bincount(places).max() < 4 * 500
 
 
 def test_the_loss_is_near_that_of_the_whole_table():
     table = table_of(12_000, c=np.random.default_rng(9).normal(size=12_000))
     plan = plan_for(["a", "b", "c"], k=4, effort="fast")
-    recipe, labels = solved(table, plan, leaf=3000)
-    X = recipe.coordinates(recipe.records_of(recipe.words(table)))
+    encoding, labels = solved(table, plan, leaf=3000)
+    X = encoding.coordinates(encoding.records_of(encoding.words(table)))
     whole = partition(X, 4, scale="none", effort="fast")
     assert sum_of_squares(X, canonical_labels(labels)) < 1.02 * whole.sse
 
 
 def test_unsound_places_are_joined_with_their_neighbours():
     table = table_of(1000)
-    recipe = fitted(table, plan_for(["a", "b"]))
-    blocks = plan_blocks(recipe, recipe.words(table), leaf=130)
+    encoding = fitted(table, plan_for(["a", "b"]))
+    blocks = plan_chunks(encoding, encoding.words(table), leaf=130)
     assert blocks.n_places() == 8
     found = blocks.with_sound(lambda some: 5 not in some or len(some) >= 4)
     assert found.joined == (0, 1, 2, 3, 4, 4, 4, 4)
@@ -198,17 +198,17 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     settings = {"kinds": KINDS, "weight": "weight", "effort": "fast"}
     plan = plan_for(PROTECTED, **settings, known=["id"])
     release = protect_table(Frame(table), plan)
-    recipe = fitted(table, plan)
-    records = recipe.records_of(recipe.words(table))
+    encoding = fitted(table, plan)
+    records = encoding.records_of(encoding.words(table))
     labels = release.partition.labels
-    shared = shared_values(recipe, records, labels)
+    shared = shared_values(encoding, records, labels)
     expected = release._measuring.values.copy()
     origin = release._measuring.intake.variables["date"].origin
     expected[:, PROTECTED.index("date")] += origin
     assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
-    sums = sums_of(recipe, records, labels, shared)
+    sums = sums_of(encoding, records, labels, shared)
     summary, utility = summarise(table, plan), release.utility
-    found = [loss_of(recipe, summary, squares) for squares in (sums.released, sums.within)]
+    found = [loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)]
     assert found[0].by_column == pytest.approx(utility.by_column, rel=1e-6)
     assert found[1].by_column == pytest.approx(utility.group_loss_by_column, rel=1e-6)
     assert found[0].overall == pytest.approx(utility.information_loss, rel=1e-6)
@@ -244,9 +244,9 @@ def test_a_requirement_is_made_as_in_memory_or_refused(key):
         with pytest.raises(InputError, match=f"{key} is asked"):
             check_plan_in_parts(plan)
         return
-    recipe = recipe_of(plan, summarise(table, plan))
-    records = recipe.records_of(recipe.words(table))
-    ours = requirements(recipe, records)
+    encoding = encoding_of(plan, summarise(table, plan))
+    records = encoding.records_of(encoding.words(table))
+    ours = requirements(encoding, records)
     frame = Frame(table)
     units, weights = frame.categories("person")[0], frame.doubles("weight")
     theirs = requirements_of(frame, plan.blocks[0], units, "person", weights)

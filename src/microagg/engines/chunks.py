@@ -1,16 +1,16 @@
-"""Blocks: a table cut into parts that a worker solves by itself, and cut anew along other borders.
+"""Chunks: a table cut into parts that a worker solves by itself, and cut anew along other borders.
 
 Problem   Groups of a table that no single process can hold.
 Idea      A sample of the records is halved again and again across random directions; the tree that
-          comes of it sends every record of the table to a block of about 2^17 neighbours. Each block
+          comes of it sends every record of the table to a chunk of about 2^17 neighbours. Each chunk
           is partitioned by itself. Then the groups, by their centroids, are sent through another tree with
-          other directions, and every new block is refined: what the borders of the first blocks
+          other directions, and every new chunk is refined: what the borders of the first chunks
           cost is made up for in two such rounds.
           Strata and patterns of missing values come first: large ones have trees of their own, small ones
           are packed together, since groups never cross them.
 Cost      Linear in the records, apart from the sample; one move of the records a round.
-Same      Which records are in a block depends on the plan, its seed and the records alone: samples are
-          drawn by keys of rows, and a block is solved in the order of these keys. Engines, workers and
+Same      Which records are in a chunk depends on the plan, its seed and the records alone: samples are
+          drawn by keys of rows, and a chunk is solved in the order of these keys. Engines, workers and
           the order of files make no difference.
 """
 
@@ -28,8 +28,8 @@ from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space
-from microagg.engines.aggregates import keeps_whole, variable_of_block
-from microagg.engines.encoding import Recipe, Records, Words
+from microagg.engines.aggregates import keeps_whole, variable_of_chunk
+from microagg.engines.encoding import Encoding, Records, Words
 from microagg.errors import InputError
 from microagg.grouping.by_released_loss import is_searched, search_by_release
 from microagg.grouping.group_table import group
@@ -42,23 +42,23 @@ from microagg.plan.registry import find
 
 __all__ = [
     "LEAF",
-    "BlockPlan",
+    "ChunkPlan",
     "Moved",
     "Tree",
     "centroids",
     "in_order",
     "in_sample",
     "is_feasible",
-    "plan_blocks",
-    "refine_block",
+    "plan_chunks",
+    "refine_chunk",
     "requirements",
     "sample_share",
-    "solve_block",
-    "sound_blocks",
-    "work_on_block",
+    "solve_chunk",
+    "sound_chunks",
+    "work_on_chunk",
 ]
 
-LEAF = 1 << 19  # records in a block, about
+LEAF = 1 << 19  # records in a chunk, about
 _FIRST = 0.5  # of the search is made in the first turn
 _SAMPLE = 1 << 17  # records from which trees are made, at least
 _SAMPLE_A_LEAF = 64
@@ -91,17 +91,17 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockPlan:
-    """Which block each record, or in later turns each group, is in.
+class ChunkPlan:
+    """Which chunk each record, or in later turns each group, is in.
 
-    Small cells are packed together: these are the first blocks of every turn. The places of the trees of
+    Small cells are packed together: these are the first chunks of every turn. The places of the trees of
     large cells follow.
 
     Attributes
     ----------
-    packed : (cells,) block of each small cell; −1: it has trees
+    packed : (cells,) chunk of each small cell; −1: it has trees
     trees : for each turn, the tree of each large cell, by its number
-    joined : the block of each place of the first turn, where some were joined with their neighbours
+    joined : the chunk of each place of the first turn, where some were joined with their neighbours
     """
 
     packed: tuple[int, ...]
@@ -110,7 +110,7 @@ class BlockPlan:
 
     @property
     def rounds(self) -> int:
-        """Turns after the first; none if every cell is in one block."""
+        """Turns after the first; none if every cell is in one chunk."""
         return len(self.trees) - 1 if self.trees[0] else 0
 
     def span(self, turn: int) -> tuple[float, float]:
@@ -120,7 +120,7 @@ class BlockPlan:
 
     @property
     def n_packed(self) -> int:
-        """Blocks of small cells, in which there is nothing to do after the first turn."""
+        """Chunks of small cells, in which there is nothing to do after the first turn."""
         return max(self.packed, default=-1) + 1
 
     def first_places(self, turn: int) -> dict[int, int]:
@@ -136,7 +136,7 @@ class BlockPlan:
         return self.n_packed + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
 
     def assign(self, X: Floats, cells: Labels | None, keys: Words, turn: int = 0) -> Labels:
-        """Block of each record in the first turn; of each group, by its centroid, in later ones.
+        """Chunk of each record in the first turn; of each group, by its centroid, in later ones.
 
         Parameters
         ----------
@@ -153,53 +153,53 @@ class BlockPlan:
         return np.array(self.joined, dtype=np.int64)[found] if turn == 0 else found
 
     def sources(self, turn: int) -> list[tuple[int, list[int]]]:
-        """Blocks of a turn, each with the places of which it is made."""
+        """Chunks of a turn, each with the places of which it is made."""
         if turn:
             return [(place, [place]) for place in range(self.n_places(turn))]
         found: dict[int, list[int]] = {}
-        for place, block in enumerate(self.joined):
-            found.setdefault(block, []).append(place)
+        for place, chunk in enumerate(self.joined):
+            found.setdefault(chunk, []).append(place)
         return sorted(found.items())
 
-    def with_sound(self, sound: Callable[[list[int]], bool]) -> BlockPlan:
-        """Join places of the first turn with their neighbours in the tree until all blocks are sound.
+    def with_sound(self, sound: Callable[[list[int]], bool]) -> ChunkPlan:
+        """Join places of the first turn with their neighbours in the tree until all chunks are sound.
 
-        ``sound`` tells whether some places together can be a block: whether they hold k units, and satisfy
+        ``sound`` tells whether some places together can be a chunk: whether they hold k units, and satisfy
         what is required as one group.
         """
         joined = list(range(self.n_places()))
         for cell, start in self.first_places(0).items():
             starts = self.trees[0][cell].starts + start
 
-            def blocks(low: int, high: int, starts: Labels = starts) -> list[list[int]] | None:
-                """Sound blocks of the leaves from low to high; None: not even all together are one."""
+            def chunks(low: int, high: int, starts: Labels = starts) -> list[list[int]] | None:
+                """Sound chunks of the leaves from low to high; None: not even all together are one."""
                 every = list(range(int(starts[low]), int(starts[high])))
                 if high - low == 1:
                     apart = [[place] for place in every]
                     found = apart if all(map(sound, apart)) else None
                 else:
                     middle = (low + high) // 2
-                    left, right = blocks(low, middle), blocks(middle, high)
+                    left, right = chunks(low, middle), chunks(middle, high)
                     found = None if left is None or right is None else left + right
                 if found is None and sound(every):
                     return [every]
                 return found
 
-            found = blocks(0, len(starts) - 1)
+            found = chunks(0, len(starts) - 1)
             if found is None:
                 raise InputError(
                     "Groups never cross strata or patterns of missing values; the records of one of these "
                     "cannot satisfy what is required, not even as one group. Ask for less, or name coarser "
                     "strata."
                 )
-            for block in found:
-                for place in block:
-                    joined[place] = block[0]
+            for chunk in found:
+                for place in chunk:
+                    joined[place] = chunk[0]
         return replace(self, joined=tuple(joined))
 
 
 def sample_share(records: int) -> float:
-    """Share of the records from which blocks are planned."""
+    """Share of the records from which chunks are planned."""
     wanted = max(_SAMPLE, _SAMPLE_A_LEAF * (records // LEAF))
     return min(1.0, wanted / max(records, 1))
 
@@ -211,47 +211,47 @@ def in_sample(keys: Words, share: float) -> Any:
     return keys[:, 0] < np.uint64(int(share * 2.0**64))
 
 
-def plan_blocks(recipe: Recipe, sample: Words, leaf: int = LEAF) -> BlockPlan:
-    """Plan the blocks of a table.
+def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPlan:
+    """Plan the chunks of a table.
 
     Parameters
     ----------
-    recipe : of the table
+    encoding : of the table
     sample : words of the records that :func:`in_sample` chooses, in any order
-    leaf : records in a block, about
+    leaf : records in a chunk, about
 
-    >>> from microagg.engines.fit import recipe_of
+    >>> from microagg.engines.fit import encoding_of
     >>> from microagg.engines.table_summary import summarise
     >>> from microagg.plan.plan import Plan
     >>> import pyarrow as pa
     >>> table, plan = pa.table({"x": range(1000)}), Plan().override(k=5, columns=["x"])
-    >>> recipe = recipe_of(plan, summarise(table, plan))
-    >>> plan_blocks(recipe, recipe.words(table), leaf=300).n_places()
+    >>> encoding = encoding_of(plan, summarise(table, plan))
+    >>> plan_chunks(encoding, encoding.words(table), leaf=300).n_places()
     4
     """
-    records = in_order(recipe.records_of(sample))
-    X = recipe.coordinates(records)
-    apart = recipe.apart(records)
+    records = in_order(encoding.records_of(sample))
+    X = encoding.coordinates(records)
+    apart = encoding.apart(records)
     cells = np.zeros(len(records), np.int64) if apart is None else apart
     packed: list[int] = []
-    deepest = _depth(int(recipe.cell_sizes.max()), leaf)
+    deepest = _depth(int(encoding.cell_sizes.max()), leaf)
     rounds = 2 if deepest <= 2 else 4  # the more borders there are, the more often they are moved
     trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + rounds))
-    blocks, room = 0, 0
-    for cell, size in enumerate(recipe.cell_sizes.tolist()):
+    chunks, room = 0, 0
+    for cell, size in enumerate(encoding.cell_sizes.tolist()):
         own = X[cells == cell]
         depth = _depth(size, leaf)
         if depth and len(own) >= 2**depth:
             packed.append(-1)
             for turn, of_turn in enumerate(trees):
-                seed = [recipe.plan.seed or 0, cell, turn]
+                seed = [encoding.plan.seed or 0, cell, turn]
                 of_turn[cell] = _halving_tree(own, depth, seed, size, leaf)
             continue
-        if room < size:  # small cells share a block until it is full
-            blocks, room = blocks + 1, leaf
+        if room < size:  # small cells share a chunk until it is full
+            chunks, room = chunks + 1, leaf
         room -= size
-        packed.append(blocks - 1)
-    plan = BlockPlan(tuple(packed), trees, ())
+        packed.append(chunks - 1)
+    plan = ChunkPlan(tuple(packed), trees, ())
     return replace(plan, joined=tuple(range(plan.n_places())))
 
 
@@ -280,7 +280,7 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
         direction = chance.standard_normal(X.shape[1]) * wide
         length = np.sqrt(np.square(direction).sum())
         direction = direction / length if length > 0 else np.eye(X.shape[1])[0]
-        # As the kernel adds them up, lest a record on the border falls elsewhere.
+        # Added up as the kernel does, so that a record on the border falls on the same side.
         along = np.zeros(len(own))
         for j in range(X.shape[1]):
             along += own[:, j] * direction[j]
@@ -294,7 +294,7 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
 
 
 def in_order(records: Records) -> Records:
-    """Return records in the order of their keys, in which blocks are solved wherever they come from."""
+    """Return records in the order of their keys, in which chunks are solved wherever they come from."""
     return records.taken(by_key(records.keys))
 
 
@@ -307,9 +307,9 @@ def by_key(keys: Words, groups: Labels | None = None) -> Labels:
     return order
 
 
-def requirements(recipe: Recipe, records: Records) -> list[Requirement]:
-    """What groups of these records must satisfy beside k."""
-    places = {asked: at for at, asked in enumerate(recipe.asked_columns)}
+def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
+    """Return what groups of these records must satisfy in addition to k."""
+    places = {asked: at for at, asked in enumerate(encoding.asked_columns)}
 
     def look(key: str, column: Any) -> tuple[Any, bool]:
         words = np.ascontiguousarray(records.asked[:, places[key, column]])
@@ -317,47 +317,47 @@ def requirements(recipe: Recipe, records: Records) -> list[Requirement]:
         return (words.view(np.float64) if RULES[key].sees == "amounts" else _numbered(words)), False
 
     units = None if records.units is None else _numbered(records.units)
-    return make_requirements(recipe.block, units, recipe.unit, records.weights, look)
+    return make_requirements(encoding.block, units, encoding.unit, records.weights, look)
 
 
 def _numbered(values: Any) -> Labels:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def space_of_block(recipe: Recipe, records: Records) -> Space:
+def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     """Coordinates of records, and what groups of them release."""
     variables = [
-        variable_of_block(coder, np.ascontiguousarray(records.values[:, j]))
-        for j, coder in enumerate(recipe.coders)
+        variable_of_chunk(coder, np.ascontiguousarray(records.values[:, j]))
+        for j, coder in enumerate(encoding.coders)
     ]
-    rounded = [coder.kind == "date" or keeps_whole(recipe, coder) for coder in recipe.coders]
+    rounded = [coder.kind == "date" or keeps_whole(encoding, coder) for coder in encoding.coders]
     space = Space(
-        recipe.coordinates(records),
+        encoding.coordinates(records),
         "none",
-        encoders=tuple(coder.encoder for coder in recipe.coders),
-        widths=recipe.widths,
+        encoders=tuple(coder.encoder for coder in encoding.coders),
+        widths=encoding.widths,
     )
     return with_releases(
         space,
         variables,
-        recipe.states(records),
+        encoding.states(records),
         None,  # how often each level occurs in the whole table is known
-        recipe.plan.missing.policy,
-        recipe.block.released,
+        encoding.plan.missing.policy,
+        encoding.block.released,
         rounded,
     )
 
 
-def solve_block(recipe: Recipe, records: Records, divided: bool = False) -> Labels:
-    """Partition the records of a block, which are :func:`in_order`; the group of each, 0, 1, ….
+def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> Labels:
+    """Partition the records of a chunk, which are :func:`in_order`; the group of each, 0, 1, ….
 
     The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
     """
-    block, space = recipe.block, space_of_block(recipe, records)
-    cells = recipe.apart(records)
+    block, space = encoding.block, space_of_chunk(encoding, records)
+    cells = encoding.apart(records)
     cells = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
-    weights = recipe.relative_weights(records) if recipe.weighs else None
-    wanted = requirements(recipe, records)
+    weights = encoding.relative_weights(records) if encoding.weighs else None
+    wanted = requirements(encoding, records)
     if wanted:
         for cell in range(int(cells.max()) + 1):
             check_feasible(within(wanted, np.flatnonzero(cells == cell)))
@@ -367,33 +367,33 @@ def solve_block(recipe: Recipe, records: Records, divided: bool = False) -> Labe
         cells,
         weights=weights,
         requirements=wanted,
-        seed=recipe.plan.seed,
-        whole=recipe.records,
+        seed=encoding.plan.seed,
+        whole=encoding.records,
         span=(0.0, _FIRST if divided else 1.0),
     )
     return found.labels
 
 
-def refine_block(
-    recipe: Recipe, records: Records, labels: Labels, span: tuple[float, float]
+def refine_chunk(
+    encoding: Encoding, records: Records, labels: Labels, span: tuple[float, float]
 ) -> Labels:
-    """Refine the groups of a block of one cell, the records :func:`in_order`, in a span of the search."""
-    block = recipe.block
+    """Refine the groups of a chunk of one cell, the records :func:`in_order`, in a span of the search."""
+    block = encoding.block
     if not (find(block.method).name == "auto" or block.refine) or labels.max() == 0:
         return canonical_labels(labels)
-    space = space_of_block(recipe, records)
-    weights = recipe.relative_weights(records) if recipe.weighs else None
-    wanted = requirements(recipe, records)
+    space = space_of_chunk(encoding, records)
+    weights = encoding.relative_weights(records) if encoding.weighs else None
+    wanted = requirements(encoding, records)
     effort = "fast" if block.options.get("effort") == "fast" else "balanced"
-    shared: dict[str, Any] = {"random_state": recipe.plan.seed, "whole": recipe.records}
+    shared: dict[str, Any] = {"random_state": encoding.plan.seed, "whole": encoding.records}
     found = canonical_labels(labels)
     if wanted:
         found = satisfy(
-            space.searched, recipe.k, wanted, found, weights=weights, effort="fast", **shared
+            space.searched, encoding.k, wanted, found, weights=weights, effort="fast", **shared
         )
     else:
         found = refine(
-            space.searched, found, recipe.k, weights=weights, effort=effort, span=span, **shared
+            space.searched, found, encoding.k, weights=weights, effort=effort, span=span, **shared
         )
     if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
         return found
@@ -401,89 +401,89 @@ def refine_block(
         space,
         None,
         found,
-        recipe.k,
+        encoding.k,
         wanted,
         weights=weights,
         effort=effort,
-        seed=recipe.plan.seed,
-        whole=recipe.records,
+        seed=encoding.plan.seed,
+        whole=encoding.records,
         state=new_state(),
     )
 
 
-def centroids(recipe: Recipe, records: Records, labels: Labels) -> Floats:
-    """Mean coordinates of each group 0, 1, …, which tell the block that it goes to."""
-    X = recipe.coordinates(records)
+def centroids(encoding: Encoding, records: Records, labels: Labels) -> Floats:
+    """Mean coordinates of each group 0, 1, …, which tell the chunk that it goes to."""
+    X = encoding.coordinates(records)
     sizes = np.bincount(labels).astype(np.float64)
     return np.column_stack([np.bincount(labels, column) for column in X.T]) / sizes[:, None]
 
 
 class Moved(NamedTuple):
-    """Records of a block after it was worked on, in the order of their keys."""
+    """Records of a chunk after it was worked on, in the order of their keys."""
 
     words: Words
-    groups: Labels  # a number for each group that no other block gives
-    blocks: Labels | None  # of each record in the next turn; None after the last
+    groups: Labels  # a number for each group that no other chunk gives
+    chunks: Labels | None  # of each record in the next turn; None after the last
 
 
-def work_on_block(
-    recipe: Recipe,
-    plan: BlockPlan,
+def work_on_chunk(
+    encoding: Encoding,
+    plan: ChunkPlan,
     number: int,
     words: Words,
     groups: Labels | None = None,
     turn: int = 0,
 ) -> Moved:
-    """Do what there is to do in one block in one turn: partition it, or refine the groups that came to it.
+    """Do what there is to do in one chunk in one turn: partition it, or refine the groups that came to it.
 
     Parameters
     ----------
-    number : of the block
+    number : of the chunk
     words : of all its records, in any order
     groups : (n,) their groups, in all turns but the first
     turn : 0, 1, … up to ``plan.rounds``
     """
-    keys = recipe.records_of(words).keys
+    keys = encoding.records_of(words).keys
     order = by_key(keys, groups)
     words = words[order]
-    records = recipe.records_of(words)
+    records = encoding.records_of(words)
     if groups is None:
-        labels = solve_block(recipe, records, divided=number >= plan.n_packed)
+        labels = solve_chunk(encoding, records, divided=number >= plan.n_packed)
     elif number < plan.n_packed:
         labels = canonical_labels(groups[order])
     else:
-        labels = refine_block(recipe, records, groups[order], plan.span(turn))
-    blocks = None
+        labels = refine_chunk(encoding, records, groups[order], plan.span(turn))
+    chunks = None
     if turn < plan.rounds:
-        apart = recipe.apart(records)
+        apart = encoding.apart(records)
         own = None
         if apart is not None:
             own = np.zeros(int(labels.max()) + 1, dtype=np.int64)
             own[labels] = apart
         first = np.unique(labels, return_index=True)[1]
-        means, of_first = centroids(recipe, records, labels), records.keys[first]
-        blocks = plan.assign(means, own, of_first, turn + 1)[labels]
-    return Moved(words, (np.int64(number) << 32) + labels, blocks)
+        means, of_first = centroids(encoding, records, labels), records.keys[first]
+        chunks = plan.assign(means, own, of_first, turn + 1)[labels]
+    return Moved(words, (np.int64(number) << 32) + labels, chunks)
 
 
-def sound_blocks(
-    recipe: Recipe, plan: BlockPlan, counts: Labels, feasible: Callable[[list[int]], bool]
-) -> BlockPlan:
-    """Join blocks that cannot be groups by themselves with their neighbours.
+def sound_chunks(
+    encoding: Encoding, plan: ChunkPlan, counts: Labels, feasible: Callable[[list[int]], bool]
+) -> ChunkPlan:
+    """Join chunks that cannot be groups by themselves with their neighbours.
 
     Parameters
     ----------
     counts : records of each place
     feasible : whether the records of some places, as one group, satisfy what is required
     """
-    asked = recipe.unit is not None or bool(recipe.block.require)
+    asked = encoding.unit is not None or bool(encoding.block.require)
 
     def sound(places: list[int]) -> bool:
-        return int(counts[places].sum()) >= recipe.k and (not asked or feasible(places))
+        return int(counts[places].sum()) >= encoding.k and (not asked or feasible(places))
 
     return plan.with_sound(sound)
 
 
-def is_feasible(recipe: Recipe, words: Words) -> bool:
+def is_feasible(encoding: Encoding, words: Words) -> bool:
     """Whether records satisfy, as one group, what is required."""
-    return all(rule.feasible() for rule in requirements(recipe, recipe.records_of(words)))
+    return all(rule.feasible() for rule in requirements(encoding, encoding.records_of(words)))
