@@ -78,27 +78,27 @@ def fitted(table, plan, cuts=()):
 
 
 def solved(table, plan, leaf):
-    """Groups by row: one process, one block after the other, as any engine does it."""
+    """Groups by row: one process, one chunk after the other, as any engine does it."""
     encoding = fitted(table, plan)
     words = np.column_stack([encoding.words(table), np.arange(table.num_rows, dtype=np.uint64)])
     records = encoding.records_of(words)
     sample = words[in_sample(records.keys, sample_share(len(words)))]
-    blocks = plan_chunks(encoding, sample, leaf)
+    chunks = plan_chunks(encoding, sample, leaf)
     apart = encoding.apart(records)
-    places = blocks.assign(encoding.coordinates(records), apart, records.keys)
-    counts = np.bincount(places, minlength=blocks.n_places())
-    blocks = blocks.with_sound(lambda some: counts[some].sum() >= encoding.k)
-    places, groups = blocks.assign(encoding.coordinates(records), apart, records.keys), None
-    for turn in range(blocks.rounds + 1):
+    places = chunks.assign(encoding.coordinates(records), apart, records.keys)
+    counts = np.bincount(places, minlength=chunks.n_places())
+    chunks = chunks.with_sound(lambda some: counts[some].sum() >= encoding.k)
+    places, groups = chunks.assign(encoding.coordinates(records), apart, records.keys), None
+    for turn in range(chunks.rounds + 1):
         moved = []
         for number in np.unique(places):
             rows = np.flatnonzero(places == number)
             own = None if groups is None else groups[rows]
-            moved.append(work_on_chunk(encoding, blocks, int(number), words[rows], own, turn))
+            moved.append(work_on_chunk(encoding, chunks, int(number), words[rows], own, turn))
         words = np.concatenate([one.words for one in moved])
         groups = np.concatenate([one.groups for one in moved])
-        if turn < blocks.rounds:
-            places = np.concatenate([one.blocks for one in moved])
+        if turn < chunks.rounds:
+            places = np.concatenate([one.chunks for one in moved])
     labels = np.empty(len(words), dtype=np.int64)
     labels[words[:, -1].astype(np.int64)] = groups
     return encoding, labels
@@ -160,7 +160,7 @@ def test_groups_do_not_depend_on_the_order_of_rows(strata):
 
 
 def test_equal_rows_are_dealt_out():
-    """Where most records are equal no tree can halve them, and no block may hold them all."""
+    """Where most records are equal no tree can halve them, and no chunk may hold them all."""
     table = pa.table({"a": np.repeat([0.0, 1.0], [9000, 1000]), "b": np.zeros(10_000)})
     table = table.append_column("id", pa.array(np.arange(10_000)))
     encoding, labels = solved(table, plan_for(["a", "b"], effort="fast"), leaf=500)
@@ -168,9 +168,9 @@ def test_equal_rows_are_dealt_out():
     X = encoding.coordinates(encoding.records_of(encoding.words(table)))
     assert sum_of_squares(X, canonical_labels(labels)) < 0.002 * len(X)
     words = encoding.words(table)
-    blocks = plan_chunks(encoding, words, 500)
+    chunks = plan_chunks(encoding, words, 500)
     records = encoding.records_of(words)
-    places = blocks.assign(encoding.coordinates(records), None, records.keys)
+    places = chunks.assign(encoding.coordinates(records), None, records.keys)
     assert np.bincount(places).max() < 4 * 500
 
 
@@ -186,14 +186,14 @@ def test_the_loss_is_near_that_of_the_whole_table():
 def test_unsound_places_are_joined_with_their_neighbours():
     table = table_of(1000)
     encoding = fitted(table, plan_for(["a", "b"]))
-    blocks = plan_chunks(encoding, encoding.words(table), leaf=130)
-    assert blocks.n_places() == 8
-    found = blocks.with_sound(lambda some: 5 not in some or len(some) >= 4)
+    chunks = plan_chunks(encoding, encoding.words(table), leaf=130)
+    assert chunks.n_places() == 8
+    found = chunks.with_sound(lambda some: 5 not in some or len(some) >= 4)
     assert found.joined == (0, 1, 2, 3, 4, 4, 4, 4)
 
 
 def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
-    """Aggregates of blocks follow the rules of microagg.releasing.release_values, knowing the whole table."""
+    """Aggregates of chunks follow the rules of microagg.releasing.release_values, knowing the whole table."""
     table = mixed(400, seed=3)
     settings = {"kinds": KINDS, "weight": "weight", "effort": "fast"}
     plan = plan_for(PROTECTED, **settings, known=["id"])

@@ -1,4 +1,4 @@
-"""The way of a table through blocks in one process and one loop: what every engine must give."""
+"""The way of a table through chunks in one process and one loop: what every engine must give."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     words = np.column_stack([encoding.words(table), np.arange(len(rows), dtype=np.uint64)])
     records = encoding.records_of(words)
     sample = in_sample(records.keys, sample_share(encoding.records))
-    blocks = plan_chunks(encoding, words[sample][:, : encoding.width], leaf)
+    chunks = plan_chunks(encoding, words[sample][:, : encoding.width], leaf)
     where = encoding.coordinates(records), encoding.apart(records), records.keys
-    places = blocks.assign(*where)
+    places = chunks.assign(*where)
 
     def sound(some: list[int]) -> bool:
         inside = encoding.records_of(words[np.isin(places, some)])
@@ -49,16 +49,16 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
             rule.feasible() for rule in requirements(encoding, inside)
         )
 
-    blocks = blocks.with_sound(sound)
-    number, groups = blocks.assign(*where), None
-    for turn in range(blocks.rounds + 1):
+    chunks = chunks.with_sound(sound)
+    number, groups = chunks.assign(*where), None
+    for turn in range(chunks.rounds + 1):
         moved = []
-        for block in np.unique(number).tolist():
-            inside = number == block
+        for chunk in np.unique(number).tolist():
+            inside = number == chunk
             own = None if groups is None else groups[inside]
-            moved.append(work_on_chunk(encoding, blocks, block, words[inside], own, turn))
-        if turn < blocks.rounds:
-            number = np.concatenate([one.blocks for one in moved])
+            moved.append(work_on_chunk(encoding, chunks, chunk, words[inside], own, turn))
+        if turn < chunks.rounds:
+            number = np.concatenate([one.chunks for one in moved])
             groups = np.concatenate([one.groups for one in moved])
             words = np.concatenate([one.words for one in moved])
     out, sums = np.empty((len(rows), 0)), []
@@ -73,4 +73,4 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     data = put_back(encoding, table.take(pa.array(rows)), shared)
     rules = requirements(encoding, records.taken(slice(0)))
     total = reduce(lambda one, other: one.merge(other, rules), sums)
-    return Alone(data, total, blocks.n_places(), blocks.rounds)
+    return Alone(data, total, chunks.n_places(), chunks.rounds)
