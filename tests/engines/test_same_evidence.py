@@ -105,7 +105,7 @@ def measured_again(before: pa.Table, after: pa.Table, said: Evidence) -> dict:
     )
     states = _states(plan, after)
     values[states != 0] = np.nan  # codes for missing values too
-    shared = known_columns(Frame(after), [*said.roles.protected, *plan.shared_beside()])
+    shared = known_columns(Frame(after), [*said.roles.protected, *plan.also_shared()])
     labels = canonical_labels(combine([column.codes for column in shared.values()]))
     part = said.parts[0]
     part = part._replace(
@@ -207,7 +207,7 @@ def ends_of(case, folder, engines) -> set[str]:
             continue
         if engine == "spark":
             after = after.sort_by("row")
-        shared = known_columns(Frame(after), [*said.roles.protected, *said.plan.shared_beside()])
+        shared = known_columns(Frame(after), [*said.roles.protected, *said.plan.also_shared()])
         classes = 1 + int(combine([column.codes for column in shared.values()]).max())
         apart = APART | (OF_GROUPS if classes < said.parts[0].partition.n_groups else set())
         found = measured_again(before, after, said)

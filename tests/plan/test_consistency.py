@@ -130,8 +130,8 @@ def test_columns_that_cannot_be_drafted():
         unit="u",
         require={"distinct": {"q": 2}, "p_percent": {"p": 3}},
     )
-    assert plan.spoken_for == {"d", "r", "c", "s", "w", "u", "q"}
-    assert Plan().spoken_for == set()
+    assert plan.with_other_role == {"d", "r", "c", "s", "w", "u", "q"}
+    assert Plan().with_other_role == set()
 
 
 def test_small_strata_are_not_merged_where_a_record_has_several_groups():
@@ -176,9 +176,9 @@ def test_blocks_have_units_and_strata_of_their_own():
     assert plan.units == ["hid", "firm"]
     assert plan.all_strata == ["region", "sector"]
     assert plan.shared_strata == []
-    assert plan.shared_beside() == ["region", "sector"]
+    assert plan.also_shared() == ["region", "sector"]
     assert [plan.unit_of(block).mode for block in plan.blocks] == ["count", "together", "count"]
-    assert {"hid", "firm", "region", "sector"} <= plan.spoken_for
+    assert {"hid", "firm", "region", "sector"} <= plan.with_other_role
     assert Plan.from_toml_text(plan.to_toml()) == plan
     assert Plan.from_dict(plan.as_dict()) == plan
     with pytest.raises(InputError, match="no column 'firm'"):

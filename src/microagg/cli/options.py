@@ -43,11 +43,11 @@ In = Annotated[
     typer.Argument(
         metavar="IN",
         parser=as_place,
-        help="File whose ending tells its format: .csv .tsv .txt, .parquet (also a folder, or a pattern "
-        "in quotes), .arrow .feather, SPSS .sav .zsav .por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx "
-        ".xls .ods, fixed width .dat .asc with a µ-ARGUS description .rda beside it; CSV compressed as "
-        ".csv.gz or .csv.zst. Also an address (s3:// gs:// abfss:// hdfs://), or - for CSV or Arrow from "
-        "standard input.",
+        help="File whose ending gives its format: CSV .csv .tsv .txt, also compressed: .csv.gz .csv.zst. "
+        "Parquet .parquet, also a folder, or a pattern in quotes. Arrow .arrow .feather, SPSS .sav .zsav "
+        ".por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx .xls .ods. Fixed width .dat .asc with a "
+        "µ-ARGUS description .rda of the same name. Also an address (s3:// gs:// abfss:// hdfs://), or - "
+        "for CSV or Arrow from standard input.",
     ),
 ]
 Out = Annotated[
@@ -91,7 +91,7 @@ Dominance = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Magnitudes, such as sales, of which one record must not hold most of a group: the (1, p) rule.",
+        help="Magnitudes, such as sales: no record may hold most of its group's total (the (1, p) rule).",
     ),
 ]
 DominancePercent = Annotated[

@@ -162,7 +162,7 @@ def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
     wanted = {*plan.columns, *plan.missing.codes, *plan.related}
     notes = {}
     for name, found in guesses.items():
-        if name in plan.spoken_for:
+        if name in plan.with_other_role:
             continue
         notes[name] = found.reason
         if name in wanted or found.role == "protect":

@@ -126,7 +126,7 @@ class Measuring:
     @property
     def _beside(self) -> Labels | None:
         """Strata and mean weight as they are released, a number for each combination."""
-        shared = known_columns(self.after, self.plan.shared_beside())
+        shared = known_columns(self.after, self.plan.also_shared())
         return combine([column.codes for column in shared.values()]) if shared else None
 
     @property
@@ -322,7 +322,7 @@ class Measuring:
             block = self.plan.block_of(part.columns)
             if self.plan.unit_of(block).column is None:
                 own = self.both.of_columns(self.both.names.index(name) for name in part.columns)
-                beside = known_columns(self.after, self.plan.shared_beside(block))
+                beside = known_columns(self.after, self.plan.also_shared(block))
                 codes = (column.codes for column in beside.values())
                 found.append((combine([own.classes, *codes]), part.partition.k))
         return found

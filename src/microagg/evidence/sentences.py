@@ -151,7 +151,7 @@ def _shared_beside(plan: Plan, block: Block) -> str:
     """What is shared beside the values of a block."""
     strata, weight = plan.strata_of(block).columns, plan.weight
     told = [f"the strata {names(strata, 6)}"] if strata else []
-    if weight is not None and weight.column in plan.shared_beside(block):
+    if weight is not None and weight.column in plan.also_shared(block):
         told.append(f"the released weight {names([weight.column])}")
     return f" together with {' and '.join(told)}" if told else ""
 

@@ -31,9 +31,8 @@ _STATISTICS: dict[str, float | None] = {
 }
 _CALL = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*(?:\sby\s(.*))?", re.DOTALL)
 _WRITTEN = (
-    "An analysis is written 'income ~ age + sex', 'income by region', or with one of mean, median, quantile, "
-    "share, gini and poverty, as in 'quantile(income, 0.9)' and 'poverty(income) by region'; or as a list "
-    "such as ['income', '~', 'age', 'sex']"
+    "An analysis is written 'income ~ age + sex', 'income by region' or 'poverty(income) by region', with "
+    "mean, median, quantile, share, gini or poverty; or as a list ['income', '~', 'age']"
 )
 
 

@@ -137,7 +137,7 @@ class Coarsen(Section):
 
     @property
     def kind(self) -> str | None:
-        """The kind of a column of which the plan says none; None: what its type says."""
+        """The kind of a column where the plan names none; None: what its type says."""
         return None if self.kinds == _NUMBERS else self.kinds[0]
 
     @property

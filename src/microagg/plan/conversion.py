@@ -156,7 +156,7 @@ def _by_place(plan: PlanSettings) -> dict[tuple[str, ...], Any]:
     for keyword, value in _long_keywords(plan).items():
         if keyword == "kinds":
             for name, column in value.items():
-                # A column of which nothing is said is said to count as much as any.
+                # A column without settings is said to count as much as any other.
                 said = dict(column) or {"importance": Column().importance}
                 if said.get("kind") == "ordinal" and "levels" in said:
                     said["kind"] = said.pop("levels")

@@ -146,7 +146,7 @@ def _split_values(word: str) -> list[Any]:
 
 
 def join_pair(name: Any, value: str) -> str:
-    """Put a column and what is said of it as one argument: COLUMN=VALUE.
+    """Put a column and the value of its setting as one argument: COLUMN=VALUE.
 
     >>> join_pair("age", "number"), join_pair("a=b", "number")
     ('age=number', '"a=b"=number')

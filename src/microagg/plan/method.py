@@ -67,11 +67,11 @@ class Method:
         return not (self.implementation or self.order)
 
     def takes_raw(self, n_columns: int, weighted: bool = False) -> bool:
-        """Whether the values are wanted as they are: exact methods are exact for those."""
+        """Return whether the method takes values as they are: exact methods are exact for those."""
         return n_columns == 1 and bool(self.univariate) and not weighted
 
     def guarantee_for(self, n_columns: int, weighted: bool = False) -> Guarantee:
-        """What is proved for data of this width: one column is done exactly, by auto too.
+        """Return what is proved for data of this width: one column is done exactly, by auto too.
 
         With weights nothing is: the univariate methods find the best runs of the sorted values, but
         other groups may lose less (algorithms/univariate/weighted.py).

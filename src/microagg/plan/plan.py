@@ -177,7 +177,7 @@ class Plan(PlanSettings):
             method = find(changes.get("method", block.method))
             has = {option.name for option in method.options}
             for name in added:
-                # A word that no method knows is a slip; one of another method is told by its check.
+                # A word that no method knows is a slip; a word of another method is refused by its check.
                 if name not in has | set(method.refuses) and not _is_option(name):
                     raise unknown("setting", name, has | self._keywords())
             options = {name: value for name, value in block.options.items() if name in has}
@@ -205,7 +205,7 @@ class Plan(PlanSettings):
         return next(block for block in self.blocks if first in (block.columns or ()))
 
     def promises(self) -> list[Promise]:
-        """What is counted in a file, one promise for each partition.
+        """Return what is counted in a file, one promise for each partition.
 
         >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
         [Promise(k=3, columns=['age', 'income', 'region'], unit=None)]
@@ -214,8 +214,8 @@ class Plan(PlanSettings):
         for block in self.blocks:
             chosen = list(block.columns or ())
             sets = [[name] for name in chosen] if block.per_column else [chosen]
-            beside, unit = self.shared_beside(block), self.unit_of(block).column
-            found += [Promise(_k(block), [*columns, *beside], unit) for columns in sets]
+            shared, unit = self.also_shared(block), self.unit_of(block).column
+            found += [Promise(_k(block), [*columns, *shared], unit) for columns in sets]
         return found
 
     def roles(self, names: Collection[Any]) -> Roles:

@@ -108,7 +108,7 @@ class PlanSettings(Section):
         ),
     )
     reasons: Mapping[Any, str] = field(default_factory=dict)
-    """Why no attacker knows a confidential column, for the board; in a file beside the column."""
+    """Why no attacker knows a confidential column, for the board; in a file it is the column's value."""
     known: Names = _names(
         "Columns left as they are on purpose. An attacker is assumed to know them, as any column without "
         "a role.",
@@ -159,9 +159,9 @@ class PlanSettings(Section):
         flag="--analysis",
         form=TEXTS,
         help="An analysis to run on both tables: 'income ~ age + sex' (regression), 'income by region' "
-        "(means), median(income), 'quantile(income, 0.9)', share(status), gini(income) or poverty(income) "
-        "(share below 60 % of the median). Each may have groups, as in 'poverty(income) by region'. May be "
-        "given several times.",
+        "(means). Also median(income), 'quantile(income, 0.9)', share(status), gini(income) and "
+        "poverty(income), the share below 60 % of the median. Each may have groups, as in 'poverty(income) "
+        "by region'. May be given several times.",
         label="Analyses that must survive, one a line",
         placeholder="income ~ age + sex",
     )
@@ -248,7 +248,7 @@ class PlanSettings(Section):
         return tuple(relation.text for relation in self.relations)
 
     def unit_of(self, block: Block) -> Unit:
-        """Whose distinct values k counts in a block."""
+        """Return the unit whose distinct values k counts in a block."""
         return block.unit or self.unit_section
 
     def words_of_unit(self, column: Any) -> UnitWords:
@@ -263,7 +263,7 @@ class PlanSettings(Section):
         return unit_words(column, next(iter(nouns), None))
 
     def strata_of(self, block: Block) -> Strata:
-        """What groups of a block never cross."""
+        """Return the strata that groups of a block never cross."""
         return self.strata if block.strata is None else block.strata
 
     @property
@@ -274,7 +274,7 @@ class PlanSettings(Section):
 
     @property
     def moved_together(self) -> list[Any]:
-        """Units all records of which are in one group, in some block."""
+        """Units whose records are all in one group, in some block."""
         every = map(self.unit_of, self.blocks)
         return [unit.column for unit in every if unit.mode == "together"]
 
@@ -286,21 +286,21 @@ class PlanSettings(Section):
 
     @property
     def shared_strata(self) -> list[Any]:
-        """Columns that are strata of every block, so that whoever shares any group shares them."""
+        """Columns that are strata of every block, so that all records of any group share them."""
         every = [set(self.strata_of(block).columns) for block in self.blocks]
         return [name for name in self.all_strata if all(name in own for own in every)]
 
-    def shared_beside(self, block: Block | None = None) -> list[Any]:
-        """Columns that records share beside the protected ones of a block: strata and mean weight.
+    def also_shared(self, block: Block | None = None) -> list[Any]:
+        """Return the columns that records share in addition to the protected ones: strata and mean weight.
 
-        Without a block: beside the protected columns of all of them.
+        They are those of a block, or of all blocks.
         """
         strata = self.all_strata if block is None else self.strata_of(block).columns
         mean = self.weight is not None and self.weight.release == "mean"
         return [*strata, *([self.weight.column] if self.weight and mean else [])]
 
     @property
-    def spoken_for(self) -> set[Any]:
+    def with_other_role(self) -> set[Any]:
         """Columns that cannot be protected, since they have another role or must stay different."""
         found: set[Any] = {name for role in LISTS for name in getattr(self, role)}
         found.update(self.all_strata)
@@ -324,7 +324,7 @@ class PlanSettings(Section):
         return {name for relation in self.relations for name in relation.columns}
 
     def column(self, name: Any) -> Column:
-        """How a column is read and released; round is filled in."""
+        """Return the settings of a column, with the rounding of the plan filled in."""
         return self.columns.get(name, Column()).completed(self.round)
 
     @property

@@ -136,9 +136,9 @@ METHODS: dict[str, Method] = {
             paper="",
             guarantee="heuristic",
             time="O(n log n)",
-            summary="chooses the method: the fastest exact one for a single column; for several a start that "
-            "suits the number of records, then local search, for categories by the loss of what is released; "
-            "effort best also combines the groups of many searches by integer programs",
+            summary="chooses the method: the fastest exact one for a single column; for several, a start "
+            "that suits the number of records, then local search. Effort best also combines the groups of "
+            "many searches by integer programs",
             implementation="microagg.algorithms.auto:auto",
             univariate="microagg.algorithms.univariate.sorted_cut:fastest",
             options=(
@@ -233,7 +233,7 @@ METHODS: dict[str, Method] = {
             guarantee="heuristic",
             time="O(n² · d) at worst, less with few columns",
             summary="groups of k around the two records farthest apart, then Ward's clustering, in which "
-            "two groups that both have k records are never joined; groups of 2k or more are "
+            "two groups that both have k records are never joined. Groups of 2k or more are "
             "partitioned again",
             implementation="microagg.algorithms.variable_size.k_ward:k_ward",
         ),
@@ -272,15 +272,15 @@ METHODS: dict[str, Method] = {
             guarantee="exact",
             time="O(n), and exponential in the number of levels with fewer than k records",
             summary="one column of categories: levels with k records stay by themselves, a search over "
-            "counts finds the best company for rare ones; auto and optimal do so where it ends soon",
+            "counts finds the best company for rare ones. auto and optimal do so where it ends soon",
             implementation="microagg.algorithms.nominal_column:nominal_exact",
             categories=True,
         ),
         _closeness(
             "closeness-merging",
             "O(n²·d)",
-            "mdav's groups, of which the one farthest from the table in the confidential column is united "
-            "with its nearest until all are close",
+            "mdav's groups; the group farthest from the table in the confidential column is united with its "
+            "nearest, until all are close",
             "merging",
         ),
         _closeness(
@@ -332,7 +332,7 @@ METHODS: dict[str, Method] = {
             "staggered",
             "Stamm & Schaub 2024",
             "O(n)",
-            "matrix searching in blocks along the diagonal, none of which needs a guess",
+            "matrix searching in blocks along the diagonal, without guesses",
         ),
         _projection(
             "pca",
@@ -410,7 +410,7 @@ METHODS: dict[str, Method] = {
             paper="Solanas, Martínez-Ballesté, Mateo-Sanz & Domingo-Ferrer 2006",
             guarantee="heuristic",
             time="O(generations · n² · d) at worst",
-            summary="a population of partitions that are crossed and mutated, of which the best live on; "
+            summary="a population of partitions that are crossed and mutated; the best live on; "
             "for small tables",
             implementation="microagg.algorithms.variable_size.genetic:genetic",
             options=(

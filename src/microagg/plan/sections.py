@@ -198,7 +198,7 @@ class Unit(Section):
 
 
 def _check_codes(what: str, given: Any) -> dict[Name, tuple[str | float, ...]]:
-    """Return the codes of each column, of which one need not be a list."""
+    """Return the codes of each column; a single one need not be a list."""
     check_table(what, given)
     return {
         name: distinct_values(
@@ -337,7 +337,7 @@ class Accept(Section):
 
 @dataclass(frozen=True)
 class Roles:
-    """Who is what in a table: every column has exactly one of these, beside being a unit or a stratum."""
+    """The roles in a table: every column has exactly one of these, and may also be the unit or a stratum."""
 
     protected: list[Any]
     dropped: list[Any]
@@ -348,8 +348,8 @@ class Roles:
     """Left as they are and not confidential: taken as known to an attacker. Strata are, and a weight
     that is kept."""
     unit: Any = None
-    """In what all protected columns together are counted: the unit of the plan and, where blocks have
-    units of their own, the one of which the table has fewest."""
+    """The unit in which all protected columns together are counted: that of the plan or, where blocks have
+    units of their own, the one with the fewest distinct values."""
     strata: list[Any] = field(default_factory=list)
     """Columns, known ones, whose values never share a group of some block."""
     weight: Any = None

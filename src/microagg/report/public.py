@@ -93,7 +93,7 @@ def public_model(
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    beside = _told_apart(released, plan.shared_beside(), text)
+    beside = _told_apart(released, plan.also_shared(), text)
     known = {**beside, **_told_apart(released, roles.known, text)}
     promised = combine([alone, *(column.codes for column in beside.values())])
     with_known = combine([alone, *(column.codes for column in known.values())])
@@ -213,7 +213,7 @@ def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]
             continue
         own = list(block.columns or ())
         for part in [[name] for name in own] if block.per_column else [own]:
-            columns = known_columns(released, [*part, *plan.shared_beside(block)])
+            columns = known_columns(released, [*part, *plan.also_shared(block)])
             codes = [column.codes for column in columns.values()]
             found.append((combine(codes), block.k or 1))
     return found
