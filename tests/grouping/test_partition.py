@@ -182,17 +182,6 @@ def test_representation_shows_no_record():
     assert "123456" not in repr(p)
 
 
-def test_names_survive_the_import_of_modules_of_the_same_name():
-    code = (
-        "import microagg\n"
-        "p = microagg.partition([1., 2., 3.], 3)\n"
-        "import microagg.algorithms.fixed_size.mdav, microagg.partition, microagg.protect\n"
-        "assert callable(microagg.methods) and callable(microagg.partition)\n"
-        "assert callable(microagg.protect) and microagg.methods()\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_import_is_light():
     code = (
         "import sys, microagg\n"

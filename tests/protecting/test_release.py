@@ -149,8 +149,8 @@ def test_every_group_has_k_distinct_units_counted_in_the_file(tmp_path, frame, k
 
 def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     # As if merging had failed: rows are k, units are not.
-    module = import_module("microagg.grouping.group_table")
-    monkeypatch.setattr(module, "_required", lambda found, *_: found)
+    module = import_module("microagg.grouping.one_cell")
+    monkeypatch.setattr(module, "_satisfied", lambda found, *_: found)
     release = protect(frame, unit="household", k=4)
     with pytest.raises(VerificationError, match=r"at least 4 distinct units .* The file was"):
         release.write(tmp_path / "safe.csv")

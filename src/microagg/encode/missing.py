@@ -1,9 +1,9 @@
 """Missing values: where they are is part of what the records of a group share.
 
 By the policy ``pattern`` groups form within one pattern of missingness, so that nothing is imputed. A
-pattern that fewer than k units have is joined with another: its values are blanked until both have the same,
-and where the other is common, only as many of its records join as are needed (joins.py has the search for
-the fewest values blanked).
+pattern that fewer than k units have is joined with another: values are blanked until both are the same, and
+if the other is common, only as many of its records join as are needed (join_patterns.py searches the joins
+that blank the fewest values).
 
 By ``majority`` and ``fill`` groups form over all patterns, and each group has a value in a column if most of
 its records have one, or if any has.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.encode.join_patterns import Patterns, Step, best_plan
 
-__all__ = ["Joined", "distinct_rows", "group_states", "join_enough", "join_rare"]
+__all__ = ["Joined", "distinct_rows", "group_states", "join_enough", "join_rare", "rows_of_each"]
 
 _MISSING = 1
 _LARGEST_CODE = 2**62
@@ -58,14 +58,23 @@ def join_rare(
     found = states.copy()
     cells = np.zeros(len(states), dtype=np.int64)
     count = 0
-    order = np.argsort(strata, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(strata[order])) + 1):
+    for rows in rows_of_each(strata):
         own = None if units is None else units[rows]
         at = None if near is None else near[rows]
         new, pattern = _join(states[rows], k, own, at)
         found[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
     return Joined(found, cells, int(np.count_nonzero(found != states)))
+
+
+def rows_of_each(cells: Labels) -> list[Labels]:
+    """List the rows of each cell, by its number.
+
+    >>> [rows.tolist() for rows in rows_of_each(np.array([0, 1, 0]))]
+    [[0, 2], [1]]
+    """
+    order = np.argsort(cells, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
 
 
 def _join(
@@ -75,9 +84,7 @@ def _join(
     patterns, which = distinct_rows(states)
     if len(patterns) == 1:
         return states, which
-    narrow = (
-        which.astype(np.int16) if len(patterns) < 2**15 else which
-    )  # sorted by radix, if narrow
+    narrow = which.astype(np.int16) if len(patterns) < 2**15 else which  # is sorted by radix
     order = np.argsort(narrow, kind="stable")
     sizes = np.bincount(which)
     rows = [[own] for own in np.split(order, np.cumsum(sizes)[:-1])]
@@ -100,14 +107,14 @@ def _join(
 
 
 def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
-    """Find the distinct rows of small whole numbers, ascending, and which of them each row is.
+    """Return the distinct rows of small whole numbers, ascending, and the number of each row among them.
 
     >>> rows, which = distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))
     >>> rows.tolist(), which.tolist()
     ([[0, 2], [1, 0]], [1, 0, 1])
     """
     code, width = np.zeros(len(states), dtype=np.int64), 1
-    for column in states.T:  # rows as numbers, each column a digit: these are told apart in no time
+    for column in states.T:  # each row becomes one number, each column a digit of it
         base = int(column.max()) + 1
         if width * base > _LARGEST_CODE:
             found, code = np.unique(code, return_inverse=True)
@@ -126,7 +133,7 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
 def _follow(
     step: Step, rows: list[list[Labels]], units: Labels | None, near: Floats | None
 ) -> None:
-    """Move the records of a step: those of a pattern, and those of another or the nearest of them."""
+    """Move the records of a step: of one pattern all, of the other all or the nearest."""
     moved = rows[step.pattern]
     rows[step.pattern] = []
     if step.lent is None:
@@ -145,7 +152,7 @@ def _follow(
 def _nearest(
     own: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
 ) -> Labels:
-    """Records that are nearest to the mean of some, each of a unit that is new there."""
+    """Return the candidates nearest to the mean of some records, each of a unit that these lack."""
     if units is not None:
         candidates = candidates[~np.isin(units[candidates], units[own])]
     if near is not None:
@@ -158,7 +165,7 @@ def _nearest(
 
 
 def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
-    """State in which each group releases each column, shape (g, d).
+    """Return the state of each column in the release of each group, shape (g, d).
 
     A code is released only if all records of the group have it.
 
@@ -191,16 +198,16 @@ def join_enough(
     enough: Callable[[Labels], bool],
     some_of: NDArray[np.bool_] | None = None,
 ) -> Joined:
-    """Join whole patterns further, where more is asked of a group than k units.
+    """Join whole patterns further, if more than k units is required of a group.
 
     Parameters
     ----------
     joined : patterns after rare ones were joined
     states : (n, d) state of each value as given
-    strata : (n,) stratum of each record, each of which can be a group
-    enough : tells whether some records can be a group
-    some_of : (n,) records of patterns that have further records, which are not here: such a pattern is taken
-        to be enough and stays as it is, though others may join it; None: all records are here
+    strata : (n,) stratum of each record; a whole stratum can be a group
+    enough : whether some records can be a group
+    some_of : (n,) whether a record is of a pattern with more records that are not given: it is taken to be
+        enough and stays as it is, though others may join it; None: all records are given
 
     >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
     >>> found = join_rare(states, strata, 2)

@@ -31,8 +31,8 @@ from microagg.encode.space import Space
 from microagg.engines.aggregates import keeps_whole, variable_of_chunk
 from microagg.engines.encoding import Encoding, Records, Words
 from microagg.errors import InputError
-from microagg.grouping.by_released_loss import is_searched, search_by_release
 from microagg.grouping.group_table import group
+from microagg.grouping.one_cell import Problem, is_searched, search_by_release
 from microagg.grouping.require.from_plan import RULES, make_requirements, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.requirement_search import satisfy
@@ -368,7 +368,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
         weights=weights,
         requirements=wanted,
         seed=encoding.plan.seed,
-        whole=encoding.records,
+        n_total=encoding.records,
         span=(0.0, _FIRST if divided else 1.0),
     )
     return found.labels
@@ -397,18 +397,8 @@ def refine_chunk(
         )
     if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
         return found
-    return search_by_release(
-        space,
-        None,
-        found,
-        encoding.k,
-        wanted,
-        weights=weights,
-        effort=effort,
-        seed=encoding.plan.seed,
-        whole=encoding.records,
-        state=new_state(),
-    )
+    problem = Problem(space, block, wanted, weights, encoding.plan.seed, encoding.records)
+    return search_by_release(problem, found, effort, new_state())
 
 
 def centroids(encoding: Encoding, records: Records, labels: Labels) -> Floats:

@@ -21,13 +21,13 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.missing import join_enough, join_rare
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
-from microagg.grouping.group_table import group, squares
+from microagg.grouping.group_table import group
 from microagg.grouping.read_table import Intake, PartInput, check_blanked
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, violations_of
 from microagg.grouping.require.together import Households, household_records, person_labels
 from microagg.grouping.require.value_rules import Units
-from microagg.kernels.labels import canonical_labels
+from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.plan import Block, Name
 from microagg.tables.variable import Variable
 
@@ -121,12 +121,12 @@ def group_households(
     assert first is not None
     check_blanked(raw_states, states, intake.plan)
     labels = canonical_labels(persons)
-    total = squares(X, np.zeros(n, dtype=np.int64), weights)
+    total = sum_of_squares(X, np.zeros(n, dtype=np.int64), weights)
     partition = replace(
         first,
         labels=labels,
         scale=block.scale,
-        sse=squares(X, labels, weights),
+        sse=sum_of_squares(X, labels, weights),
         sst=total,
         lower_bound=None,
         stopped=stopped,
@@ -136,18 +136,18 @@ def group_households(
 
 
 def _of_table(one: Households, inside: Labels) -> Households:
-    """Households of a stratum with the rows of the whole table."""
+    """Return households of a stratum with the row numbers of the whole table."""
     return one._replace(rows=np.where(one.rows < 0, -1, inside[one.rows]))
 
 
 def _with_last(rows: Labels) -> Labels:
-    """Rows of members, with the household's last member at places that do not exist."""
+    """Return the rows of members, with the last member of a household at places that it lacks."""
     last = rows[np.arange(len(rows)), (rows >= 0).sum(axis=1) - 1]
     return np.where(rows < 0, last[:, None], rows)
 
 
 def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -> list[Requirement]:
-    """What the members at each place that all households have must satisfy.
+    """Return the requirements of the members at each place that all households have.
 
     Where sizes differ, the last such place is shared with all members beyond it: what one member of each
     household alone cannot satisfy there is left to :func:`_with_all_members`.
@@ -163,7 +163,7 @@ def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -
 
 
 def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:
-    """Groups of households in which members who share values do not satisfy what is required."""
+    """Return groups of households in which members who share values violate a requirement."""
     exists = one.rows >= 0
     groups = np.broadcast_to(labels[:, None], one.rows.shape)[exists]
     persons = canonical_labels(_placed(one, labels)[exists])
@@ -174,7 +174,7 @@ def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> 
 def _with_all_members(
     one: Households, labels: Labels, cells: Labels, required: Sequence[Requirement]
 ) -> Labels:
-    """Merge groups of households of several sizes whose last members do not satisfy what is required.
+    """Merge groups of households of several sizes until their last members satisfy the requirements.
 
     There, the members beyond the smallest size share values with those of its last place, which the search,
     that looks at one member of each household at each place, does not count. What is required is closed
@@ -208,7 +208,7 @@ def _check_strata(unit: Name, strata: Labels, units: Labels) -> None:
 def _patterns(
     states: Labels, one: Households, k: int, intake: Intake, required: Sequence[Requirement]
 ) -> tuple[Labels, Labels]:
-    """Cells of households, by what is missing in their members, and the states after joining rare ones."""
+    """Return the cells of households by their missing values, and the states after joining rare patterns."""
     # A place that does not exist has the states of some member, so that it makes no pattern of its own.
     filled = _with_last(one.rows)
     wide, whole = states[filled].reshape(len(filled), -1), np.zeros(len(filled), dtype=np.int64)
@@ -231,7 +231,7 @@ def _mean_weights(weights: Floats, rows: Labels) -> Floats:
 
 
 def _placed(one: Households, labels: Labels) -> Labels:
-    """Group of the person at each place of each household, of the shape of its rows."""
+    """Return the group of the person at each place of each household, in the shape of the rows."""
     exists = one.rows >= 0
     dense = np.full(one.rows.shape, -1)
     dense[exists] = np.arange(int(exists.sum()))

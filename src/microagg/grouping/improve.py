@@ -1,9 +1,9 @@
-"""refine() and lower_bound(): make a partition better, and say how much better any could be."""
+"""refine() and lower_bound(): improve a partition, and prove how much better any could be."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.settings import check_effort, check_random_state, check_time_limit
 
-__all__ = ["bounded", "check_weighted_effort", "lower_bound", "refine", "refined"]
+__all__ = ["bounded", "check_weighted_effort", "continued", "lower_bound", "refine", "refined"]
 
 
 def refine(
@@ -95,22 +95,28 @@ def refined(
     """Refine a partition of scaled records."""
     from microagg.algorithms.refine.refine import refine as search
 
+    def work(state: State) -> Labels:
+        return search(scaled, before.labels, before.k, weights=weights, state=state, **settings)
+
+    return continued(before, work, scaled, weights, progress)
+
+
+def continued(
+    before: Partition,
+    work: Callable[[State], Labels],
+    X: Floats,
+    weights: Floats | None,
+    progress: Listener | None,
+    state: State | None = None,
+) -> Partition:
+    """Search on from a partition; its new SSE is taken in X."""
     started = time.perf_counter()
-    state = new_state()
-    labels = canonical_labels(
-        run_watched(
-            lambda state: search(
-                scaled, before.labels, before.k, weights=weights, state=state, **settings
-            ),
-            progress,
-            state=state,
-            sst=before.sst,
-        )
-    )
+    state = new_state() if state is None else state
+    labels = canonical_labels(run_watched(work, progress, state=state, sst=before.sst))
     return replace(
         before,
         labels=labels,
-        sse=sum_of_squares(scaled, labels, weights),
+        sse=sum_of_squares(X, labels, weights),
         seconds=before.seconds + time.perf_counter() - started,
         stopped=before.stopped or bool(state[STOP]),
     )
@@ -199,7 +205,7 @@ def bounded(
     time_limit: float | None = None,
     progress: Listener | None = None,
 ) -> float:
-    """Bound the SSE of any partition of these records from below."""
+    """Return a lower bound on the SSE of any partition of these records."""
     scaled, k, weights = records.scaled, records.k, records.weights
 
     def work(state: State) -> float:

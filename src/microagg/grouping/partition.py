@@ -172,13 +172,13 @@ def partition(
 
 
 def _effort_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> str:
-    """The effort of a bound as it was asked for."""
+    """Return the effort of the bound that is asked for; empty: none."""
     easy = n * max(k, 10) <= _EASILY_BOUND and not weighted
     return _effort("bound", bound, "balanced" if easy else "fast")
 
 
 def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float:
-    """How long the proof that ``bound`` asks for takes, about; 0 where it is quick, or nobody can tell.
+    """Estimate the seconds of the proof that ``bound`` asks for; 0 if it is quick or cannot be estimated.
 
     >>> seconds_of_proof(False, 1_000, 8, False), seconds_of_proof(True, 1_000, 8, False) > 1
     (0.0, True)
@@ -191,7 +191,7 @@ def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float
 
 
 def _check_weighable(chosen: Method, proof: str) -> None:
-    """Refuse weights for a method, or for a bound, that knows none."""
+    """Refuse weights for a method or a bound that cannot use them."""
     if not chosen.weighted:
         able = listed((name for name, other in METHODS.items() if other.weighted), limit=99)
         raise InputError(
@@ -232,7 +232,7 @@ def _with_bound(
 
 
 def _effort(name: str, wanted: object, usual: str) -> str:
-    """Translate yes, no or an effort to an effort, empty for none."""
+    """Return True, False or an effort as an effort; empty for none."""
     if isinstance(wanted, bool):
         return usual if wanted else ""
     return check_effort(wanted, name)

@@ -1,7 +1,7 @@
-"""What a plan makes of a table before any group is formed: typed columns, weights, units and cells.
+"""Read a table by its plan, before any group is formed: typed columns, weights, units and cells.
 
-All that can be wrong with a table is found here, so that a mistake costs no waiting: values that do not fit
-their kind, weights that are none, strata that are too small, relations that do not hold.
+Everything that can be wrong with a table is found here, before any work: values that do not fit their kind,
+wrong weights, strata that are too small, relations that do not hold.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from microagg.encode.recoded_table import Recoded, recode_table
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import merge_small, strata_of
+from microagg.encode.weights import weights_of
 from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
@@ -46,13 +47,12 @@ __all__ = [
     "check_relations",
     "part_input",
     "take_in",
-    "weights_of",
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class Intake:
-    """A table as its plan reads it."""
+    """A table, read by its plan."""
 
     frame: Frame
     text: pa.Table | None
@@ -89,15 +89,15 @@ class Intake:
 
     @property
     def units(self) -> Labels | None:
-        """In what all protected columns together are counted, see :class:`microagg.plan.plan.Roles`."""
+        """Units of all protected columns together, see :class:`microagg.plan.plan.Roles`."""
         return self.units_by.get(self.roles.unit)
 
     def units_of(self, block: Block) -> Labels | None:
-        """Whose distinct values k counts in a block; None: records."""
+        """Return the units that k counts in a block; None: records."""
         return self.units_by.get(self.plan.unit_of(block).column)
 
     def strata_of(self, block: Block) -> tuple[Labels, Labels] | None:
-        """Strata of a block, and their values; None: it has none."""
+        """Return the strata of a block and their values; None: it has none."""
         return self.strata_by.get(self.plan.strata_of(block).columns)
 
     @property
@@ -108,7 +108,7 @@ class Intake:
 
     @property
     def relative_weights(self) -> Floats | None:
-        """Weights with a mean of 1; None where all are equal, which is the same as none."""
+        """Weights with a mean of 1; None if all weights are equal."""
         w = self.weights
         if w is None or (w == w[0]).all():
             return None
@@ -125,7 +125,7 @@ class PartInput:
     cells: Labels  # (n,) records of different ones never share a group
     strata_merged: bool
     requirements: Sequence[Requirement]
-    """What every group must satisfy beside k, for all records."""
+    """What every group must satisfy in addition to k, for all records."""
 
 
 def take_in(
@@ -136,12 +136,12 @@ def take_in(
     fitted: Mapping[Any, Recoder] | None = None,
     rows: Labels | None = None,
 ) -> Intake:
-    """Read the columns of a table as a plan says, and check all that can be wrong with them.
+    """Read the columns of a table by a plan, and check everything that can be wrong with them.
 
-    ``coded`` tells what stands for missing values in the file that the table came from. Columns are recoded
-    first, if the plan says so; the plan of the intake is then that of the recoded table. ``fitted`` has the
-    recodings, where these records are a part of the table that they were fitted to. ``rows`` are the records
-    that the plan does not leave out, by default all.
+    ``coded`` has the codes for missing values of the file that the table came from. Columns are recoded
+    first, if the plan asks for it; the plan of the result is then that of the recoded table. ``fitted`` has
+    the recodings, if they were fitted to a larger table that has these records. ``rows`` are the records that
+    the plan does not leave out, by default all.
     """
     new = recode_table(table, plan, text, coded, fitted)
     if new is None:
@@ -191,7 +191,7 @@ def _take_in(
                 raise _refused(variable)
     units = {name: _units(table, text, plan, name) for name in plan.units}
     if units:
-        # Of nested units, such as plants and firms, those of which there are fewest ask for most.
+        # Of nested units, such as plants and firms, the fewest are the strictest.
         roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
     found = Intake(
         frame=table,
@@ -215,7 +215,7 @@ def _take_in(
 
 
 def _of_rows(table: Frame, rows: Labels) -> Frame:
-    """Some records of a table; a type then lists no category that only others have."""
+    """Return some records of a table; types then list no category that only other records have."""
     kept = Frame(reordered(table.native, rows))
     listed = [name for name in kept.names if kept.kind_in_words(name) == "categories"]
     every = np.arange(len(rows))
@@ -250,27 +250,6 @@ def _refused(variable: Variable) -> InputError:
     )
 
 
-def weights_of(table: Frame, name: Any) -> Floats:
-    """Read survey weights, all of them finite and above 0."""
-    if not table.is_numeric(name):
-        raise InputError(
-            f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
-        )
-    found = table.doubles(name)
-    wrong = ~(np.isfinite(found) & (found > 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        what = (
-            "missing" if np.isnan(found[row]) else "not above 0" if found[row] <= 0 else "infinite"
-        )
-        raise InputError(
-            f"Weights are numbers above 0, one for each record; in column {shown(name)}, row {row + 1} (the "
-            f"first record is row 1), it is {what}, and so in {int(wrong.sum()):,} in all. Correct them, or "
-            "drop those records."
-        )
-    return found
-
-
 def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels:
     written = table if text is None else Frame(text)
     found = codes_as_written(written, unit, text is not None)
@@ -280,7 +259,7 @@ def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels
 
 
 def _check_no_identifier(variable: Variable) -> None:
-    """Refuse names and ids as categories: what a group would release is the name of one of its members."""
+    """Refuse names and ids as categories: a group would release the name of one of its members."""
     if variable.kind not in ("nominal", "hierarchy") or variable.setting.levels is not None:
         return
     present, levels = int((~variable.missing).sum()), int((variable.rows >= 0).sum())
@@ -388,7 +367,7 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
 
 
 def _by_majority(states: Labels, k: int) -> tuple[int, int]:
-    """Count what the policy majority fills and blanks in groups of records of like patterns."""
+    """Count the values that the policy majority fills and blanks, in groups of similar patterns."""
     alike = states[np.lexsort(states.T[::-1])]
     labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
     released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
@@ -397,7 +376,7 @@ def _by_majority(states: Labels, k: int) -> tuple[int, int]:
 
 
 def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
-    """Refuse a join of patterns that blanks too much; say what each policy would do, in figures."""
+    """Refuse a join of patterns that blanks too much; the message has the figures of each policy."""
     blanked, cells = int(np.count_nonzero(states != joined)), states.size
     if blanked <= plan.missing.most * cells:
         return

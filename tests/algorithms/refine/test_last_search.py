@@ -256,7 +256,7 @@ def test_methods_as_published_and_tables_of_numbers_are_not_searched(monkeypatch
     def refuse(*_args, **_given):
         raise AssertionError("searched")
 
-    monkeypatch.setattr("microagg.grouping.by_released_loss.search_by_release", refuse)
+    monkeypatch.setattr("microagg.grouping.one_cell.search_by_release", refuse)
     frame = table(np.random.default_rng(0), 60)
     release(frame, method="mdav")
     release(frame, columns=["age", "w"])
