@@ -126,7 +126,7 @@ def test_ranges_of_k():
 
 def press_ctrl_c(monkeypatch, times, first="mst"):
     """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
-    grouping = import_module("microagg.grouping.group_table")
+    grouping = import_module("microagg.grouping.one_cell")
     real = grouping.partition
     finished = threading.Event()
 

@@ -20,7 +20,7 @@ from microagg.report.loss_bands import band
 
 module = import_module("microagg.comparing.comparison")
 trials = import_module("microagg.comparing.method_trials")
-grouping = import_module("microagg.grouping.group_table")
+grouping = import_module("microagg.grouping.one_cell")
 
 
 def at_work():
@@ -284,7 +284,7 @@ def test_a_search_that_holds_groups_when_time_is_over_gives_them(frame, monkeypa
     (found,) = (c := microagg.compare(frame, 3, "mdav", budget=0.2)).cells
     assert found.cut_short
     assert found.information_loss > 0
-    assert "1 searches were cut short" in c.partial
+    assert "1 search was cut short" in c.partial
 
 
 def test_no_limit(frame):

@@ -11,8 +11,8 @@ import pytest
 
 import microagg
 from command import here
-from microagg.comparing.plan_trials import Records, try_plans
 from microagg.comparing.prices import price_table, prices
+from microagg.comparing.trials import Records, try_plans
 from microagg.errors import InputError, StopSearch
 from microagg.plan.change_role import role_of, with_role
 from microagg.plan.plan import Plan

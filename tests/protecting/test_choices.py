@@ -13,7 +13,7 @@ from microagg.measure.linkage import Linkage
 from microagg.protecting.choices import (
     TOLERANCE,
     TRADE_OFF,
-    Cell,
+    Choice,
     Targets,
     mark_frontier,
     next_k,
@@ -24,7 +24,7 @@ from microagg.protecting.choices import (
 
 def cell(method, k, loss, share, high=None):
     linkage = Linkage(share, share, share if high is None else high, 9, sampled=high is not None)
-    return Cell(method, k, 5, k, k, loss, linkage, 0.1)
+    return Choice(method, k, 5, k, k, loss, linkage, 0.1)
 
 
 def suggested(cells, **targets):
@@ -53,7 +53,7 @@ def test_what_is_hardly_better_in_one_respect_is_not_worth_choosing():
     assert worth([*ends, cell("n", 9, 20.0, 0.0999)]) == [("m", 3), ("m", 9)]
     assert worth([*ends, cell("n", 3, 5.30, 0.20)]) == [("m", 3), ("m", 9), ("n", 3)]
     assert worth([cell("m", 3, 5.0, 0.3)]) == [("m", 3)]
-    assert worth([Cell("m", 3, problem="cannot")]) == []
+    assert worth([Choice("m", 3, problem="cannot")]) == []
 
 
 def covers(points, kept, width, height):
@@ -134,7 +134,7 @@ def test_meeting_both_targets_is_given_up_when_it_would_lose_too_much():
     assert next_k_for(tried, Targets(max_linkage=0.1, max_loss=10), 100) == 10
     assert next_k_for(tried, Targets(max_linkage=0.1, max_loss=8), 100) is None
     assert next_k_for(tried, Targets(max_loss=8), 100) == 4
-    assert next_k_for([*tried, Cell("m", 10, problem="cannot")], Targets(max_loss=8), 100) is None
+    assert next_k_for([*tried, Choice("m", 10, problem="cannot")], Targets(max_loss=8), 100) is None
 
 
 @pytest.mark.parametrize(

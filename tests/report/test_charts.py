@@ -11,7 +11,7 @@ import pytest
 
 from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.measure.linkage import Linkage
-from microagg.protecting.choices import Cell, mark_frontier
+from microagg.protecting.choices import Choice, mark_frontier
 from microagg.report import charts
 from microagg.report.risk_utility_map import risk_utility_map
 from microagg.report.svg import width_of
@@ -187,7 +187,7 @@ def cells(n_methods, seed=0, name="method"):
         loss = 6 * k**0.7 * rng.uniform(0.8, 1.2)
         linkage = 1.2 / k * (6 * k**0.7 / loss) * rng.uniform(0.9, 1.1)
         linked = Linkage(linkage, linkage, linkage, 9, False)
-        found.append(Cell(f"{name}-{m}", k, 9, k, k, loss, linked))
+        found.append(Choice(f"{name}-{m}", k, 9, k, k, loss, linked))
     return [cell.as_dict() for cell in mark_frontier(found)]
 
 
@@ -236,8 +236,8 @@ def test_a_few_points_are_all_labelled_and_can_be_chosen():
 
 def test_better_is_nearer_to_the_corner():
     linked = [Linkage(share, share, share, 9, False) for share in (0.2, 0.1)]
-    two = [Cell("mdav", 3, 9, 3, 3, 5.0, linked[0]), Cell("mdav", 5, 9, 5, 5, 10.0, linked[1])]
-    none = Cell("mdav", 7, problem="too large")
+    two = [Choice("mdav", 3, 9, 3, 3, 5.0, linked[0]), Choice("mdav", 5, 9, 5, 5, 10.0, linked[1])]
+    none = Choice("mdav", 7, problem="too large")
     svg = risk_utility_map([cell.as_dict() for cell in [*mark_frontier(two), none]], 0.01)
     front = [e for e in ET.fromstring(svg).iter("polyline") if e.get("class") == "front"]
     (x, y), (x2, y2) = (map(float, one.split(",")) for one in front[0].get("points").split())
@@ -246,5 +246,5 @@ def test_better_is_nearer_to_the_corner():
 
 
 def test_nothing_to_draw():
-    assert risk_utility_map([Cell("mdav", 3, problem="cannot").as_dict()], 0.01).startswith("<svg")
+    assert risk_utility_map([Choice("mdav", 3, problem="cannot").as_dict()], 0.01).startswith("<svg")
     assert risk_utility_map([], 0.01).startswith("<svg")

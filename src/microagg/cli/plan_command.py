@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.comparing.prices import price_table
-from microagg.comparing.search import search_table
+from microagg.comparing.search import search
 from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import CsvFormat, read_file
@@ -43,7 +43,7 @@ def draft_plan(
         )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
-    whole = records_of(read).completed(plan).plan
+    whole = records_of(read).completed(plan)
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}
@@ -52,10 +52,9 @@ def draft_plan(
         if targets.given:
             with speaker.progress("searching") as bar:
                 compiling.wait(bar)
-                best = search_table(
+                best = search(
                     records_of(read),
                     plan,
-                    targets,
                     keep=keep,
                     may_drop=may_drop,
                     k=search_k,

@@ -1,4 +1,4 @@
-"""The other decisions that fit each column of a table: roles, recodings, and how much it counts."""
+"""Other decisions that fit each column of a table: roles, recodings and importance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.comparing.plan_trials import Records
+from microagg.comparing.trials import Records
 from microagg.drafting.guess import Guess
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError
@@ -36,7 +36,7 @@ _BANDS = 10  # of a recoding that is priced
 def decisions(
     records: Records, plan: Plan, guesses: Mapping[Any, Guess]
 ) -> dict[tuple[Any, str], Plan | str]:
-    """List the other roles that fit each column: the plan that has it, or why it cannot be."""
+    """List the other decisions that fit each column: the plan with each, or why it cannot be made."""
     found: dict[tuple[Any, str], Plan | str] = {}
     for name, guessed in guesses.items():
         role = role_of(plan, name)
@@ -65,7 +65,7 @@ def decisions(
 
 
 def more_important(plan: Plan, name: Any) -> float | None:
-    """Return an importance that makes a column of an analysis survive better; None: there is none to try."""
+    """Return a larger importance for a column of an analysis; None: there is none to try."""
     protected = any(name in (block.columns or ()) for block in plan.blocks)
     if not protected or name not in plan.analysed:
         return None
@@ -83,7 +83,7 @@ def recodings(
 ) -> list[tuple[str, dict[str, Any]]]:
     """List recodings that fit a column: ten bands, rare levels together, or dates by month.
 
-    A column that is dropped or confidential is not recoded, and one that is recoded already stays as it is.
+    A column that is dropped, confidential or recoded already gets none.
     """
     setting = plan.columns.get(name, Column())
     if setting.coarsen is not None or name in plan.drop or name in plan.confidential:
@@ -126,7 +126,7 @@ def may_be_stratum(records: Records, name: Any) -> bool:
 
 
 def check_stratum(records: Records, plan: Plan) -> None:
-    """Refuse strata with fewer than k units, which only the whole table can tell."""
+    """Refuse strata with fewer than k units; only the whole table shows them."""
     written = None if records.text is None else Frame(records.text)
     strata, _ = strata_of(records.frame, plan.strata.columns, written)
     if share_below(strata, plan.k, records.units(plan)):

@@ -1,4 +1,4 @@
-"""compare(): what a plan loses and hides with each method and k, and which choice meets a target."""
+"""compare(): loss and linkage of a plan with each method and k, and the choice that meets a target."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from microagg.base.formatting import TRADE_OFF
-from microagg.comparing.method_trials import Report, Trials, run_trials
-from microagg.comparing.plan_trials import Records
+from microagg.base.formatting import TRADE_OFF, plural
+from microagg.comparing.method_trials import OnProgress, Trials, run_trials
+from microagg.comparing.trials import Records, check_budget
 from microagg.errors import InputError, listed, shown
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -19,11 +19,10 @@ from microagg.plan.registry import methods as registered
 from microagg.plan.settings import check_k, check_options
 from microagg.protecting.choices import (
     FAST,
-    Cell,
+    Choice,
     Suggestion,
     Targets,
     about_methods,
-    is_real,
     mark_frontier,
     suggestion,
 )
@@ -49,10 +48,10 @@ class Comparison:
     """As it was given; every block has the method and the k of a choice in place of its own."""
     columns: list[Any]
     """The protected columns."""
-    cells: list[Cell]
+    cells: list[Choice]
     """By method and k; with a target, also those k that the search for it came to."""
     settings: Mapping[str, Any]
-    """What :func:`compare` was called with beside the plan, complete."""
+    """All settings of :func:`compare` other than the plan."""
     about_methods: str | None = None
     """Why the method matters little, where it does: the plan requires more than k of every group."""
     stopped: bool = False
@@ -60,7 +59,7 @@ class Comparison:
 
     @property
     def blind_guess(self) -> float:
-        """Share of records that an attacker links who guesses without looking: 1/n."""
+        """Share of records that an attacker links by guessing: 1/n."""
         return 1 / self.records
 
     @property
@@ -69,14 +68,14 @@ class Comparison:
         return [cell.as_dict() for cell in self.cells]
 
     @property
-    def frontier(self) -> list[Cell]:
+    def frontier(self) -> list[Choice]:
         """The cells that are worth choosing, by rising loss and falling linkage."""
         on = [cell for cell in self.cells if cell.on_frontier]
         return sorted(on, key=lambda cell: cell.information_loss or 0.0)
 
     @property
     def partial(self) -> str | None:
-        """What was left out or cut short for want of time, in words; None if nothing was."""
+        """What was not tried or cut short because of the time, in words; None if nothing was."""
         untried = sum(not cell.tried for cell in self.cells)
         short = sum(cell.cut_short for cell in self.cells)
         if not untried and not short:
@@ -86,7 +85,8 @@ class Comparison:
         if untried:
             words.append(f"{untried} of {len(self.cells)} choices were not tried")
         if short:
-            words.append(f"{short} searches were cut short and may lose less with more time")
+            searches = plural(short, "search was", "searches were")
+            words.append(f"{searches} cut short and may lose less with more time")
         return f"Partial results, since {why}: {'; '.join(words)}. Allow more time with budget."
 
     def suggest(
@@ -161,7 +161,7 @@ class Comparison:
         max_loss, max_linkage : as for :meth:`suggest`
         public : say only which methods and k were tried and in which band the loss and the linkage of
             each lie; whoever knows all records but one learns no more about that one
-        source : the file that the table came from, of which the board's report gives the hash
+        source : the file that the table came from; the board's report has its hash
         command : the words to repeat it with; by default the call of :func:`compare`
         """
         targets = self._targets(max_loss, max_linkage)
@@ -172,10 +172,10 @@ class Comparison:
 
 
 def check_public(choices: int) -> None:
-    """Refuse a public report of many choices: each band cuts down what an unknown record may be."""
+    """Refuse a public report of many choices: each band narrows down an unknown record."""
     if choices > _MOST_PUBLIC:
         raise InputError(
-            f"A public comparison tells of at most {_MOST_PUBLIC} choices, since each tells a little about "
+            f"A public comparison shows at most {_MOST_PUBLIC} choices, since each reveals a little about "
             f"the records; here are {choices}. Name fewer methods and k, and no target, which tries more."
         )
 
@@ -189,7 +189,7 @@ def compare(
     budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
-    progress: Report | None = None,
+    progress: OnProgress | None = None,
     **settings: Any,
 ) -> Comparison:
     """Carry out a plan with several methods and k, several at a time; nothing is released.
@@ -202,8 +202,8 @@ def compare(
         with ``"all"`` all that fit the number of columns
     plan : any plan, see :func:`microagg.protect`; by default the draft of the table
     budget : seconds to spend at most, not counting the time to load and compile the methods; None: as
-        long as it takes. A choice may take half of the time left while others wait. What did not
-        fit is told as not tried.
+        long as it takes. A choice may take half of the remaining time while others wait. Choices that did
+        not fit are reported as not tried.
     options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
     workers : choices computed at a time; by default as many as there are processors
     progress : called about ten times a second with records grouped and records to group, over
@@ -227,13 +227,13 @@ def compare(
     2
     """
     Targets(settings.get("max_loss"), settings.get("max_linkage"))
-    whole = Plan() if plan is None else plan
+    plan = plan or Plan()
     if is_frame(frame):
         records = Records(Frame(frame))
     else:
-        records, whole = _of_numbers(frame, whole)
-    whole = whole.override(**settings)
-    prepared = prepare(records, whole, k, methods, budget=budget, options=options, workers=workers)
+        records, plan = _of_numbers(frame, plan)
+    plan = plan.override(**settings)
+    prepared = prepare(records, plan, k, methods, budget=budget, options=options, workers=workers)
     return try_prepared(prepared, progress)
 
 
@@ -277,32 +277,32 @@ def prepare(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
 ) -> Trials:
-    """Check what :func:`compare` is asked for, before any work; see there."""
+    """Check the settings of :func:`compare` before any work; see there."""
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
             f"workers, the number of choices at a time, is a whole number from 1 up; got {shown(workers)}. "
             "Leave it out for as many as there are processors."
         )
-    limit = _checked_budget(budget)
+    seconds = check_budget(budget)
     sizes = _sizes(k, len(records))
     plan = replace(plan, blocks=tuple(replace(block, k=sizes[0]) for block in plan.blocks))
-    whole = records.completed(plan).plan
-    about = about_methods(whole)
-    chosen = _methods(methods, whole, about is not None)
+    full = records.completed(plan)
+    about = about_methods(full)
+    chosen = _methods(methods, full, about is not None)
     return Trials(
         records=records,
         plan=plan,
-        columns=whole.roles(records.frame.names).protected,
+        columns=full.roles(records.frame.names).protected,
         methods=chosen,
         sizes=sizes,
         options=_options(options, chosen),
         about_methods=about,
-        budget=limit,
+        budget=None if seconds == math.inf else seconds,
         workers=workers,
     )
 
 
-def try_prepared(trials: Trials, progress: Report | None = None) -> Comparison:
+def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparison:
     """Run what :func:`prepare` checked."""
     cells, stopped = run_trials(trials, progress)
     settings = {
@@ -368,7 +368,7 @@ def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
 def _options(
     options: Mapping[str, Mapping[str, Any]] | None, chosen: list[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Refuse settings of methods that are not tried, and such as a method does not have."""
+    """Refuse settings of methods that are not tried, and settings that a method does not have."""
     by_method = isinstance(options, Mapping) and all(
         isinstance(own, Mapping) for own in options.values()
     )
@@ -393,22 +393,10 @@ def _options(
     return options or {}
 
 
-def _checked_budget(budget: Any) -> float | None:
-    """Return the seconds to spend at most; None for no limit."""
-    if budget is None:
-        return None
-    if not (is_real(budget) and budget > 0):
-        raise InputError(
-            f"budget is the time to spend at most, a number of seconds above 0; got {shown(budget)}. "
-            f"Leave it out for {BUDGET:g} s."
-        )
-    return None if math.isinf(budget) else float(budget)
-
-
 def _model(
     found: Comparison, targets: Targets, source: str | Path | None, command: list[str] | None
 ) -> dict[str, Any]:
-    """Gather what a comparison found, for the disclosure board."""
+    """Return the data of the report for the disclosure board."""
     return {
         "kind": "comparison",
         "public": False,
@@ -430,9 +418,9 @@ def _model(
 
 
 def _public_model(found: Comparison) -> dict[str, Any]:
-    """Gather what everybody may know: a list of what is in it, not of what is left out.
+    """Return the data of the public report: an allowlist.
 
-    The k that a search came to are not: where it ended tells digits of the loss or linkage.
+    It leaves out the k of a search: where the search ended reveals digits of the loss or linkage.
     """
     cells = [
         {

@@ -14,22 +14,21 @@ import numpy as np
 
 from microagg.base.formatting import FIRST_RUN, plural
 from microagg.base.progress import Listener
-from microagg.comparing.in_threads import Failed, TimedTries
-from microagg.comparing.plan_trials import Records, for_a_sample
+from microagg.comparing.trials import Records, TimedTries, for_a_sample
 from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Cell, Targets, next_k_for
+from microagg.protecting.choices import Choice, Targets, next_k_for
 
-__all__ = ["Report", "Trials", "Tried", "run_trials"]
+__all__ = ["OnProgress", "Trials", "Tried", "run_trials"]
 
-Choice = tuple[str, int]  # a method and a k
+Key = tuple[str, int]  # a method and a k
 
 _SECONDS_TO_LOAD = 2.0  # what takes longer to get ready is being compiled
 _FEW = 50  # records on which methods are loaded and compiled
 
 
 class Tried(int):
-    """Number of records grouped over all choices, and how far the trials are.
+    """Number of records grouped over all choices, with the state of the trials.
 
     >>> Tried(450, tried=3, cells=15, seconds_left=41.0).words
     '3 of 15 tried, at most 41 s left'
@@ -39,7 +38,7 @@ class Tried(int):
     cells: int
     seconds_left: float
     compiling: bool
-    found: Sequence[Cell]
+    found: Sequence[Choice]
 
     def __new__(
         cls,
@@ -49,9 +48,9 @@ class Tried(int):
         cells: int = 0,
         seconds_left: float = math.inf,
         compiling: bool = False,
-        found: Sequence[Cell] = (),
+        found: Sequence[Choice] = (),
     ) -> Tried:
-        """Make the number with what else is known."""
+        """Make the number and attach the rest."""
         self = super().__new__(cls, done)
         self.tried, self.cells, self.found = tried, cells, found
         self.seconds_left, self.compiling = seconds_left, compiling
@@ -59,19 +58,19 @@ class Tried(int):
 
     @property
     def words(self) -> str:
-        """What to show beside a bar."""
+        """Text for a progress bar."""
         if self.compiling:
             return f"compiling {FIRST_RUN}"
         left = f", at most {self.seconds_left:.0f} s left" if self.seconds_left < math.inf else ""
         return f"{self.tried} of {self.cells} tried{left}"
 
 
-Report = Callable[[Tried, int], object]
+OnProgress = Callable[[Tried, int], object]
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What to try, checked."""
+    """Methods and k to try with a plan, all checked."""
 
     records: Records
     plan: Plan
@@ -90,23 +89,23 @@ class Trials:
 
     @property
     def targets(self) -> Targets:
-        """What a choice must keep to: what the plan accepts."""
+        """Limits of loss and linkage that the plan accepts."""
         return Targets(self.plan.accept.loss, self.plan.accept.linkage)
 
     @property
     def announcement(self) -> str:
-        """What is about to happen, and how long it takes at most."""
+        """Number of methods and k, and the time that they take at most."""
         limit = "" if self.budget is None else f", at most {self.budget:g} s"
         search = "; then other k in search of the target" if self.targets.given else ""
         return f"{plural(len(self.methods), 'method')} × {len(self.sizes)} k{limit}{search}"
 
-    def plan_of(self, choice: Choice) -> Plan:
+    def plan_of(self, choice: Key) -> Plan:
         """Return the plan with a method and a k in every block; nothing is proved about its groups."""
         method, k = choice
         return self.plan.override(method=method, k=k, bound=False, **self.options.get(method, {}))
 
 
-def run_trials(trials: Trials, progress: Report | None) -> tuple[list[Cell], bool]:
+def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice], bool]:
     """Try all choices, then search k for the targets; also return whether ``progress`` asked to stop.
 
     Raises
@@ -117,14 +116,18 @@ def run_trials(trials: Trials, progress: Report | None) -> tuple[list[Cell], boo
     n, began = len(trials.records), time.monotonic()
     few = trials.records.taken(np.arange(min(n, max(_FEW, 2 * min(trials.sizes)))))
 
-    def work(choice: Choice, watch: Listener) -> Cell:
+    def work(choice: Key, watch: Listener) -> Choice:
         return trials.records.protected(trials.plan_of(choice), watch).as_cell()
 
-    def load(choice: Choice, watch: Listener) -> None:
+    def load(choice: Key, watch: Listener) -> None:
         few.protected(for_a_sample(trials.plan_of(choice)), watch)
 
-    tries = TimedTries(work, workers=trials.workers, fair=True)
-    loading = TimedTries(load, workers=1)  # loading and compiling are no part of the time
+    def failed(choice: Key, problem: str, tried: bool) -> Choice:
+        return Choice(*choice, tried=tried, problem=problem)
+
+    tries = TimedTries(work, failed, workers=trials.workers, fair=True)
+    # Loading and compiling are no part of the time.
+    loading = TimedTries[Key, None](load, lambda *_: None, workers=1)
 
     def report(compiling: bool = False) -> None:
         if progress is None:
@@ -141,7 +144,7 @@ def run_trials(trials: Trials, progress: Report | None) -> tuple[list[Cell], boo
                 cells=count,
                 seconds_left=max(0.0, tries.ends - now),
                 compiling=compiling and now - began > _SECONDS_TO_LOAD,
-                found=[_cell(key, one) for key, one in list(tries.found.items())],
+                found=list(tries.found.values()),
             ),
             n * count,
         )
@@ -153,28 +156,19 @@ def run_trials(trials: Trials, progress: Report | None) -> tuple[list[Cell], boo
     wanted = [(name, k) for name in trials.methods for k in trials.sizes]
     while wanted:
         tries.run(wanted, report)
-        cells = {key: _cell(key, one) for key, one in tries.found.items()}
         searching = trials.targets.given and not tries.stop.is_set()
-        wanted = _to_search(trials, cells) if searching else []
-    if tries.stop.is_set() and all(cell.problem is not None for cell in cells.values()):
+        wanted = _to_search(trials, tries.found) if searching else []
+    cells = sorted(tries.found.values(), key=lambda one: (trials.methods.index(one.method), one.k))
+    if tries.stop.is_set() and all(cell.problem is not None for cell in cells):
         raise StopSearch
-    order = {name: number for number, name in enumerate(trials.methods)}
-    ordered = sorted(cells, key=lambda choice: (order[choice[0]], choice[1]))
-    return [cells[choice] for choice in ordered], tries.stop.is_set()
+    return cells, tries.stop.is_set()
 
 
-def _cell(choice: Choice, found: Cell | Failed) -> Cell:
-    if isinstance(found, Cell):
-        return found
-    return Cell(*choice, tried=found.tried, problem=found.problem)
-
-
-def _to_search(trials: Trials, cells: Mapping[Choice, Cell]) -> list[Choice]:
-    """List the choices that the search for the targets asks for next, one a method."""
+def _to_search(trials: Trials, cells: Mapping[Key, Choice]) -> list[Key]:
+    """List the next choice of each method in the search for the targets."""
     found = []
     for name in trials.methods:
         own = [cells[choice] for choice in sorted(cells) if choice[0] == name]
         k = next_k_for(own, trials.targets, len(trials.records))
-        if k is not None:
-            found.append((name, k))
+        found += [] if k is None else [(name, k)]
     return found

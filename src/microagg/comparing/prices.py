@@ -1,8 +1,8 @@
-"""prices(): what each decision about a column would cost, found by grouping a sample anew.
+"""prices(): what each decision about a column would cost, estimated by grouping a sample again.
 
 For each column every other role that fits it is tried, one at a time: protect it, make it a stratum, drop it,
-call it confidential. A try groups a sample of at most 5,000 records, whole units, with little effort;
-:mod:`microagg.comparing.sampling` follows what it loses to the whole table.
+call it confidential. A trial groups a sample of at most 5,000 records, in whole units, with little effort;
+:mod:`microagg.comparing.trials` estimates the loss of the whole table from that.
 """
 
 from __future__ import annotations
@@ -17,8 +17,18 @@ import numpy as np
 from microagg.base.formatting import fewer_than, percent, plural, share
 from microagg.base.formatting import names as listed_names
 from microagg.comparing.column_decisions import decisions
-from microagg.comparing.plan_trials import Figures, Records, for_a_sample, try_plan, try_plans
-from microagg.comparing.sampling import Standing, Trend, sampled
+from microagg.comparing.trials import (
+    LATE,
+    Figures,
+    Records,
+    Standing,
+    Trend,
+    check_budget,
+    for_a_sample,
+    sampled,
+    try_plan,
+    try_plans,
+)
 from microagg.errors import InputError, shown
 from microagg.measure.analyses import Analysis
 from microagg.plan.change_role import ROLE_WORDS, role_of
@@ -36,14 +46,14 @@ __all__ = [
 SAMPLE = 5_000
 BUDGET = 20.0
 _LEAST_SAMPLE = 1_000
-# What a decision must win to be worth telling: points of loss, or share of the records below k; and the least
-# part of a column that it is taken to give up.
+# What a decision must save to be shown: points of loss, or a share of the records below k; and the least
+# part of a column that it counts as giving up.
 _LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
 
 
 @dataclass(frozen=True)
 class Price:
-    """What one decision about one column gives for the table; shares of records are from 0 to 1."""
+    """Figures of the table after one decision about one column; shares of records are from 0 to 1."""
 
     decision: str
     """protect, stratum, drop, confidential, a recoding such as "coarsen bands:5", or, for a column of an
@@ -70,7 +80,7 @@ class Price:
 
     @property
     def words(self) -> str:
-        """What it would give."""
+        """The figures in words."""
         if self.loss is None or self.change is None:
             return str(self.problem)
         lost = f"{percent(self.loss)} lost ({_points(self.change)})"
@@ -82,7 +92,7 @@ class Price:
 
     @property
     def moved_words(self) -> str:
-        """What becomes of each analysis."""
+        """How far each analysis moves, in words."""
         return "".join(f"; {one.short}" for one in self.analyses)
 
 
@@ -99,7 +109,7 @@ class ColumnPrices:
 
     @property
     def most_won(self) -> float:
-        """Most points of loss that a decision wins which stakes nobody; 0: none does."""
+        """Points of loss that the best safe decision saves; 0: none does."""
         safe = [
             p for p in self.decisions if p.change is not None and not p.at_stake and not p.below_k
         ]
@@ -134,21 +144,21 @@ class Prices:
 
     @property
     def about(self) -> str:
-        """Say what the figures are estimates of."""
+        """Explain the figures: the rule and the basis."""
         return f"{self.rule} {self.basis}"
 
     @property
     def rule(self) -> str:
-        """Say how a loss is meant, and what was not tried in time."""
+        """Say how losses are counted, and what was not tried in time."""
         rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected."
-        untried = sum(p.problem == _LATE for c in self.columns for p in c.decisions)
+        untried = sum(p.problem == LATE for c in self.columns for p in c.decisions)
         if not untried:
             return rule
         return f"{rule} {plural(untried, 'decision')} did not fit into {self.budget:g} s."
 
     @property
     def basis(self) -> str:
-        """Say which records were tried, and how far off that leaves the figures."""
+        """Say which records were tried, and how exact the figures are."""
         if self.sampled == self.records:
             return f"Tried on all {self.records:,} records, with effort fast."
         of_sample = (
@@ -193,37 +203,38 @@ class Prices:
         }
 
     def for_report(self) -> dict[str, Any]:
-        """Plain data for a report: no message about what cannot be done, since one may name a value."""
+        """Plain data for a report, without error messages, since these may name a value."""
         found = self.as_dict()
         for price in (price for one in found["columns"] for price in one["decisions"]):
-            if price["problem"] not in (None, _LATE):
+            if price["problem"] not in (None, LATE):
                 price["problem"] = "cannot be carried out"
         return found
 
     @property
     def facts(self) -> list[tuple[str, str, str]]:
-        """What the plan gives as it stands: a label, the figure, and of what it is an estimate, if it is."""
+        """Figures of the plan as it stands: a label, the figure, and how exact an estimate is."""
         now, plan = self.now, self.plan
         estimate, of = "", ""
         if self.margin is not None:
             estimate, of = f"estimate, ± {self.margin:.2g} points", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
-        told = [
+        found = [
             ("information lost", percent(now.loss), estimate),
             ("records linked", share(now.linkage), of),
             (f"records narrowed down to {fewer}", share(now.below_k), of),
         ]
         if now.at_stake is not None:
-            told.append(("the same if confidential columns are known", share(now.at_stake), of))
-        return told + [
+            found.append(("the same if confidential columns are known", share(now.at_stake), of))
+        return found + [
             (one.formula, one.short.removeprefix(one.formula).strip(), of) for one in now.analyses
         ]
 
     def best(self, most: int = 5) -> list[tuple[Any, Price]]:
-        """Return the decisions that are best next, with their columns; none that stakes anybody.
+        """Return the best next decisions with their columns; none that puts anybody at risk.
 
-        While records are below k, those that leave fewest there; then those that lower the loss most for the
-        information that they give up. A column released as it is counts as kept, a dropped one as lost.
+        While records are below k, the decisions that leave the fewest there come first; then those that lower
+        the loss most for the information that they give up. A column released as it is counts as kept, a
+        dropped one as lost.
         """
         below, kept = self.now.below_k or 0.0, self._kept(self.now)
         ranked = []
@@ -240,7 +251,7 @@ class Prices:
         return [(column, price) for _, column, price in ranked[:most]]
 
     def _kept(self, price: Price) -> float:
-        """Columns' worth of information that is kept."""
+        """Return the information that is kept, in columns."""
         plan = self.plan if price.plan is None else price.plan
         assert price.loss is not None
         roles = [role_of(plan, name) for name in self.names]
@@ -273,9 +284,6 @@ class Prices:
         return [*found, ("prices", self.about)]
 
 
-_LATE = "not tried in time"
-
-
 def _plain(price: Price) -> dict[str, Any]:
     found = {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
     moved = [{"formula": one.formula, "moved": one.moved} for one in price.analyses]
@@ -283,7 +291,7 @@ def _plain(price: Price) -> dict[str, Any]:
 
 
 def _records(part: float) -> str:
-    """Say which part of the records are something.
+    """Say how many of the records are something.
 
     >>> _records(1.0), _records(0.0), _records(0.25)
     ('all records are', 'no record is', '25.0 % of the records are')
@@ -294,7 +302,7 @@ def _records(part: float) -> str:
 
 
 def _points(change: float) -> str:
-    """Put a change of a percentage.
+    """Format a change of a percentage.
 
     >>> _points(-4.817), _points(0.004)
     ('−4.8 points', 'no change')
@@ -320,8 +328,8 @@ def prices(
     frame : data frame of pandas, polars or pyarrow
     plan : by default the draft of the table
     sample : most records to group for a decision
-    budget : seconds for the tries; a wide table is tried on fewer records to keep to it, and what does not
-        fit is told
+    budget : seconds for the trials; a wide table is tried on fewer records to keep to it, and decisions that
+        do not fit are reported
     progress : called with the number of decisions tried and of all; it may raise
         :class:`microagg.StopSearch`
 
@@ -351,30 +359,29 @@ def price_table(
 
     Parameters
     ----------
-    columns : those to price, by default all; of none, only what the plan gives as it stands is told
-    standing : what was found of the same plan before, by which the sample is taken again
-    counted_loss : percent that the plan loses on the whole table, if that was counted: estimates follow it
+    columns : columns to price, by default all; without any, only the plan as it stands is tried
+    standing : what was found for the same plan before, so that the same sample is used
+    counted_loss : percent that the plan loses on the whole table, if it was counted: estimates follow it
     """
     if not (isinstance(sample, int) and sample >= 10):
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
-    if not budget > 0:
-        raise InputError(f"budget is a number of seconds above 0; got {shown(budget)}.")
-    whole = records.checked(plan)
-    wanted = decisions(records, whole, records.guessed(whole, columns))
+    budget = check_budget(budget)
+    full = records.checked(plan)
+    wanted = decisions(records, full, records.guessed(full, columns))
     quick = {
         key: for_a_sample(one.with_little_effort())
         for key, one in wanted.items()
         if isinstance(one, Plan)
     }
-    # Whether a column is dropped or confidential, the others are grouped alike: one try tells both.
+    # Whether a column is dropped or confidential, the others are grouped alike: one trial serves both.
     # But an analysis needs its columns in the released table.
     twice = {
         key
         for key in quick
-        if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in whole.analysed
+        if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in full.analysed
     }
     quick = {key: one for key, one in quick.items() if key not in twice}
-    base, tries = whole.with_little_effort(), len(quick)
+    base, tries = full.with_little_effort(), len(quick)
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
     started = time.monotonic()
@@ -385,10 +392,6 @@ def price_table(
             # Fewer records for each decision, so that all decisions fit into the time.
             smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
             part, now, _ = sampled(records, base, smaller)
-        if now.problem is not None:
-            raise InputError(
-                f"The plan cannot be carried out on a sample of the table: {now.problem}"
-            )
         if progress is not None:
             progress(0, tries)
         if counted_loss is not None and now.loss > 0:
@@ -407,12 +410,12 @@ def price_table(
     }
     losses = {name: loss * trend.factor for name, loss in now.by_column.items()}
     return Prices(
-        whole,
+        full,
         records.frame.names,
         replace(_price("as it stands", now, now, trend, None), at_stake=now.at_stake),
         losses,
         now.stakes,
-        _by_column(whole, priced_decisions, losses),
+        _by_column(full, priced_decisions, losses),
         len(records),
         len(part),
         trend.margin if len(part) < len(records) else None,
@@ -439,7 +442,7 @@ def _by_column(
 def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
     if found.problem is not None:
         return Price(decision, None, None, None, None, None, problem=found.problem, plan=plan)
-    # A column that counts more would lower the loss by its weight in it: that is nothing won.
+    # A column that counts more lowers the loss by its weight alone: that saves nothing.
     even = decision.startswith("importance")
     loss, before = (found.even_loss, now.even_loss) if even else (found.loss, now.loss)
     return Price(

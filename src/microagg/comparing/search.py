@@ -2,14 +2,13 @@
 
 The plan starts as the draft: every column protected. If it loses too much, or an analysis moves too far,
 decisions about what is open are tried on a sample, each alone: drop a column, make it coarser, let a column
-of an analysis count more, another k if that is asked for. The one that brings the plan nearest to the
-targets for the information that it gives up is taken, and the search goes on from there, beginning with the
-decisions that looked best before. A dropped column gives up all that was left of it, a recoded one what the
-recoding loses, a smaller k as many columns as its share of k. Estimates follow what the plan gives on the
-whole table, first with little effort; a plan that is near the targets is carried out there as it is, and if
-it misses them, the search goes on. Then decisions that are not needed any more are taken back and, as far
-as the loss allows, columns to be kept become strata, whose values stay exact. Nothing is ever called
-confidential.
+of an analysis count more, another k if that is asked for. The search takes the decision that brings the plan
+nearest to the targets for the information that it gives up, and continues from there with the decisions that
+looked best before. A dropped column gives up all its remaining information, a recoded one the loss of its
+recoding, a smaller k as many columns as its share of k. Estimates follow the figures of the whole table,
+first with little effort. A plan near the targets is carried out there as it is; if it misses them, the search
+continues. Then needless decisions are taken back and, as far as the loss allows, columns to be kept become
+strata, whose values stay exact. Nothing is ever called confidential.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from microagg.comparing.plan_trials import Records
 from microagg.comparing.search_result import FoundPlan, Step
 from microagg.comparing.search_steps import Open, Search
+from microagg.comparing.trials import Records, check_budget
 from microagg.errors import InputError, shown
 from microagg.plan.checks import check_number, no_column
 from microagg.plan.plan import Plan
@@ -28,7 +27,7 @@ from microagg.plan.settings import check_k
 from microagg.protecting.choices import Targets
 from microagg.tables.frame import Frame
 
-__all__ = ["FoundPlan", "Step", "search", "search_table"]
+__all__ = ["FoundPlan", "Step", "search"]
 
 SAMPLE = 2_500
 BUDGET = 120.0
@@ -47,6 +46,7 @@ def search(
     keep: Iterable[Any] = (),
     may_drop: Iterable[Any] | None = None,
     k: Iterable[int] = (),
+    decided: Collection[Any] | None = None,
     sample: int = SAMPLE,
     budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
@@ -55,7 +55,7 @@ def search(
 
     Parameters
     ----------
-    frame : data frame of pandas, polars or pyarrow
+    frame : data frame of pandas, polars or pyarrow, or :class:`Records` that were read
     plan : what is decided already; columns that it names keep their roles. By default nothing is.
     max_loss, max_linkage : most information lost, in percent, and largest share of records linked; by default
         those that the plan accepts
@@ -66,6 +66,7 @@ def search(
         allows
     may_drop : columns that may be dropped; by default all open ones
     k : other k that the search may choose
+    decided : protected columns that stay as they are; by default those that the plan names
     sample : most records to group for an estimate
     budget : seconds for the estimates
     progress : called with the number of estimates made and to be made; it may raise
@@ -83,42 +84,12 @@ def search(
     >>> found.meets, found.drop, round(found.figures.loss, 1)
     (True, ('b',), 6.9)
     """
-    records = Records(Frame(frame))
-    return search_table(
-        records,
-        plan or Plan(),
-        Targets(max_loss, max_linkage),
-        max_moved=max_moved,
-        keep=keep,
-        may_drop=may_drop,
-        k=k,
-        sample=sample,
-        budget=budget,
-        progress=progress,
-    )
-
-
-def search_table(
-    records: Records,
-    plan: Plan,
-    targets: Targets,
-    *,
-    max_moved: float | None = None,
-    keep: Iterable[Any] = (),
-    may_drop: Iterable[Any] | None = None,
-    k: Iterable[int] = (),
-    sample: int = SAMPLE,
-    budget: float = BUDGET,
-    progress: Callable[[int, int], object] | None = None,
-    decided: Collection[Any] | None = None,
-) -> FoundPlan:
-    """Search a plan for a table that was read; see :func:`search`.
-
-    ``decided`` are protected columns to be left as they are, by default those that the plan names.
-    """
+    records = frame if isinstance(frame, Records) else Records(Frame(frame))
+    plan = plan or Plan()
+    Targets(max_loss, max_linkage)
     targets = Targets(
-        plan.accept.loss if targets.max_loss is None else targets.max_loss,
-        plan.accept.linkage if targets.max_linkage is None else targets.max_linkage,
+        plan.accept.loss if max_loss is None else max_loss,
+        plan.accept.linkage if max_linkage is None else max_linkage,
     )
     if not targets.given:
         raise InputError(
@@ -133,24 +104,21 @@ def search_table(
         raise InputError(
             f"A column is kept or may be dropped, not both; {shown(both[0])} is in keep and may_drop."
         )
-    whole = records.checked(plan)
+    full = records.checked(plan)
     if decided is None:
         decided = {name for block in plan.blocks for name in block.columns or ()}
     rule = "a share of a 95 % interval from 0 up (for half of it write 0.5)"
     moved = check_number("max_moved", max_moved, rule, 0, math.inf)
     if moved is None:
         moved = MOST_MOVED if plan.accept.moved is None else plan.accept.moved
-    found = Search(
-        records,
-        whole,
-        records.guessed(whole),
-        targets,
-        moved,
-        Open.of(
-            plan, whole, decided, kept, droppable, sorted({check_k(one, len(records)) for one in k})
-        ),
-        min(sample, len(records)),
-        budget,
-        progress,
+    protected = [name for block in full.blocks for name in block.columns or ()]
+    weighed = {name for name, own in plan.columns.items() if own.importance != 1}
+    is_open = Open(
+        columns=[name for name in protected if name not in decided],
+        keep=kept,
+        may_drop=droppable,
+        k=sorted({check_k(one, len(records)) for one in k}),
+        importance=[name for name in protected if name not in weighed],
     )
-    return found.run()
+    limits = min(sample, len(records)), check_budget(budget)
+    return Search(records, full, is_open, targets, moved, *limits, progress).run()

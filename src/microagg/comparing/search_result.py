@@ -1,4 +1,4 @@
-"""What a search found: the plan, the steps that led to it, and what it gives on the whole table."""
+"""The result of a search: the plan, the steps that led to it, and its figures on the whole table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent
-from microagg.comparing.plan_trials import Figures
+from microagg.comparing.trials import Figures
 from microagg.plan.plan import Plan
 
 __all__ = ["FoundPlan", "Step"]
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True)
 class FoundPlan(Plan):
-    """A plan that a search found, with how it came about."""
+    """A plan that a search found, with the steps that led to it."""
 
     steps: tuple[Step, ...] = field(default=(), compare=False)
     figures: Figures = field(default_factory=Figures, compare=False)
@@ -60,7 +60,7 @@ class FoundPlan(Plan):
     meets: bool = field(default=False, compare=False)
     """Whether the targets are met by these figures."""
     runner_up: Plan | None = field(default=None, compare=False, repr=False)
-    """The next best plan that met the targets by the sample."""
+    """The next best plan that met the targets on the sample."""
     runner_up_step: Step | None = field(default=None, compare=False, repr=False)
     """What it has in place of the last step."""
     words: str = field(default="", compare=False)
@@ -74,7 +74,7 @@ class FoundPlan(Plan):
         return [*found, ("found" if self.meets else "not found", self.words)]
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is told of the search as plain data."""
+        """Return the result as plain data."""
         return {
             "meets": self.meets,
             "words": self.words,

@@ -1,11 +1,11 @@
-"""The decisions of a search, one after the other: which are tried, which is taken, when it is enough."""
+"""The steps of a search: which decisions are tried, which one is taken, and when the targets are met."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from microagg.base.formatting import names as listed_names
@@ -18,11 +18,16 @@ from microagg.comparing.column_decisions import (
     recodings,
     with_importance,
 )
-from microagg.comparing.plan_trials import Figures, Records, for_a_sample, try_plan, try_plans
-from microagg.comparing.sampling import sampled
 from microagg.comparing.search_result import FoundPlan, Step
-from microagg.drafting.guess import Guess
-from microagg.errors import InputError, MicroaggError
+from microagg.comparing.trials import (
+    Figures,
+    Records,
+    for_a_sample,
+    sampled,
+    try_plan,
+    try_plans,
+)
+from microagg.errors import MicroaggError
 from microagg.plan.change_role import role_of, with_role
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Targets
@@ -34,9 +39,8 @@ _MOST_STEPS = 40
 _MOST_COUNTS = 10  # of plans on the whole table, with little effort
 _MOST_CHECKS = 4  # of plans on the whole table, as they are
 _OF_A_DECISION = 0.1  # columns' worth of information that any decision must be worth
-_NEAR = (
-    0.1  # share of a target by which a plan that misses it with little effort may meet it as it is
-)
+# Share of a target by which a plan may miss it with little effort, and meet it with its own effort.
+_NEAR = 0.1
 
 Key = tuple[Any, str]  # a column, or None for the whole plan, and a decision
 
@@ -52,71 +56,44 @@ class Open:
     """None: all open ones."""
     k: Sequence[int]
     importance: Sequence[Any]
-    """Columns of which the user does not say how much they count."""
-
-    @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        whole: Plan,
-        decided: Collection[Any],
-        keep: Sequence[Any],
-        may_drop: Sequence[Any] | None,
-        k: Sequence[int],
-    ) -> Open:
-        """Tell what a plan leaves open; ``whole`` is the same, with a role for every column.
-
-        ``decided`` are protected columns to be left as they are.
-        """
-        protected = [name for block in whole.blocks for name in block.columns or ()]
-        said = {name for name, own in plan.columns.items() if own.importance != 1}
-        return cls(
-            [name for name in protected if name not in decided],
-            keep,
-            may_drop,
-            k,
-            [name for name in protected if name not in said],
-        )
+    """Columns whose importance the user leaves open."""
 
 
+@dataclass(eq=False)
 class Search:
     """The state of one search: the decisions taken, and what they give."""
 
-    def __init__(
-        self,
-        records: Records,
-        plan: Plan,
-        guesses: Mapping[Any, Guess],
-        targets: Targets,
-        most_moved: float,
-        is_open: Open,
-        sample: int,
-        budget: float,
-        progress: Callable[[int, int], object] | None,
-    ) -> None:
-        self.records, self.guesses, self.targets = records, guesses, targets
-        self.most_moved, self.open = most_moved, is_open
-        self.ends = math.inf
-        self.progress, self.tried = progress, 0
-        self.start = self.plan = plan
-        self.keys, self.steps = list[Key](), dict[Key, Step]()
-        self.part, self.now, _ = sampled(records, plan.with_little_effort(), sample)
-        if self.now.problem is not None:
-            raise InputError(
-                f"The plan cannot be carried out on a sample of the table: {self.now.problem}"
-            )
-        self.budget = budget
-        self.of_whole = 1.0  # loss of the whole table over that of the sample
-        self.of_effort = 1.0  # loss with the plan's effort over that with little
-        self.promise: dict[
-            Key, float
-        ] = {}  # what a decision won for what it gave up when last tried
-        self.won: dict[Key, float] = {}  # how much nearer to the targets it brought the plan
-        self.last: Key | None = (
-            None  # decision that was taken, and its rivals that met the targets too
-        )
-        self.rivals = list[tuple[Key, Step]]()
-        self.recodings: dict[Key, Mapping[str, Any]] = {}
+    records: Records
+    start: Plan
+    """The plan at the beginning, with a role for every column."""
+    open: Open
+    targets: Targets
+    most_moved: float
+    sample: int
+    budget: float
+    progress: Callable[[int, int], object] | None
+    ends: float = math.inf
+    tried: int = 0
+    keys: list[Key] = field(default_factory=list)
+    """Decisions taken."""
+    steps: dict[Key, Step] = field(default_factory=dict)
+    of_whole: float = 1.0
+    """Loss of the whole table over that of the sample."""
+    of_effort: float = 1.0
+    """Loss with the plan's effort over that with little effort."""
+    promise: dict[Key, float] = field(default_factory=dict)
+    """What a decision won for what it gave up, when it was last tried."""
+    won: dict[Key, float] = field(default_factory=dict)
+    """How much nearer to the targets it brought the plan."""
+    last: Key | None = None
+    """The decision taken last."""
+    rivals: list[tuple[Key, Step]] = field(default_factory=list)
+    """Other decisions that would have met the targets then."""
+    recodings: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plan, self.guesses = self.start, self.records.guessed(self.start)
+        self.part, self.now = sampled(self.records, self.plan.with_little_effort(), self.sample)[:2]
 
     def run(self) -> FoundPlan:
         """Search until the whole table meets the targets, or nothing helps any more."""
@@ -162,7 +139,7 @@ class Search:
         return found
 
     def _loss(self, found: Figures, sample: bool = False) -> float:
-        """The loss to keep down: where columns were made to count more, also with all counted alike."""
+        """Return the loss to keep down; if columns were made to count more, also with all counted alike."""
         weighed = any(decision.startswith("importance") for _, decision in self.keys)
         loss = max(found.loss, found.even_loss) if weighed else found.loss
         return loss * (self.of_whole * self.of_effort if sample else 1.0)
@@ -189,8 +166,8 @@ class Search:
     def _meets(self, found: Figures, sample: bool = False) -> bool:
         return self._excess(found, sample) == 0.0
 
-    def _left(self, found: Figures) -> float:
-        """Columns' worth of information that is left, of those that the search decides about."""
+    def _remaining(self, found: Figures) -> float:
+        """Columns' worth of information that remains, of the columns that the search decides about."""
         return sum(1 - found.by_column.get(name, 100.0) / 100 for name in self.open.columns)
 
     def _survived(self, counted: Figures) -> Figures:
@@ -207,26 +184,18 @@ class Search:
                 break
             key = keys[0]
             if len(keys) > 1:
-                plans = {
-                    one: for_a_sample(self._with(self.plan, one).with_little_effort())
-                    for one in keys
-                }
-                tried = self._try(plans)
+                tried = self._try(keys)
                 key = min(keys, key=lambda one: (tried[one].problem is not None, tried[one].moved))
-            self._take(self._more_important(key))
+            self._take([*(one for one in self.keys if not _same(one, key)), key])
             self.now = self._of_sample(self.plan)
             found = self._count(self.plan)
-            told = "; ".join(one.short for one in found.analyses)
+            moved = "; ".join(one.short for one in found.analyses)
             before = next(
                 (s.before for k, s in self.steps.items() if _same(k, key)), counted.even_loss
             )
-            self.steps[key] = Step(*key, before, found.even_loss, told)
+            self.steps[key] = Step(*key, before, found.even_loss, moved)
             counted = found
         return counted
-
-    def _more_important(self, key: Key) -> list[Key]:
-        """Return the decisions with another importance of a column, in place of the one before."""
-        return [*(one for one in self.keys if not _same(one, key)), key]
 
     def _advance(self) -> bool:
         """Take decisions until the sample meets the targets; False if nothing helps any more."""
@@ -248,10 +217,7 @@ class Search:
                 break
             count = max(sum(self._hope(key) == math.inf for key in order), _AT_ONCE)
             batch, order = order[:count], order[count:]
-            plans = {
-                key: for_a_sample(self._with(self.plan, key).with_little_effort()) for key in batch
-            }
-            tried |= self._try(plans)
+            tried |= self._try(batch)
             for key in batch:
                 self.promise[key] = self._worth(key, tried[key])
             best = max(self.promise[key] for key in tried)
@@ -270,15 +236,17 @@ class Search:
         self.plan, self.now = self._with(self.plan, key), tried[key]
         return True
 
-    def _try(self, plans: Mapping[Key, Plan]) -> dict[Key, Figures]:
+    def _try(self, keys: Sequence[Key]) -> dict[Key, Figures]:
+        """Try each of some decisions on the sample."""
+        plans = {key: for_a_sample(self._with(self.plan, key).with_little_effort()) for key in keys}
         before = self.tried
         self.tried += len(plans)
 
-        def told(done: int, of: int) -> None:
+        def on_progress(done: int, of: int) -> None:
             if self.progress is not None:
                 self.progress(before + done, self.tried + 2 * _AT_ONCE)
 
-        return try_plans(self.part, plans, ends=self.ends, on_progress=told)
+        return try_plans(self.part, plans, ends=self.ends, on_progress=on_progress)
 
     def _hope(self, key: Key) -> float:
         """What a decision may be worth at best, by what it was when last tried.
@@ -296,7 +264,7 @@ class Search:
             return -math.inf
         won = self._excess(self.now, sample=True) - self._excess(found, sample=True)
         self.won[key] = won
-        given_up = self._left(self.now) - self._left(found)
+        given_up = self._remaining(self.now) - self._remaining(found)
         if key[0] is None:
             given_up += max(0.0, 1 - int(key[1].removeprefix("k ")) / self.plan.k)
         return won / max(given_up + _OF_A_DECISION, 0.01) if won > 0 else -math.inf
@@ -425,7 +393,7 @@ class Search:
         )
 
     def _words(self, counted: Figures) -> str:
-        """Say what was reached and, if that is not enough, what stands in the way."""
+        """Say what was reached and, if it misses the targets, what stands in the way."""
         given = [*self.targets.given]
         if self.plan.analyses:
             given.append(f"analyses moved by at most {self.most_moved:g} of their 95 % intervals")
@@ -450,7 +418,7 @@ class Search:
         if needed := [name for name in self.plan.analysed if name in counted.by_column]:
             held += f" The analyses need {listed_names(needed)}."
         if time.monotonic() >= self.ends:
-            held += " Time was over; allow more (budget)."
+            held += " The time was over; allow more (budget)."
         return f"No plan with {asked} was found. The nearest: {gives}; most in {most}.{held}"
 
 

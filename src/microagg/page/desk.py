@@ -31,7 +31,7 @@ from microagg.page.tasks import (
     Told,
 )
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Cell, mark_frontier
+from microagg.protecting.choices import Choice, mark_frontier
 
 __all__ = ["Desk", "Entry", "Release", "Table"]
 
@@ -107,7 +107,7 @@ class Desk:
         self.at = 0
         self.changes = 0
         self.releases: list[Release] = []
-        self.cells: dict[tuple[str, int], Cell] = {}
+        self.cells: dict[tuple[str, int], Choice] = {}
         self.tried: Plan | None = None
         self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
         self.found: Mapping[str, Any] | None = None
@@ -185,7 +185,7 @@ class Desk:
 
     # The map of what was tried.
 
-    def map(self) -> list[Cell]:
+    def map(self) -> list[Choice]:
         """The choices that were tried, those worth choosing marked."""
         with self.lock:
             return mark_frontier([self.cells[key] for key in sorted(self.cells)])
@@ -197,7 +197,7 @@ class Desk:
             self.plan
         )
 
-    def note_cells(self, plan: Plan, cells: Sequence[Cell]) -> None:
+    def note_cells(self, plan: Plan, cells: Sequence[Choice]) -> None:
         """Add what was tried; of an older plan nothing is kept."""
         with self.lock:
             if self.tried is None or _apart_from_choice(self.tried) != _apart_from_choice(plan):

@@ -19,10 +19,9 @@ from typing import Any
 
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.comparing.method_trials import Tried
-from microagg.comparing.plan_trials import Records
 from microagg.comparing.prices import Prices, price_table
-from microagg.comparing.sampling import Standing
-from microagg.comparing.search import search_table
+from microagg.comparing.search import search
+from microagg.comparing.trials import Records, Standing
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.formats.files import CsvFormat, Source, read_file
 from microagg.job.run import Job, Observer, numbers_of, records_of, run
@@ -40,7 +39,6 @@ from microagg.page.tasks import (
     Told,
 )
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Targets
 from microagg.tables.frame import Frame
 
 __all__ = ["serve_tasks"]
@@ -228,10 +226,11 @@ def _told_prices(found: Prices, of_all: bool) -> dict[str, Any]:
 
 @do.register
 def _(task: Search, bench: Bench, tell: Tell) -> dict[str, Any]:
-    found = search_table(
+    found = search(
         bench.records(task.opened, task.plan),
         task.plan,
-        Targets(task.max_loss, task.max_linkage),
+        max_loss=task.max_loss,
+        max_linkage=task.max_linkage,
         keep=task.keep,
         progress=_share_told(bench, tell),
         decided=(),

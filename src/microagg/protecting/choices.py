@@ -1,4 +1,4 @@
-"""The choice: what was tried, which of it is worth choosing, and what meets a target."""
+"""The choice of a method and k: what was tried, what is worth choosing, and what meets a target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING
 
 from microagg.base.formatting import TRADE_OFF, share
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAST",
-    "Cell",
+    "Choice",
     "Suggestion",
     "Targets",
     "about_methods",
-    "is_real",
     "mark_frontier",
     "next_k",
     "next_k_for",
@@ -32,12 +30,12 @@ __all__ = [
 # reference sets and whose time grows nearly linearly with the records, at least in few columns.
 FAST = ("auto", "mdav", "mst", "kmeans-merge", "v-mdav")
 
-# Of the spread of loss and of linkage along the frontier: what is better by less is no reason to choose.
+# Share of the spread of loss and linkage along the frontier: a smaller difference is no reason to choose.
 TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Cell:
+class Choice:
     """One method with one k."""
 
     method: str
@@ -50,7 +48,7 @@ class Cell:
     linkage: Linkage | None = None
     """Distance-based record linkage with the known columns; sampled for large tables."""
     seconds: float = 0.0
-    """Time for the grouping, while other cells ran beside it."""
+    """Time for the grouping, while others ran at the same time."""
     on_frontier: bool = False
     """Whether it is worth choosing, see :func:`mark_frontier`."""
     cut_short: bool = False
@@ -73,15 +71,15 @@ class Cell:
         return row
 
 
-def _loss(cell: Cell) -> float:
+def _loss(cell: Choice) -> float:
     return sys.float_info.max if cell.information_loss is None else cell.information_loss
 
 
-def _linked(cell: Cell) -> float:
+def _linked(cell: Choice) -> float:
     return 1.0 if cell.linkage is None else cell.linkage.share
 
 
-def mark_frontier(cells: Sequence[Cell]) -> list[Cell]:
+def mark_frontier(cells: Sequence[Choice]) -> list[Choice]:
     """Mark the cells that are worth choosing.
 
     They are the fewest such that every other cell is better than one of them by a hundredth of the
@@ -111,7 +109,7 @@ def mark_frontier(cells: Sequence[Cell]) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Targets:
-    """What a choice must keep to."""
+    """Limits of loss and linkage that a choice must keep."""
 
     max_loss: float | None = None
     """At most this information loss, in percent."""
@@ -134,23 +132,18 @@ class Targets:
             ),
         ]
 
-    def meets_loss(self, cell: Cell) -> bool:
+    def meets_loss(self, cell: Choice) -> bool:
         """Whether a cell keeps to the loss, if one is given."""
         return self.max_loss is None or _loss(cell) <= self.max_loss
 
-    def meets_linkage(self, cell: Cell) -> bool:
+    def meets_linkage(self, cell: Choice) -> bool:
         """Whether a cell keeps to the linkage, if one is given."""
         return self.max_linkage is None or (
             cell.linkage is not None and cell.linkage.high <= self.max_linkage
         )
 
 
-def is_real(value: object) -> bool:
-    """Tell whether a setting is a number, of Python or numpy."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def next_k_for(cells: Sequence[Cell], targets: Targets, n: int) -> int | None:
+def next_k_for(cells: Sequence[Choice], targets: Targets, n: int) -> int | None:
     """Name the k to try next with a method in search of its best cell that meets the targets.
 
     With a target for the linkage that is the smallest k that meets it, since it loses least; else the
@@ -208,7 +201,7 @@ class Suggestion:
     """An answer in words, and the cell it is about."""
 
     words: str
-    cell: Cell | None
+    cell: Choice | None
     """What to choose; None if nothing meets the targets, or none was given."""
     meets: bool | None
     """Whether a cell that was tried meets the targets; None if none was given."""
@@ -222,7 +215,7 @@ class Suggestion:
         }
 
 
-def suggestion(cells: Sequence[Cell], targets: Targets) -> Suggestion:
+def suggestion(cells: Sequence[Choice], targets: Targets) -> Suggestion:
     """Say which of the cells tried is the best that meets the targets."""
     asked = targets.given
     failed = False if asked else None
@@ -240,13 +233,13 @@ def suggestion(cells: Sequence[Cell], targets: Targets) -> Suggestion:
     good = [cell for cell in done if targets.meets_loss(cell) and targets.meets_linkage(cell)]
     if not good:
         return Suggestion(_nearest(done, targets), None, failed)
-    # With a limit on the loss alone, what is left to wish for is little linkage.
+    # With a limit on the loss alone, the linkage decides.
     key = (_linked, _loss) if targets.max_linkage is None else (_loss, _linked)
     best = min(good, key=lambda cell: (key[0](cell), key[1](cell), -cell.k, cell.method))
     return Suggestion(_meets(best, len(good), len(done), targets), best, True)
 
 
-def _without_target(done: list[Cell]) -> str:
+def _without_target(done: list[Choice]) -> str:
     worth = sorted((cell for cell in done if cell.on_frontier), key=_loss)
     which = (
         f"is one of {len(done)}: {_in_words(worth[0])}"
@@ -259,7 +252,7 @@ def _without_target(done: list[Cell]) -> str:
     )
 
 
-def _nearest(done: list[Cell], targets: Targets) -> str:
+def _nearest(done: list[Choice], targets: Targets) -> str:
     words = f"None of the {len(done)} choices has {' and '.join(targets.given)}."
     if len(targets.given) == 1:
         nearest = min(done, key=_loss if targets.max_linkage is None else _linked)
@@ -280,7 +273,7 @@ def _nearest(done: list[Cell], targets: Targets) -> str:
     return f"{words} Try other methods, or relax a target. {TRADE_OFF}"
 
 
-def _meets(best: Cell, good: int, done: int, targets: Targets) -> str:
+def _meets(best: Choice, good: int, done: int, targets: Targets) -> str:
     max_loss, max_linkage = targets.max_loss, targets.max_linkage
     loss = "" if max_loss is None else f" (at most {max_loss:g} % asked for)"
     linked = "" if max_linkage is None else f" (at most {100 * max_linkage:g} % asked for)"
@@ -293,7 +286,7 @@ def _meets(best: Cell, good: int, done: int, targets: Targets) -> str:
     )
 
 
-def _below_words(cell: Cell) -> str:
+def _below_words(cell: Choice) -> str:
     """Say which share of the records the known columns narrow down to fewer than k."""
     if not cell.below_k:
         return ""
@@ -302,15 +295,15 @@ def _below_words(cell: Cell) -> str:
     )
 
 
-def _in_words(cell: Cell) -> str:
+def _in_words(cell: Choice) -> str:
     return (
         f"{cell.method} with k = {cell.k}, which loses {_loss(cell):.2f} % and links "
         f"{_linked_words(cell)}"
     )
 
 
-def _linked_words(cell: Cell) -> str:
-    """Put the share linked and, since targets count it, the upper end of its interval."""
+def _linked_words(cell: Choice) -> str:
+    """Format the share linked and, since targets count it, the upper end of its interval."""
     high = (
         f" (up to {100 * cell.linkage.high:.1f} %)" if cell.linkage and cell.linkage.sampled else ""
     )
@@ -318,7 +311,7 @@ def _linked_words(cell: Cell) -> str:
 
 
 def about_methods(plan: Plan) -> str | None:
-    """Say that the method matters little, where every method is followed by the same search."""
+    """Say that the method matters little, if the same search follows every method."""
     counted = [u.column for u in map(plan.unit_of, plan.blocks) if u.column and u.mode == "count"]
     required = any(block.require for block in plan.blocks)
     if not counted and not required:

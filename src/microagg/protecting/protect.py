@@ -29,7 +29,7 @@ from microagg.measure.analyses import check_analyses
 from microagg.plan.plan import UNSET, Block, Plan
 from microagg.protecting.release import Release
 from microagg.protecting.suppress import with_fewer_records
-from microagg.releasing.release_values import release_block, released_beside
+from microagg.releasing.release_values import release_block, release_extra_columns
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import MISSING_WORDS, Frame
 from microagg.tables.release_frame import outgoing
@@ -278,7 +278,7 @@ def _protect(
     with clock.time("aggregate"):
         columns = {name: column for one in released for name, column in one.columns.items()}
         # Of what changes beside the protected columns a plan with several parts has nothing.
-        beside, recoded = released_beside(
+        beside, recoded = release_extra_columns(
             intake,
             *wanted[0],
             parts[0].partition.labels,

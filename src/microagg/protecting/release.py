@@ -30,7 +30,7 @@ from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan, Roles
 from microagg.plan.registry import find
-from microagg.protecting.choices import Cell, mark_frontier
+from microagg.protecting.choices import Choice, mark_frontier
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
@@ -165,10 +165,10 @@ class Release:
         proved = replace(found, lower_bound=min(least, found.sse))
         return replace(self, parts=[part._replace(partition=proved)])
 
-    def as_cell(self) -> Cell:
+    def as_cell(self) -> Choice:
         """What this release loses and hides, as one choice of a comparison."""
         found = [part.partition for part in self.parts]
-        return Cell(
+        return Choice(
             method=self.plan.blocks[0].method,
             k=self.k,
             groups=sum(one.n_groups for one in found),
@@ -194,7 +194,7 @@ class Release:
             try:
                 cells.append(self._again(_with_k(self.plan, size)).as_cell())
             except MicroaggError as error:  # this k cannot be met, by a stratum for example
-                cells.append(Cell(cells[0].method, size, problem=str(error)))
+                cells.append(Choice(cells[0].method, size, problem=str(error)))
         found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
         return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
 

@@ -1,0 +1,398 @@
+"""Carry out several plans on one table, or on a sample of it, in threads and within a time limit.
+
+A trial goes the way of every release, :func:`microagg.protecting.protect.protect_table`, and keeps only a few
+figures of the release. The comparison of methods, the prices of decisions and the search for a plan are made
+of trials.
+
+Records of a sample are farther apart than those of the table, so a sample loses more. The losses of its
+quarters and of the whole sample show how the loss falls with the number of records, n^(−a); :class:`Trend`
+follows that to the whole table. The quarters also show how far off a sample may be.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from microagg.base.formatting import names as listed_names
+from microagg.base.progress import Listener
+from microagg.base.typing import Labels
+from microagg.compile.threads import at_work, thread_count
+from microagg.drafting.draft import complete
+from microagg.drafting.guess import Guess
+from microagg.drafting.infer import guess
+from microagg.errors import InputError, MicroaggError, StopSearch
+from microagg.measure.analyses import Analysis, check_analyses
+from microagg.plan.checks import real
+from microagg.plan.plan import Plan, Suppress
+from microagg.protecting.protect import protect_table
+from microagg.protecting.release import Release
+from microagg.tables.as_written import codes_as_written
+from microagg.tables.file_metadata import Coded
+from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.release_frame import reordered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "LATE",
+    "Figures",
+    "Records",
+    "Standing",
+    "TimedTries",
+    "Trend",
+    "check_budget",
+    "for_a_sample",
+    "sampled",
+    "try_plan",
+    "try_plans",
+]
+
+Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found")
+
+LATE = "not tried in time"
+_SECONDS_BETWEEN_REPORTS = 0.1
+_PARTS = 4  # of the sample, to see how the loss falls with the number of records
+_MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
+_LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """A table, or a sample of one."""
+
+    frame: Frame
+    text: pa.Table | None = None
+    """The same table as written in a CSV file."""
+    coded: Mapping[Any, Coded] = field(default_factory=dict)
+    """Codes for missing values in the file that the table came from."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def missing_words(self) -> Sequence[str]:
+        """Texts that mean missing."""
+        return ("",) if self.text is None else MISSING_WORDS
+
+    def completed(self, plan: Plan) -> Plan:
+        """Return the plan with a role for every column that it leaves open."""
+        return complete(self.frame, plan, self.missing_words, self.coded).plan
+
+    def checked(self, plan: Plan) -> Plan:
+        """Return the plan with a role for every column.
+
+        Refused are columns that the table does not have, and analyses that cannot be done with it.
+        """
+        full = self.completed(plan)
+        full.roles(self.frame.names)
+        gone = {*full.drop, *full.renumber}
+        check_analyses(full.analyses, self.frame, gone, whole=True, categories=full.categories)
+        return full
+
+    def guessed(self, plan: Plan, names: Collection[Any] | None = None) -> Mapping[Any, Guess]:
+        """Guess what columns are, by default all."""
+        return guess(
+            self.frame,
+            k=plan.k,
+            missing_words=self.missing_words,
+            names=None if names is None else set(names),
+        )
+
+    def protected(
+        self, plan: Plan, watch: Listener | None = None, *, is_complete: bool = False
+    ) -> Release:
+        """Carry out a plan."""
+        return protect_table(
+            self.frame, plan, watch, self.text, self.coded, is_complete=is_complete
+        )
+
+    def taken(self, rows: Labels) -> Records:
+        """Return some of the records."""
+        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in self.coded.items()}
+        text = None if self.text is None else self.text.take(rows)
+        return Records(Frame(reordered(self.frame.native, rows)), text, coded)
+
+    def units(self, plan: Plan) -> Labels | None:
+        """Return the unit of each record; None: k counts records."""
+        unit = next(iter(plan.units), None)
+        if unit is None:
+            return None
+        written = self.frame if self.text is None else Frame(self.text)
+        return codes_as_written(written, unit, self.text is not None)
+
+    def some(self, plan: Plan, size: int, seed: int = 0) -> Labels:
+        """Draw whole units at random with about ``size`` records; return their rows."""
+        units, turn = self._turns(plan, seed)
+        return np.flatnonzero(turn[units] < round(len(turn) * size / len(self)))
+
+    def shared_out(self, plan: Plan, shares: int, seed: int = 0) -> list[Labels]:
+        """Deal the rows out at random into shares of about the same number of whole units."""
+        units, turn = self._turns(plan, seed)
+        return [np.flatnonzero(turn[units] % shares == share) for share in range(shares)]
+
+    def _turns(self, plan: Plan, seed: int) -> tuple[Labels, Labels]:
+        """Return the unit of each record, and the place of each unit in a random order."""
+        units = self.units(plan)
+        units = np.arange(len(self)) if units is None else units
+        return units, np.random.default_rng(seed).permutation(int(units.max()) + 1)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of a plan on a table; shares of records are from 0 to 1."""
+
+    loss: float = math.nan
+    """Percent of the information that the released values lose."""
+    even_loss: float = math.nan
+    """The same if every column counted alike, whatever its importance."""
+    group_loss: float = math.nan
+    """The same of the groups alone, as if each released its exact centroid."""
+    by_column: Mapping[Any, float] = field(default_factory=dict)
+    """Percent of the information of each protected column that the released values lose."""
+    linkage: float = math.nan
+    """Share of the records that an attacker finds who knows the protected and the known columns."""
+    below_k: float = math.nan
+    """Share of the records that known columns narrow down to fewer than k."""
+    at_stake: float | None = None
+    """The same if the confidential columns were known after all; None: there are none."""
+    stakes: Mapping[Any, float] = field(default_factory=dict)
+    """The same if one confidential column alone were known."""
+    analyses: tuple[Analysis, ...] = ()
+    """The analyses of the plan, those that can be done with these records."""
+    problem: str | None = None
+    """Why there are no figures."""
+
+    @property
+    def moved(self) -> float:
+        """Share of its interval by which the analysis that moved most has moved; 0: there is none."""
+        return max((one.moved for one in self.analyses), default=0.0)
+
+
+class TimedTries(Generic[Key, Found]):
+    """Trials in threads, and their results.
+
+    A search that has groups when its time is over returns them; other trials have failed then.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Key, Listener], Found],
+        failed: Callable[[Key, str, bool], Found],
+        *,
+        ends: float = math.inf,
+        workers: int | None = None,
+        fair: bool = False,
+    ) -> None:
+        """Take the work of a trial, and the result of a failed one.
+
+        ``work`` gets the key of a trial and a listener for the records done; ``failed`` the key, the reason,
+        and whether the trial came to its end. ``ends`` is a moment by ``time.monotonic``. With ``fair`` a
+        trial takes at most half of the remaining time while others wait, so that a slow one does not use up
+        the time of all.
+        """
+        self._work, self._failed, self._workers, self._fair = work, failed, workers, fair
+        self.ends = ends
+        self.found: dict[Key, Found] = {}
+        self.records_done: dict[Key, int] = {}
+        self.stop = threading.Event()
+        self._waiting: set[Key] = set()
+
+    def run(self, keys: Sequence[Key], on_progress: Callable[[], object] | None = None) -> None:
+        """Do trials, the first ones first.
+
+        ``on_progress`` is called whenever a trial is done, and ten times a second; if it raises
+        :class:`microagg.StopSearch`, the trials end, and the results so far are kept.
+        """
+        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+        self._waiting = set(keys)
+        self.records_done |= dict.fromkeys(keys, 0)
+        workers = self._workers or thread_count()
+        with ThreadPoolExecutor(workers, thread_name_prefix="microagg-tries") as pool:
+            try:
+                open_ones = {pool.submit(self._try, key) for key in keys}
+                while open_ones:
+                    over, open_ones = wait(open_ones, _SECONDS_BETWEEN_REPORTS, FIRST_COMPLETED)
+                    for one in over:
+                        one.result()
+                    if on_progress is None or self.stop.is_set():
+                        continue
+                    try:
+                        on_progress()
+                    except StopSearch:
+                        self.stop.set()
+            except BaseException:
+                self.stop.set()  # leaving the block waits for the threads
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _try(self, key: Key) -> None:
+        self._waiting.discard(key)
+        with at_work():
+            self.found[key] = self._result(key)
+
+    def _result(self, key: Key) -> Found:
+        now = time.monotonic()
+        ends = now + (self.ends - now) / 2 if self._fair and self._waiting else self.ends
+
+        def check(done: int) -> None:
+            self.records_done[key] = max(self.records_done[key], int(done))
+            if self.stop.is_set() or time.monotonic() >= ends:
+                raise StopSearch
+
+        if self.stop.is_set() or now >= self.ends:
+            return self._failed(key, f"not tried: {self._why}", False)
+        try:
+            return self._work(key, check)
+        except StopSearch:
+            return self._failed(key, f"not finished: {self._why}", False)
+        except MicroaggError as error:
+            return self._failed(key, str(error), True)
+
+    @property
+    def _why(self) -> str:
+        return "stopped" if self.stop.is_set() else "out of time"
+
+
+def check_budget(budget: Any) -> float:
+    """Return the seconds that trials may take; infinite: no limit, also if None is given."""
+    if budget is None or budget == math.inf:
+        return math.inf
+    return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
+
+
+def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Figures:
+    """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
+
+    An analysis that a sample is too small for is left out.
+    """
+    try:
+        return _figures(records, plan, watch)
+    except MicroaggError as error:
+        return Figures(problem=str(error))
+
+
+def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
+    if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
+        raise InputError(f"an analysis needs {listed_names(gone)}")
+    found = records.protected(replace(plan, analyses=()), watch, is_complete=True)
+    analyses = list[Analysis]()
+    for wanted in plan.analyses:
+        with suppress(InputError):
+            analyses += found.measure(analyses=[wanted])[0].analyses
+    known = found.with_known
+    staked = found.if_confidential_known.below_k if plan.confidential else None
+    return Figures(
+        found.utility.information_loss,
+        found.utility.even_loss,
+        found.utility.group_loss,
+        found.utility.by_column,
+        known.linkage.share,
+        known.below_k,
+        staked,
+        {stake.name: stake.below_k for stake in found.stakes} if plan.confidential else {},
+        tuple(analyses),
+    )
+
+
+def try_plans(
+    records: Records,
+    plans: Mapping[Key, Plan],
+    *,
+    ends: float = math.inf,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> dict[Key, Figures]:
+    """Try plans, the first ones first, until a moment by ``time.monotonic``.
+
+    ``on_progress`` is called with the number of plans tried and of all; it may raise
+    :class:`microagg.StopSearch`.
+    """
+    tries = TimedTries[Key, Figures](
+        lambda key, watch: _figures(records, plans[key], watch),
+        lambda _, problem, tried: Figures(problem=problem if tried else LATE),
+        ends=ends,
+    )
+
+    def report() -> None:
+        if on_progress is not None:
+            on_progress(len(tries.found), len(plans))
+
+    tries.run(list(plans), report)
+    if tries.stop.is_set():
+        raise StopSearch
+    return {key: tries.found[key] for key in plans}
+
+
+def for_a_sample(plan: Plan) -> Plan:
+    """Return a plan that a sample can carry out too: what is rare there need not be rare in the table.
+
+    Small strata are merged, values of rare patterns blanked, and no record is left out.
+    """
+    one_group = len(plan.blocks) == 1 and not plan.blocks[0].per_column
+    strata = plan.strata
+    if strata.columns and one_group:
+        strata = replace(strata, small="merge")
+    missing = replace(plan.missing, most=1.0)
+    return replace(plan, strata=strata, missing=missing, suppress=Suppress())
+
+
+def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
+    """Draw whole units until there are enough records, and carry out the plan on them.
+
+    Returns the sample, what the plan gives there, and the seconds that it took.
+    """
+    part = records
+    if size < len(records):
+        part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
+    before = time.monotonic()
+    found = try_plan(part, plan)
+    if found.problem is not None:
+        raise InputError(
+            f"The plan cannot be carried out on a sample of the table: {found.problem}"
+        )
+    return part, found, time.monotonic() - before
+
+
+@dataclass(frozen=True)
+class Trend:
+    """How the loss falls with the number of records."""
+
+    factor: float
+    """Loss of the whole table over that of the sample."""
+    margin: float | None = None
+    """Points by which the loss of the table may be off; None: it was counted."""
+
+    @classmethod
+    def of(cls, part: Records, now: Figures, plan: Plan, n: int) -> Trend:
+        """Compare the sample with its quarters."""
+        if len(part) == n or not now.loss > 0:
+            return cls(1.0)
+        plan = for_a_sample(plan)
+        quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
+        losses = np.array([one.loss for one in quarters if one.problem is None])
+        if len(losses) < _PARTS:
+            return cls(1.0, now.loss)
+        fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
+        factor = (n / len(part)) ** -min(fall, _LARGEST_FALL)
+        drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
+        followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
+        return cls(factor, math.hypot(drawn, followed))
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A sample, and the figures of the plan on it."""
+
+    part: Records
+    now: Figures
+    trend: Trend
