@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -271,3 +272,11 @@ def test_a_generator_is_a_random_state(X, make):
 def test_bad_words_are_refused(X, settings, message):
     with pytest.raises(InputError, match=message):
         Microaggregator(**settings).fit(X)
+
+
+def test_without_scikit_learn_the_error_says_how_to_get_it(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "sklearn"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "microagg.estimator")
+    with pytest.raises(ImportError, match=r'pip install "microagg\[sklearn\]"'):
+        _ = microagg.Microaggregator

@@ -158,3 +158,10 @@ def test_a_folder_that_is_not_installed_knows_its_version(tmp_path, monkeypatch)
     source.write_text("age\n30\n31\n34\n61\n65\n66\n", encoding="utf-8")
     found = microagg.protect_file(source, tmp_path / "out.csv", k=3, columns=["age"], engine="disk")
     assert release_model(found)["repeat"]["versions"]["microagg"] == microagg.__version__
+
+
+def test_nothing_but_the_estimator_needs_scikit_learn():
+    sources = (ROOT / "src").rglob("*.py")
+    wanted = [path.name for path in sources if "sklearn." in path.read_text(encoding="utf-8")]
+    assert wanted == ["estimator.py"]
+    assert "scikit-learn" not in " ".join(PROJECT["dependencies"])

@@ -11,12 +11,10 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from scipy.spatial import KDTree
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
-from microagg.encode.aggregate import aggregate
+from microagg.encode.aggregate import group_aggregates
 from microagg.encode.inertia import Encoder
 from microagg.encode.space import encoder_of
 from microagg.errors import InputError, shown
@@ -29,10 +27,20 @@ from microagg.tables.frame import Frame
 from microagg.tables.matrix import is_frame
 from microagg.tables.variable import Variable, variable_of
 
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError(
+        "Microaggregator needs the package scikit-learn, which is not installed. Install it with: "
+        'pip install "microagg[sklearn]"'
+    ) from error
+
 __all__ = ["Microaggregator"]
 
 _OWN_SETTINGS = {"method", "scale", "aggregate", "missing", "kinds", "random_state", "progress"}
 _NEW_ROWS = ("refuse", "unchanged", "nearest")
+_ROWS_AT_ONCE = 100_000
 _MISSING = ("pattern", "majority", "fill", "error")
 
 
@@ -169,15 +177,15 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         first = np.unique(self.labels_, return_index=True)[1]
         self._released = _rows(nw.from_native(release.data, eager_only=True), first)
         if given.is_array and sample_weight is None and not np.isnan(given.as_given).any():
-            self._released = self._exactly(given.as_given, names, first)
+            self._released = self._exactly(given.as_given, names)
         self._fitted = _fingerprint(given.table)
         if self.new_rows == "nearest":
             self._nearest = _Nearest.of(given.table, release)
         return given
 
-    def _exactly(self, matrix: Floats, names: list[str], first: Labels) -> pa.Table:
-        """What groups of an array release, as exactly as doubles can: files need no such digits."""
-        values = (aggregate(column, self.labels_, self.aggregate)[first] for column in matrix.T)
+    def _exactly(self, matrix: Floats, names: list[str]) -> pa.Table:
+        """Return what groups of an array release, unrounded: only files need rounded values."""
+        values = (group_aggregates(column, self.labels_, self.aggregate) for column in matrix.T)
         return pa.table(dict(zip(names, values, strict=True)))
 
     def _given(self, X: Any, reset: bool) -> _Given:
@@ -207,7 +215,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         return _Given(Frame(pa.table(columns)), matrix, is_array=True)
 
     def _kinds(self, given: _Given) -> dict[Any, Any]:
-        """Columns of an array are numbers, even those that look like codes."""
+        """Return the kinds of columns: those of an array are numbers, even if they look like codes."""
         numbers = dict.fromkeys(given.table.names, "number") if given.is_array else {}
         return {**numbers, **(self.kinds or {})}
 
@@ -222,7 +230,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
 @dataclass(frozen=True)
 class _Given:
-    """Records as they came, and as a table."""
+    """Records as they were given, and as a table."""
 
     table: Frame
     as_given: Any
@@ -231,7 +239,7 @@ class _Given:
 
 @dataclass(frozen=True)
 class _Nearest:
-    """What is needed to find the group nearest to a new row; no record is in it."""
+    """Finds the group nearest to a new row; holds no record."""
 
     encoders: tuple[Encoder, ...]
     columns: tuple[Variable, ...]
@@ -311,7 +319,7 @@ def _rows(native: Any, rows: Labels) -> Any:
 
 
 def _seed(random_state: Any) -> Any:
-    """Draw one number from a generator; a seed stays what it is."""
+    """Draw one number from a generator; return a seed as it is."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if isinstance(random_state, np.random.RandomState):
@@ -320,20 +328,9 @@ def _seed(random_state: Any) -> Any:
 
 
 def _fingerprint(table: Frame) -> str:
-    """Tell one table from another without keeping its records."""
-    found = hashlib.sha256()
-
-    class Sink:
-        closed = False
-
-        def write(self, data: Any) -> int:
-            found.update(data)
-            return len(data)
-
-        def flush(self) -> None:
-            pass
-
+    """Return a digest of a table, so that no record is kept."""
     arrow = table.to_arrow(unnamed_index=False).combine_chunks().replace_schema_metadata(None)
-    with pa.ipc.new_stream(pa.PythonFile(Sink(), mode="w"), arrow.schema) as stream:
-        stream.write_table(arrow)
+    found = hashlib.sha256(arrow.schema.serialize())
+    for batch in arrow.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        found.update(batch.serialize())
     return found.hexdigest()

