@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import draft_truth
 from conftest import reference_file
-from microagg.drafting.draft import completed, draft, guess
+from microagg.drafting.draft import complete, draft, guess
 from microagg.drafting.name_words import words
 from microagg.drafting.profile import profiles
 from microagg.errors import InputError
@@ -24,6 +24,10 @@ from microagg.tables.frame import Frame
 RNG = np.random.default_rng(7)
 N = 600
 AMOUNTS = RNG.lognormal(3, 1, N).round(2)
+
+
+def completed(frame, plan):
+    return complete(frame, plan).plan
 
 
 def looks(values, name="x"):

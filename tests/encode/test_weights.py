@@ -56,12 +56,12 @@ def test_equal_weights_are_dropped():
 @pytest.mark.parametrize(
     ("value", "fact"),
     [
-        (0.0, "one of 0 or less"),
-        (-1.0, "one of 0 or less"),
-        (-np.inf, "one of 0 or less"),
-        (np.nan, "has none"),
-        (None, "has none"),
-        (np.inf, "an infinite one"),
+        (0.0, "the weight is not above 0"),
+        (-1.0, "the weight is not above 0"),
+        (-np.inf, "the weight is not above 0"),
+        (np.nan, "the weight is missing"),
+        (None, "the weight is missing"),
+        (np.inf, "the weight is infinite"),
         ("2", "a value of type str"),
         (True, "a value of type bool"),
         (1j, "a value of type complex"),
@@ -75,7 +75,7 @@ def test_a_wrong_weight_is_named_by_its_row(value, fact):
 
 
 def test_masked_weights_are_missing():
-    with pytest.raises(InputError, match=r"row 2 .* has none"):
+    with pytest.raises(InputError, match=r"row 2 .* the weight is missing"):
         as_weights(np.ma.masked_equal([1.0, 7.0, 2.0], 7.0), 3)
 
 

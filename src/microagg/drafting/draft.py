@@ -1,4 +1,4 @@
-"""The draft: a plan that decides for the people in the table what nobody decided, to be edited.
+"""The draft: a plan to be edited, which decides all open questions in favour of the people in the table.
 
 Every column gets a role: identifiers, names and texts are dropped, an identifier of people that repeats is
 the unit that k counts, a survey weight is the weight, and everything else is protected by its kind. So the
@@ -30,7 +30,7 @@ from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.variable import QUANTITIES, variable_of
 
-__all__ = ["Completed", "Guess", "complete", "completed", "draft", "guess"]
+__all__ = ["Completed", "Guess", "complete", "draft", "guess"]
 
 _K = 5  # where nobody says it
 _SHOWN = 12  # columns named in the message that finds nothing to protect
@@ -38,7 +38,7 @@ _SHOWN = 12  # columns named in the message that finds nothing to protect
 
 @dataclass(frozen=True)
 class Completed:
-    """A plan whose columns all have a role, and what it rests on."""
+    """A plan whose columns all have a role, and the guesses behind it."""
 
     plan: Plan
     guesses: Mapping[Any, Guess] | None
@@ -72,12 +72,7 @@ def draft(frame: Any, *, k: int = _K) -> Plan:
     'A quantity: numbers with decimals, 6 distinct in 6 records.'
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
-    return completed(table, Plan(blocks=(Block(k=k),)))
-
-
-def completed(table: Frame, plan: Plan) -> Plan:
-    """Return a plan with everything filled in that it leaves open; see :func:`complete`."""
-    return complete(table, plan).plan
+    return complete(table, Plan(blocks=(Block(k=k),))).plan
 
 
 def complete(
@@ -86,7 +81,7 @@ def complete(
     missing_words: Sequence[str] = ("",),
     coded: Mapping[Any, Coded] | None = None,
 ) -> Completed:
-    """Fill in what a plan leaves open by what a table looks like.
+    """Fill in what a plan leaves open, by the values and names of the columns.
 
     Where no columns are named, every column without a role gets one, and rare patterns of missing values
     make the draft choose the policy ``majority``, so that it can be carried out. Where columns are
@@ -121,9 +116,9 @@ def complete(
 
 
 def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
-    """Give named codes the kind nominal, and named texts that are numbers theirs, unless they have one.
+    """Give named codes the kind nominal, and numbers stored as text the kind number, unless they have one.
 
-    Returns what changes of the plan.
+    Returns the changed fields of the plan.
     """
     open_ones = [
         name
@@ -137,7 +132,7 @@ def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
     seen = dict(profiles(table, set(open_ones)))
     columns, notes = dict(plan.columns), dict(plan.notes)
     for name, one in found.items():
-        # Numbers of which none repeats stand for nothing that records could share.
+        # Numbers that never repeat stand for nothing that records could share.
         is_code = one.looks_like == "code" and seen[name].distinct < seen[name].present
         in_text = one.looks_like == "number stored as text" and one.kind == "number"
         if (is_code or (in_text and not one.codes)) and not one.unreadable:
@@ -147,7 +142,7 @@ def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
 
 
 def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
-    """Whether a column has numbers, or text that may be digits, of which nobody said what they are."""
+    """Whether a column has numbers, or text that may be digits, and no setting says its kind."""
     said = plan.columns.get(name, Column())
     settled = said.kind is not None or said.transform is not None or name in plan.related
     settled = settled or said.coarsen is not None  # which says what it is
@@ -155,7 +150,7 @@ def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
 
 
 def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
-    """Give every column that the plan does not speak of the role that the draft gives it."""
+    """Give every column without a role in the plan that of the draft."""
     protected, drop, codes = [], list(plan.drop), dict(plan.missing.codes)
     columns, unit, weight = dict(plan.columns), plan.unit, plan.weight
     known, noun = list(plan.known), plan.unit_name
@@ -197,7 +192,7 @@ def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
 
 
 def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
-    """How a column is protected, where its type alone does not say it."""
+    """Return the settings of a protected column, unless its type implies them."""
     given = plan.columns.get(name)
     if given is not None and given.kind is not None:
         return {}
@@ -212,7 +207,7 @@ def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
 
 
 def _weight(plan: Plan, name: Any) -> Weight:
-    """The weight; methods that cannot weigh records group without it."""
+    """Return the weight; methods that cannot weigh records group without it."""
     weighs = find(plan.blocks[0].method).weighted
     return Weight(name, grouping="weighted" if weighs else "plain")
 
@@ -220,9 +215,9 @@ def _weight(plan: Plan, name: Any) -> Weight:
 def _with_policy(
     table: Frame, plan: Plan, missing_words: Sequence[str], coded: Mapping[Any, Coded]
 ) -> Plan:
-    """Take the policy majority where groups that share what is missing would blank too much.
+    """Choose the policy majority if groups that share a pattern would blank too much.
 
-    A plan that asks for anything else than the defaults is left as it is.
+    A plan with other settings than the defaults is not changed.
     """
     if replace(plan.missing, codes={}) != Missing() or plan.relations:
         return plan
@@ -248,7 +243,7 @@ def _with_policy(
 def _states(
     table: Frame, plan: Plan, name: Any, missing_words: Sequence[str], coded: Coded | None
 ) -> Labels:
-    """Where values of a column are missing, and by which code, as the grouping will see it."""
+    """Return where values of a column are missing, and with which code, as in the grouping."""
     codes = plan.missing.codes.get(name, ())
     one = variable_of(table, name, plan.column(name), codes, missing_words)
     if coded is not None and not codes and one.kind in QUANTITIES:
@@ -257,7 +252,7 @@ def _states(
 
 
 def _blanked(table: Frame, plan: Plan, block: Block, states: Mapping[Any, Labels]) -> float:
-    """Share of the values of a block that joining its rare patterns of missing values would blank."""
+    """Return the share of values that joining rare patterns of missing values would blank."""
     sets = [[name] for name in states] if block.per_column else [list(states)]
     n, worst = len(table), 0.0
     strata = np.zeros(n, dtype=np.int64)

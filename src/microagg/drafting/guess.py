@@ -1,7 +1,7 @@
-"""A guess: what a column looks like, the role that follows, and a reason in words.
+"""A guess: what a column looks like, the role that follows, and a reason.
 
-A reason has two halves: the fact, which holds counts and never values of records, and what is done about it,
-with the way to another decision.
+A reason has two parts: the fact, with counts and never values of records; and the action, with the way to
+another decision.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Guess:
     """"protect", "drop", "unit" (k counts it; dropped too), "weight", or "known": left as it is."""
     looks_like: Looks
     kind: Kind | None
-    """What its values are; None for values that are no single ones."""
+    """What its values are; None for lists and records."""
     fact: str
-    """What was seen, without values of records."""
+    """The reason for the guess, without values of records."""
     action: str = ""
     """What is done about it, and the way to another decision."""
     codes: tuple[str | float, ...] = ()
@@ -76,22 +76,22 @@ class Guess:
     counts_units: bool = True
     """Of an identifier that repeats: whether k may count it, by its name or the order of its rows."""
     unreadable: bool = False
-    """Whether it would be protected if its values could be read."""
+    """Whether it is dropped only because its values cannot be read."""
 
     @property
     def reason(self) -> str:
-        """Why, and what is done about it."""
+        """The fact and the action."""
         return f"{self.fact}. {self.action}".strip()
 
     @property
     def points_to_records(self) -> bool:
-        """Whether it is an id, a name or a text, which leads to single records or units."""
+        """Whether it is an id, a name or a text, which identifies single records or units."""
         return self.looks_like in _POINTS
 
 
 @dataclass(frozen=True)
 class NamedProfile:
-    """What the rules see: the profile of a column, the words of its name, and the k to come."""
+    """Input of the rules: the profile of a column, the words of its name, and k."""
 
     profile: Profile
     words: tuple[str, ...]
@@ -102,12 +102,12 @@ class NamedProfile:
     """Of numbers stored as text: cells that are no numbers."""
 
     def named(self, *known: Container[str]) -> bool:
-        """Whether a word of the name is among some."""
+        """Whether a word of the name is in one of some sets."""
         return any(word in those for those in known for word in self.words)
 
     @property
     def reads_as_numbers(self) -> bool:
-        """Whether all texts are numbers, but for words that stand for missing values."""
+        """Whether all texts are numbers, except words that stand for missing values."""
         texts = self.profile.texts
         if self.odd is None or texts is None or texts.odd is None:
             return False
@@ -115,7 +115,7 @@ class NamedProfile:
 
     @property
     def last(self) -> str:
-        """The last word, which says what a thing is; numbers behind it only tell things apart."""
+        """The last word, which says what a thing is; trailing numbers are skipped."""
         return next((word for word in reversed(self.words) if not word.isdigit()), "")
 
     @property
@@ -145,7 +145,7 @@ def dropped(looks_like: Looks, kind: Kind | None, fact: str, why: str) -> Guess:
 
 
 def too_many(column: NamedProfile, found: Guess) -> Guess:
-    """Drop categories of which there are so many that groups of k records could keep few of them."""
+    """Drop a column with too many categories for groups of k records to keep."""
     profile = column.profile
     if profile.distinct <= FEW or max(column.k, 2) * profile.distinct <= profile.present:
         return found

@@ -28,7 +28,7 @@ _NAMED = 6  # columns whose looks an error describes
 
 
 def left_unnamed(plan: Plan, table: Sequence[Any]) -> list[Any]:
-    """Columns that a plan leaves as they are without saying so."""
+    """List columns that a plan leaves as they are without naming them."""
     said = {*plan.known, *plan.all_strata, *plan.units}
     said |= set() if plan.weight is None else {plan.weight.column}
     return [name for name in plan.roles(table).known if name not in said]
@@ -67,7 +67,7 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
 
 
 def _is_nearly_all_different(looks: Guess, seen: Profile) -> bool:
-    """Whether a column points to single records by itself."""
+    """Whether a column alone identifies single records."""
     return looks.points_to_records and seen.distinct >= _NEARLY_ALL * seen.present
 
 
@@ -81,10 +81,10 @@ def _points(name: Any, looks: Guess, seen: Profile) -> bool:
 
 
 def _described(columns: Sequence[Any], looks: Mapping[Any, Guess]) -> str:
-    """What columns look like, without values of records."""
-    told = [f"{names([name])}: {_lower(looks[name].fact)}" for name in columns[:_NAMED]]
-    rest = len(columns) - len(told)
-    return "; ".join([*told, *([f"and {plural(rest, 'more column')}"] if rest else [])])
+    """Describe columns, without values of records."""
+    described = [f"{names([name])}: {_lower(looks[name].fact)}" for name in columns[:_NAMED]]
+    rest = len(columns) - len(described)
+    return "; ".join([*described, *([f"and {plural(rest, 'more column')}"] if rest else [])])
 
 
 def _lower(text: str) -> str:
@@ -108,5 +108,5 @@ def _place(columns: Sequence[Any]) -> str:
 
 
 def _argument(columns: Sequence[Any]) -> str:
-    """Names as a flag takes them."""
+    """Return names as the value of a flag."""
     return join_names([str(name) for name in columns])

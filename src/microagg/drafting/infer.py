@@ -1,8 +1,8 @@
 """What the columns of a table look like, and the role that each gets by default.
 
-What nobody decided is decided for the people in the table: identifiers, names and texts are dropped, k counts
-the unit that an identifier names, and everything else is protected by its kind. Types, value labels and
-measure levels of a file come first, then names and values together.
+All open questions are decided in favour of the people in the table: identifiers, names and texts are
+dropped, k counts the unit that an identifier names, and everything else is protected by its kind. Types,
+value labels and measure levels of a file come first, then names and values together.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _of_column(table: Frame, name: Any, profile: Profile, k: int) -> Guess:
 
 
 def _with_place(found: Guess, odd: OddCells | None) -> Guess:
-    """Tell where the cells are that keep a column of numbers from being one."""
+    """Add where the texts are that are no numbers, in a column of numbers."""
     if odd is None or odd.row is None:
         return found
     return replace(found, action=f"{found.action} There are {odd.in_words()}. {odd.hint}".strip())
@@ -106,7 +106,7 @@ def _with_place(found: Guess, odd: OddCells | None) -> Guess:
 def _guess(column: NamedProfile) -> Guess:
     profile = column.profile
     if profile.present == 0:
-        return dropped("empty", None, "No value at all", "it tells nothing.")
+        return dropped("empty", None, "No value at all", "it holds no information.")
     if profile.distinct == 1:
         return _constant(profile)
     if profile.type == "number":
@@ -128,7 +128,7 @@ def _constant(profile: Profile) -> Guess:
             "constant",
             None,
             "The same value in all records",
-            "Kept: it tells nothing apart.",
+            "Kept: it is the same for everybody.",
         )
     fact = f"The same value wherever it is present{missing_words(profile)}"
-    return dropped("constant", None, fact, "all that it tells is where it is missing.")
+    return dropped("constant", None, fact, "it only shows where it is missing.")

@@ -55,7 +55,7 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
 
 
 def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
-    """Candidates that lie outside all other values, farther than these lie from each other."""
+    """Return candidates that lie outside all other values, farther than these lie from each other."""
     levels, counts = numbers.levels, numbers.counts
     others = levels[~np.isin(levels, candidates)]
     if len(others) < _FEWEST:

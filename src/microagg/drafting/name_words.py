@@ -119,7 +119,7 @@ CODE = _set(
     "naics isic icd atc nuts ean gtin sku iso occ occup occupation beruf profession industry indus "
     "branche cpt drg naf kind"
 )
-# Sorts of things, told by few numbers.
+# Sorts of things, coded by few numbers.
 SORT = _set(
     "type typ tipo class klasse classe cat category kategorie categorie categoria status stage "
     "grade group grp gruppe groupe grupo level lvl sector sektor secteur sex gender geschlecht "

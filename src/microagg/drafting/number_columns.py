@@ -219,7 +219,7 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 
 def _numbers_a_panel(numbers: Numbers) -> bool:
-    """Whether numbers look like those of units that are seen equally often, in whatever order."""
+    """Whether these look like numbers of units that occur equally often, in any order."""
     often = numbers.counts
     whole = numbers.consecutive and numbers.low in (0, 1) and len(often) > MANY
     return bool(whole and often[0] > 1 and (often == often[0]).all())
@@ -265,7 +265,7 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 
 def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
-    """Whether numbers repeat as the weights of strata do; shares, which end at 1, do so too."""
+    """Whether numbers repeat as the weights of strata do, and go beyond 1, unlike shares."""
     profile = column.profile
     return bool(
         profile.present >= 500
@@ -287,7 +287,7 @@ def _on_a_grid(numbers: Numbers) -> bool:
 
 
 def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    """Few distinct numbers that stand for something; small counts are told from them."""
+    """Few distinct numbers that stand for something, and are no small counts."""
     profile = column.profile
     words = f"Whole numbers, {distinct_words(profile)}"
     measured = column.named(say.MEASURE, say.COUNT)

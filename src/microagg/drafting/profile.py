@@ -43,7 +43,7 @@ _UNKNOWN = ColumnFacts()
 
 @dataclass(frozen=True)
 class Numbers:
-    """Facts about the numbers of a column, missing and infinite ones left out."""
+    """Facts about the numbers of a column, without missing and infinite ones."""
 
     whole: bool
     low: float
@@ -112,7 +112,7 @@ class Profile:
     ordered: bool = False
     """Whether it says that they have an order."""
     facts: ColumnFacts = _UNKNOWN
-    """What the file of a statistical package tells about the column."""
+    """Metadata of the column in the file of a statistical package."""
 
     @property
     def labelled(self) -> float:
@@ -167,7 +167,7 @@ def profiles(
 
 
 def _without_views(native: Any) -> Any:
-    """Return a table whose texts Arrow can filter, which it cannot where they are views."""
+    """Return a table without views of text, which Arrow cannot filter."""
     import pyarrow as pa
 
     if not isinstance(native, pa.Table):
@@ -180,7 +180,7 @@ def _without_views(native: Any) -> Any:
 
 
 def _encoded_numbers(frame: Frame, name: Any) -> Any:
-    """Numbers that narwhals does not know as such: in a dictionary, in runs, or very long decimals."""
+    """Return numbers that narwhals does not recognise: in a dictionary, in runs, or very long decimals."""
     column = plain_arrow(frame.arrow_column(name))
     if frame.is_integer(name) and not column.null_count:
         return np.asarray(column)
@@ -188,14 +188,14 @@ def _encoded_numbers(frame: Frame, name: Any) -> Any:
 
 
 def _is_declared(frame: Frame, dtype: Any) -> bool:
-    """Whether somebody made categories of numbers; to Arrow a dictionary is but a way to store them."""
+    """Whether numbers were declared categories; in Arrow a dictionary is only a way to store them."""
     import pyarrow as pa
 
     return _is_categorical(dtype) and not isinstance(frame.native, pa.Table)
 
 
 def _facts(frame: Frame, place: int) -> ColumnFacts:
-    """What the metadata of an Arrow column tells; of frames of other libraries nothing."""
+    """Return the metadata of an Arrow column; frames of other libraries have none."""
     import pyarrow as pa
 
     native = frame.native
@@ -232,7 +232,7 @@ def _is_categorical(dtype: Any) -> bool:
 
 
 def _as_numbers(column: Any, dtype: Any) -> Any:
-    """Values as an array of a numeric type, missing ones as NaN."""
+    """Return values as an array of a numeric type, missing ones as NaN."""
     import narwhals as nw
 
     if dtype in (nw.Int128, nw.UInt128):
@@ -274,7 +274,7 @@ def of_values(values: Any) -> Profile:
 
 
 def _straight(values: Any) -> float:
-    """Correlation with the row number, from a few thousand rows at most."""
+    """Return the correlation with the row number, from a few thousand rows at most."""
     step = max(len(values) // 5000, 1)
     y = values[::step].astype(np.float64)
     if len(y) < 3 or y.min() == y.max():

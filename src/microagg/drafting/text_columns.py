@@ -70,7 +70,7 @@ def _is_of_people(column: NamedProfile) -> bool:
 
 
 def _classifies(column: NamedProfile) -> bool:
-    """Whether ids of things stand in so many records each that they are categories."""
+    """Whether each id of a thing stands in many records, so that ids are categories."""
     profile = column.profile
     people = column.named(say.HOUSEHOLDS, say.UNITS)
     return not people and profile.present > _CLASSIFIES * profile.distinct
@@ -93,7 +93,7 @@ def _dates(column: NamedProfile) -> Guess:
 
 
 def _numbers(column: NamedProfile) -> Guess:
-    """Numbers that stand as text, perhaps beside words for missing values."""
+    """Numbers stored as text, perhaps with words for missing values."""
     profile, texts = column.profile, column.profile.texts
     assert texts is not None
     looks: Looks = "number stored as text"
@@ -104,8 +104,8 @@ def _numbers(column: NamedProfile) -> Guess:
         return protected(looks, "nominal", fact, hint)
     if column.reads_as_numbers:
         codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
-        told = "The words among them are taken as missing (missing.codes)." if codes else ""
-        return replace(protected(looks, "number", fact, told), codes=codes)
+        hint = "The words among them are taken as missing (missing.codes)." if codes else ""
+        return replace(protected(looks, "number", fact, hint), codes=codes)
     way_out = (
         "cells that are no numbers cannot be averaged. Correct them, or name them in missing.codes with "
         'kind = "number"; for categories say kind = "nominal".'

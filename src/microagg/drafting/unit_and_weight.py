@@ -49,7 +49,7 @@ def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) ->
 
 
 def _stands_for(name: Any, found: Guess) -> tuple[int, str | None]:
-    """What an identifier stands for by the words of its name: how near to people, and the word."""
+    """Return what an identifier stands for by its name: the rank of the word, and the word."""
     own = say.words(name)
     for rank, known in (
         (_HOUSEHOLD, say.HOUSEHOLDS),
@@ -65,7 +65,7 @@ def _stands_for(name: Any, found: Guess) -> tuple[int, str | None]:
 
 
 def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -> Any:
-    """The identifier that k should count; None where none can be counted."""
+    """Return the identifier that k should count; None if none can be counted."""
     values, sizes = {}, {}
     for name in words:
         values[name] = codes_as_written(table, name, from_csv=False)
@@ -102,7 +102,7 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
 
 
 def _tell_records_apart(numbers: Any, container: Any) -> bool:
-    """Whether numbers begin anew in each school, say, so that only both together tell records apart."""
+    """Whether numbers start again in each container, so that only both together identify records."""
     pairs = np.unique(np.column_stack([numbers, container]), axis=0)
     return len(pairs) > 0.99 * len(numbers)
 
@@ -166,5 +166,5 @@ def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[A
 
 
 def _plural_of(word: str) -> str:
-    """The noun for several."""
+    """Return the plural of a noun."""
     return unit_words(word, word).many

@@ -16,7 +16,7 @@ _CLOSE, _MOST_OFF = 1e-9, 1e-6  # of a quotient to a whole number: in parts of i
 
 
 def band_ends(how: Coarsen, values: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper end of the band of each number; an open end is infinite.
+    """Return the lower and the upper end of the band of each number; an open end is infinite.
 
     >>> low, high = band_ends(Coarsen(bands=5, top=80), np.array([24.0, 25.0, 93.0]))
     >>> low.tolist(), high.tolist()
@@ -46,13 +46,13 @@ def band_ends(how: Coarsen, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _decimal(width: float, number: Floats) -> Floats:
-    """Multiples of a width with no more decimals than it has."""
+    """Return multiples of a width, rounded to the decimals of the width."""
     text = np.format_float_positional(width, trim="-")
     return np.asarray(np.round(number * width, len(text.partition(".")[2])) + 0.0)
 
 
 def rounded(how: Coarsen, values: Floats) -> Floats:
-    """Numbers rounded, and cut at top and bottom.
+    """Round numbers, and cut them at top and bottom.
 
     >>> rounded(Coarsen(round=100, top=900), np.array([149.0, 150.0, 2000.0])).tolist()
     [100.0, 200.0, 900.0]
@@ -68,12 +68,12 @@ def rounded(how: Coarsen, values: Floats) -> Floats:
 
 
 def level_text(level: Any) -> str:
-    """A level as text: of a number, no decimals that it does not have."""
+    """Return a level as text; a number without needless decimals."""
     return number_text(float(level)) if isinstance(level, float) else str(level)
 
 
 def number_text(value: float) -> str:
-    """A number without decimals that it does not have."""
+    """Return a number as text, without needless decimals."""
     return str(int(value)) if value == int(value) else np.format_float_positional(value, trim="-")
 
 
@@ -98,7 +98,7 @@ def band_label(low: float, high: float, whole: bool) -> str:
 
 
 def _signed(value: float) -> str:
-    """A number with the sign of typography, which no spreadsheet takes for a formula."""
+    """Return a number with a typographic minus, which no spreadsheet takes for a formula."""
     return number_text(value).replace("-", "−")
 
 
@@ -109,7 +109,7 @@ _BAND = re.compile(
 
 
 def ends_of_label(label: str) -> tuple[float, float] | None:
-    """Read the ends of a band from its name; None if it is no such name.
+    """Read the ends of a band from its name; None if it is not the name of a band.
 
     >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
     [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]

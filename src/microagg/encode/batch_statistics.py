@@ -1,4 +1,4 @@
-"""Statistics of a table that is never in memory as a whole: of each batch, merged in any order.
+"""Statistics of a table that is read in batches; those of the batches merge in any order.
 
 Sums are exact (kernels/exact_sums.py), so that a table has the same summary, to the last digit, however it is
 cut into batches and in whatever order these come. Quantiles come from a sketch that counts values by their
@@ -54,7 +54,7 @@ class Moments:
         if max(-low, high) > _LARGEST:
             raise InputError(
                 f"Tables that are read in parts hold numbers up to {_LARGEST:g} in columns to protect; "
-                "larger ones are there. Divide the column, or have the table in memory."
+                "the table has larger ones. Divide the column, or protect the table in memory."
             )
         add_moments(np.ascontiguousarray(values), np.ascontiguousarray(w), self.sums)
         self.count += len(values)
@@ -73,7 +73,7 @@ class Moments:
         )
 
     def _sum(self, which: int) -> Fraction:
-        """Σw, Σwx or Σwx² exactly."""
+        """Return Σw, Σwx or Σwx², exactly."""
         total = 0
         for place in np.flatnonzero(self.sums[which].any(axis=0)).tolist():
             high, low = (int(half) for half in self.sums[which, :, place])
@@ -113,7 +113,7 @@ class Moments:
         return self.deviation_by(float(self._sum(0) / self.count) if self.count else 1.0)
 
     def deviation_by(self, mean_weight: float) -> float:
-        """The same in units of a mean weight that is known, as of a table in which values are missing."""
+        """Return the standard deviation for a given mean weight, such as that of all records."""
         if self.count < 2:
             return 0.0
         return float(np.sqrt(self.squares / mean_weight / (self.count - 1)))
@@ -139,7 +139,7 @@ class Sketch:
         return Sketch(self.counts + other.counts)
 
     def quantile(self, share: float) -> float:
-        """Value below which a share of all values is, to one part in 256.
+        """Return the value below which a share of all values lies, to one part in 256.
 
         >>> abs(Sketch().add(np.arange(1.0, 1001.0)).quantile(0.25) / 250 - 1) < 1 / 256
         True
@@ -156,10 +156,10 @@ class Sketch:
 
 @dataclass(eq=False)
 class Summary:
-    """What is known of one column of a table."""
+    """Statistics of one column of a table."""
 
     kind: str | None = None
-    """What the batches say about the kind of the column."""
+    """Kind of the column by the types of its batches."""
     moments: Moments = field(default_factory=Moments)
     """Of quantities and dates: all values that are there."""
     outside: Moments = field(default_factory=Moments)
@@ -172,10 +172,10 @@ class Summary:
     mass: dict[Any, Fraction] = field(default_factory=dict)
     """The same in weights, exactly."""
     holders: dict[Any, frozenset[int]] = field(default_factory=dict)
-    """Where k counts units: the least keys of units that hold each value, at most ``most_holders``."""
+    """If k counts units: the least keys of the units that have each value, at most ``most_holders``."""
     most_holders: int = 0
     formats: frozenset[str | None] = frozenset()
-    """Of texts: how the dates of each batch are written; None: these are none."""
+    """Of texts: how the dates of each batch are written; None: they are no dates."""
     missing: int = 0
     alike: Summary | None = None
     """Of numbers with weights: the same as if every record counted alike."""
@@ -216,8 +216,8 @@ class Summary:
         """Refuse more levels than a category can have."""
         if len(self.levels) > levels_at_most:
             raise InputError(
-                f"A category has at most {levels_at_most:,} levels; column {shown(name)} has more. Drop it "
-                "or leave it as it is, or group its values first."
+                f"A category has at most {levels_at_most:,} levels; column {shown(name)} has more. Drop the "
+                "column, leave it as it is, or group its values first."
             )
 
 

@@ -1,4 +1,4 @@
-"""Codes with a hierarchy, such as branches of industry: near are those that share many ancestors.
+"""Codes with a hierarchy, such as branches of industry: codes that share many ancestors are near.
 
 For each depth of the hierarchy, the ancestor at this depth is a category (see nominal.py), and every depth
 has an equal share of the inertia. A hierarchy of one depth is a nominal column. Depths at which nothing
@@ -23,13 +23,13 @@ from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
 
-__all__ = ["ancestors", "encoder", "inner_nodes", "node_members", "nodes", "release"]
+__all__ = ["ancestors", "encoder", "inner_nodes", "node_members", "release"]
 
 _ROOT = "*"  # the ancestor of codes that have none in common
 
 
 def ancestors(variable: Variable) -> list[list[str]]:
-    """Ancestors of every level from the top down to the level itself, one list for each depth.
+    """List the ancestors of every level, from the top down to the level itself, for each depth.
 
     >>> from microagg.plan.plan import Column
     >>> setting = Column("hierarchy", prefixes=(1,))
@@ -48,7 +48,7 @@ def ancestors(variable: Variable) -> list[list[str]]:
 
 
 def _all_depths(variable: Variable) -> list[list[str]]:
-    """Ancestors at every depth, also where nothing differs."""
+    """List the ancestors at every depth, also if all levels have the same."""
     codes = [str(level) for level in variable.levels]
     if variable.setting.parents is not None:
         chains = [
@@ -83,7 +83,7 @@ def _chain(variable: Variable, code: str, row: int) -> list[str]:
 
 
 def inner_nodes(variable: Variable) -> list[str]:
-    """Nodes above the codes, from the top; a released node is numbered after the levels, in this order."""
+    """List the nodes above the codes, from the top: released nodes are numbered so, after the levels."""
     shared = [names[0] for names in _all_depths(variable) if len(set(names)) == 1]
     found = [shared[-1] if shared else _ROOT]
     for names in ancestors(variable)[:-1]:
@@ -92,7 +92,7 @@ def inner_nodes(variable: Variable) -> list[str]:
 
 
 def node_members(variable: Variable) -> list[Labels]:
-    """Levels below each node above the codes, in the order of :func:`inner_nodes`."""
+    """List the levels below each node above the codes, in the order of :func:`inner_nodes`."""
     found = [np.arange(len(variable.levels))]
     for names in ancestors(variable)[:-1]:
         found += [np.flatnonzero([name == node for name in names]) for node in sorted(set(names))]
@@ -100,7 +100,7 @@ def node_members(variable: Variable) -> list[Labels]:
 
 
 def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
-    """One-hot of the ancestor at each depth, all depths with the same inertia, m − 1 together.
+    """Encode the ancestor at each depth as a category; all depths have the same inertia, together m − 1.
 
     A node above the codes is where the mean of its codes is.
     """
@@ -121,10 +121,13 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Admissible level that is nearest to each group's centroid; ties by overall frequency, then by order.
+    """Return the admissible level nearest to each centroid; ties go by overall frequency, then by order.
 
-    NaN where all values of a group are missing, or no admissible level shares an ancestor with it.
+    NaN where all values of a group are missing, or no admissible level shares an ancestor with it. With
+    ``release = "node"`` it is a common ancestor.
     """
+    if variable.setting.release == "node":
+        return _nodes(variable, labels, g)
     levels = variable.level_numbers
     there = levels >= 0
     found = np.full(g, np.nan)
@@ -161,7 +164,7 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
 def _candidates(
     variable: Variable, groups: Labels, leaves: Labels, overall: Floats
 ) -> tuple[Labels, Labels]:
-    """Pairs of a group and an admissible level among which is the nearest one.
+    """List pairs of a group and an admissible level; the nearest level of each group is among them.
 
     Of the levels below an ancestor that the group has, the most frequent admissible one is enough: those
     that the group itself does not have are equally near.
@@ -183,8 +186,8 @@ def _candidates(
     return found // m, found % m
 
 
-def nodes(variable: Variable, labels: Labels, g: int) -> Floats:
-    """Deepest admissible node that all records of a group share, by its number; NaN where there is none."""
+def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
+    """Return the number of the deepest admissible node that all records of a group share; NaN: none."""
     levels = variable.level_numbers
     there = levels >= 0
     group, level = labels[there], levels[there]

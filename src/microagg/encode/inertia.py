@@ -1,4 +1,4 @@
-"""What all kinds share: groups of the values that are there, and coordinates of a total inertia of n − 1.
+"""Shared by all kinds: groups of the values that are present, and coordinates with an inertia of n − 1.
 
 The inertia of a column's coordinates is their sum of squares about the mean. With the same inertia for every
 column no unit of measurement decides the groups, and the SSE of a group is a sum over columns.
@@ -19,20 +19,20 @@ __all__ = ["Corners", "Encoder", "by_present", "corners", "present_means"]
 
 
 class Encoder(Protocol):
-    """Takes the values of a column to coordinates, fitted to the column as it was given."""
+    """Turns the values of a column into coordinates; fitted to the column as it was given."""
 
     def apply(self, values: Floats) -> Floats:
-        """Coordinates of values, original or released ones, shape (n, c); all 0 where one is missing."""
+        """Return the coordinates of original or released values, shape (n, c); 0 for missing values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """Each level of a category is a point."""
+    """A point for each level of a category."""
 
     points: Floats  # (levels, c)
 
     def apply(self, values: Floats) -> Floats:
-        """Look the points up."""
+        """Look up the points of levels."""
         missing = np.isnan(values)
         found = self.points[np.where(missing, 0, values).astype(np.int64)]
         found[missing] = 0.0
@@ -60,7 +60,7 @@ def corners(points: Floats, levels: Labels, weights: Floats | None = None) -> Co
 def by_present(
     values: Floats, labels: Labels, g: int, function: Callable[[Floats, Labels, Labels], Floats]
 ) -> Floats:
-    """Apply a function to the values that are there, group by group; NaN for groups without any.
+    """Apply a function to the values that are present, by groups; NaN for a group without any.
 
     The function gets the values, their groups numbered 0, 1, … and their rows.
     """
@@ -73,7 +73,7 @@ def by_present(
 
 
 def present_means(values: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Mean of the values that are there in each group.
+    """Return the mean of the present values of each group.
 
     >>> present_means(np.array([1.0, np.nan, 3.0, np.nan]), np.array([0, 0, 0, 1]), 2).tolist()
     [2.0, nan]

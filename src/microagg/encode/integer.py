@@ -2,8 +2,8 @@
 
 ``nearest`` rounds each group's mean by itself. ``totals`` rounds some means up and some down, so that the
 total of the column, weighted where there are weights, stays what it was to the unit: groups are rounded one
-after the other, each to the side that makes up for the error so far, and what is left at the end is taken
-away by changing one or two groups by one more.
+after the other, each to the side that makes up for the error so far. The rest of the error is removed by
+changing one or two groups by one more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def totals(means: Floats, mass: Floats) -> Floats:
     """
     there = np.flatnonzero(~np.isnan(means) & (mass > 0))
     found = nearest(means)
-    # The heaviest first, so that light groups are left to make up for what remains.
+    # The heaviest first, so that light groups can make up for the rest.
     order = there[np.lexsort((there, -mass[there]))]
     error = 0.0
     for at in order:
@@ -48,8 +48,8 @@ def totals(means: Floats, mass: Floats) -> Floats:
             found[at], error = low, down
         else:
             found[at], error = low + 1, up
-    # Light groups that are rounded to the other side, one or two of them, take away what is left; where
-    # that does not do, they are changed by one more.
+    # Round one or two light groups to the other side to remove the rest of the error; if that is not
+    # enough, change them by one more.
     light = order[::-1][:_TRIED]
     for beyond in (False, True):
         if abs(error) > _HALF:
@@ -64,7 +64,7 @@ def totals(means: Floats, mass: Floats) -> Floats:
 def _correction(
     mass: Floats, error: float, up: NDArray[np.bool_], down: NDArray[np.bool_]
 ) -> tuple[float, list[tuple[int, float]]]:
-    """Steps of ±1 in at most two groups whose mass takes an error away as far as possible."""
+    """Find steps of ±1 in at most two groups that remove most of an error."""
     best, steps = error, []
     allowed = ((1.0, np.flatnonzero(up)), (-1.0, np.flatnonzero(down)))
     for first, ones in allowed:
@@ -80,10 +80,10 @@ def _correction(
             near = np.clip(np.searchsorted(mass[order], wanted), 1, len(order) - 1)
             for place in (near - 1, near):
                 other = order[place]
-                left = error + first * mass[ones] + second * mass[other]
-                left = np.where(other == ones, np.inf, left)
-                at = int(np.argmin(np.abs(left)))
-                if abs(left[at]) < abs(best) * (1 - 1e-9):
-                    best = float(left[at])
+                remaining = error + first * mass[ones] + second * mass[other]
+                remaining = np.where(other == ones, np.inf, remaining)
+                at = int(np.argmin(np.abs(remaining)))
+                if abs(remaining[at]) < abs(best) * (1 - 1e-9):
+                    best = float(remaining[at])
                     steps = [(int(ones[at]), first), (int(other[at]), second)]
     return best, steps

@@ -30,14 +30,12 @@ _WORK = 30_000_000  # comparisons of values up to which all rules are tried
 
 
 class Patterns(NamedTuple):
-    """What is known of the patterns of a stratum."""
+    """The patterns of a stratum: states, records and units."""
 
     states: Labels  # (p, d)
     sizes: Labels  # (p,) records
     shared: Labels  # (p,) units
-    people: Mapping[
-        int, frozenset[int]
-    ]  # units of each rare pattern; empty where records are units
+    people: Mapping[int, frozenset[int]]  # units of each rare pattern; empty: records are units
 
 
 class Step(NamedTuple):
@@ -78,12 +76,10 @@ def best_plan(given: Patterns, k: int) -> Plan:
 
 
 class _Costs(NamedTuple):
-    """What it takes to join some patterns, the rows, with each of all, the columns."""
+    """Values blanked by joining each of some patterns (rows) with each of all patterns (columns)."""
 
     total: NDArray[np.float64]  # infinite for the pattern itself and for those without records
-    lends: NDArray[
-        np.bool_
-    ]  # whether the other lends what is needed, instead of joining as a whole
+    lends: NDArray[np.bool_]  # whether the other lends some records instead of joining as a whole
 
 
 class _Joining:
@@ -139,7 +135,7 @@ class _Joining:
         return _Costs(total, lends)
 
     def spared(self, tried: Labels, rare: Labels, costs: _Costs) -> NDArray[np.float64]:
-        """What the other pattern would have to pay by itself, where the join helps it too."""
+        """Return what the other pattern would have cost by itself, if the join helps it too."""
         found = np.zeros(costs.total.shape)
         others = self.costs(rare).total if len(tried) < len(rare) else costs.total
         least, second = _two_least(others)
@@ -189,7 +185,7 @@ class _Joining:
         self.people[at] = frozenset()
 
     def add(self, to: int, size: int, shared: int, people: frozenset[int] | None) -> None:
-        """Add records to a pattern; ``people`` is None where their units are not known one by one."""
+        """Add records to a pattern; ``people`` is None if their units are not known one by one."""
         before = self.people.get(to)
         self.sizes[to] += size
         if not self.by_units:

@@ -1,4 +1,4 @@
-"""What is counted in a column before it is recoded; counts of batches merge."""
+"""Counts in a column before it is recoded; those of batches merge."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Share", "Tally"]
 
 @dataclass(eq=False)
 class Share:
-    """Records of a band or level: how many, their weight, and the mean and squares of their values."""
+    """The records of a band or level: number, weight, and the mean and squares of their values."""
 
     count: int = 0
     weight: float = 0.0
     mean: float = 0.0
     squares: float = 0.0
     holders: frozenset[int] = frozenset()
-    """Units that have it, as many as decide whether it is rare."""
+    """Units that have it, up to the number that decides whether it is rare."""
 
     @property
     def total(self) -> float:
@@ -28,7 +28,7 @@ class Share:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation, as :class:`microagg.encode.batch_statistics.Moments` has it."""
+        """Standard deviation, defined as in :class:`microagg.encode.batch_statistics.Moments`."""
         if self.count < 2:
             return 0.0
         return float(np.sqrt(self.squares * self.count / self.weight / (self.count - 1)))
@@ -50,7 +50,7 @@ class Share:
 
 @dataclass(eq=False)
 class Tally:
-    """What is counted in a column, or in a batch of it, before it can be recoded."""
+    """Counts of a column, or of a batch of it, by which it is recoded."""
 
     parts: dict[Any, Share] = field(default_factory=dict)
     """By band (its ends) or by level."""
@@ -64,7 +64,7 @@ class Tally:
     """Squared distances of numbers and dates to what they become, bands aside."""
 
     def merge(self, other: Tally) -> Tally:
-        """Return what both have counted."""
+        """Return the counts of both together."""
         parts = dict(self.parts)
         for key, share in other.parts.items():
             parts[key] = parts.get(key, Share()).merge(share, self.most)

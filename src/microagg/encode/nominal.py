@@ -35,7 +35,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
 
 
 def simplex(m: int) -> Floats:
-    """Corners of a regular simplex with edges √2, shape (m, m − 1); more than 64 coordinates are projected.
+    """Return the corners of a regular simplex with edges √2, shape (m, m − 1), projected beyond 64.
 
     >>> simplex(2).round(3).tolist()
     [[-0.707], [0.707]]
@@ -53,7 +53,7 @@ def simplex(m: int) -> Floats:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Most frequent admissible level of each group, shape (g,); NaN where no record has one."""
+    """Return the most frequent admissible level of each group, shape (g,); NaN: no record has one."""
     levels = variable.level_numbers
     if variable.admissible is not None:
         levels = np.where(np.append(variable.admissible, False)[levels], levels, -1)
@@ -67,9 +67,9 @@ def modes(
     weights: Floats | None = None,
     often: Floats | None = None,
 ) -> Floats:
-    """Most frequent category of each group; ties by overall frequency, then by order.
+    """Return the most frequent category of each group; ties go by overall frequency, then by order.
 
-    ``often`` is the overall frequency, where these are not all records.
+    ``often`` is the overall frequency, if these are not all records.
 
     >>> modes(np.array([1, 0, 0, 1, 1, -1]), np.array([0, 0, 1, 1, 1, 2]), 3).tolist()
     [1.0, 1.0, nan]

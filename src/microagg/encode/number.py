@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.aggregate import aggregate
+from microagg.encode.aggregate import group_aggregates
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
 from microagg.encode.scale import Scaling, fit_scale
 from microagg.tables.variable import Variable
@@ -27,7 +27,7 @@ class Line:
     scaling: Scaling
 
     def apply(self, values: Floats) -> Floats:
-        """Coordinates of values; missing ones are 0."""
+        """Return the coordinates of values; missing ones are 0."""
         there = ~np.isnan(values)
         found = np.zeros((len(values), 1))
         if there.any():
@@ -36,7 +36,7 @@ class Line:
 
 
 def encoder(variable: Variable, scale: str, weights: Floats | None = None) -> Encoder:
-    """Fit the transform and the spread to the values that are there."""
+    """Fit the transform and the spread to the present values."""
     there = ~variable.missing
     if not there.any():
         return Corners(np.zeros((1, 1)))
@@ -51,7 +51,7 @@ def encoder(variable: Variable, scale: str, weights: Floats | None = None) -> En
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """What is done to numbers for the distance alone."""
+    """A transform of numbers, for the distance alone."""
 
     how: str | None
     unit: float = 1.0
@@ -93,12 +93,9 @@ def fit_transform(values: Floats, how: str | None) -> Transform:
 def release(
     variable: Variable, labels: Labels, g: int, how: str = "mean", weights: Floats | None = None
 ) -> Floats:
-    """Aggregate of the values that are there in each group, shape (g,); NaN where none is."""
+    """Aggregate the present values of each group, shape (g,); NaN for a group without any."""
     if how == "mean":
         return present_means(variable.values, labels, g, weights)
-
-    def of(there: Floats, groups: Labels, _rows: Labels) -> Floats:
-        first = np.unique(groups, return_index=True)[1]
-        return aggregate(there, groups, how)[first]
-
-    return by_present(variable.values, labels, g, of)
+    return by_present(
+        variable.values, labels, g, lambda values, groups, _: group_aggregates(values, groups, how)
+    )

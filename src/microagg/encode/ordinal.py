@@ -2,8 +2,8 @@
 
 Levels are as far apart as their places in the order, bands of numbers as the means of their values. Only
 levels that some record has are released.
-With ``release = "median"`` it is the level in the middle of the group, of two different middles the
-lower one: never a level between them, and never nothing.
+With ``release = "median"`` it is the level in the middle of the group, the lower of two different middles:
+never a level between them, and never a missing one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["encoder", "release"]
 
 
 def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
-    """One coordinate: the place of the level."""
+    """Encode the place of a level as one coordinate."""
     found = corners(_places(variable).reshape(-1, 1), variable.level_numbers, weights)
     return Corners(found.points * np.sqrt(variable.share))
 
@@ -30,7 +30,7 @@ def _places(variable: Variable) -> Floats:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Admissible level nearest to the mean of each group, or to its median.
+    """Return the admissible level nearest to the mean of each group, or to its median.
 
     Ties are broken by overall frequency, then by order. NaN where all values are missing, or no level is
     admissible.
@@ -70,7 +70,7 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
 
 
 def _medians(at: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Lower weighted median of each group."""
+    """Return the lower weighted median of each group."""
 
     def medians(values: Floats, groups: Labels, rows: Labels) -> Floats:
         w = np.ones(len(values)) if weights is None else weights[rows]

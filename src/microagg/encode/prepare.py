@@ -1,4 +1,4 @@
-"""How every public function that groups records begins: check them, k and the scale; then scale."""
+"""Check the records, k and the scale before any grouping; then scale the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Prepared", "prepare"]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Records that may be grouped; scaled when first asked for: one column may need no scaling."""
+    """Records that can be grouped; scaled when first needed, since one column may need no scaling."""
 
     values: Floats  # (n, d) as given, maybe the caller's own array: nobody must write to it
     k: int

@@ -118,7 +118,7 @@ def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[fro
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
-    """Read a column as it is before its recoding."""
+    """Read a column as it was before its recoding."""
     name, how = recoder.name, recoder.how
     words, number = frame.kind_in_words(name), frame.is_numeric(name)
     if (how.kind is None and not number and not recoder.codes) or (how.kind == "date" and number):
@@ -134,7 +134,7 @@ def _misfit(name: Any, how: Coarsen, words: str) -> str:
     fits = {"number": "numbers", "nominal": "categories", "date": "dates"}[how.kinds[0]]
     return (
         f"Column {shown(name)} is to be recoded ({how.in_words}), which is for {fits}; it holds {words}. "
-        "Leave its coarsen out, or say another."
+        "Leave its coarsen out, or choose another recoding."
     )
 
 
@@ -144,38 +144,38 @@ class Recoder:
 
     name: Any
     before: Column
-    """What the plan says of the column."""
+    """Settings of the column in the plan."""
     codes: tuple[Any, ...] = ()
     """Values that mean missing, by the plan."""
     missing_words: tuple[str, ...] = ("",)
     lows: Floats = field(default_factory=lambda: np.zeros(0))
-    """Of bands that occur: their lower ends, ascending."""
+    """Lower ends of the bands that occur, ascending."""
     labels: tuple[str, ...] = ()
-    """Of bands that occur: their names, in order."""
+    """Names of the bands that occur, in order."""
     places: Floats = field(default_factory=lambda: np.zeros(0))
-    """Of bands that occur: the mean of their values."""
+    """Mean of the values of each band that occurs."""
     share: float = 1.0
-    """Of bands: the share of the inertia that is between them."""
+    """Share of the inertia that is between bands."""
     becomes: Mapping[Any, Any] = field(default_factory=dict)
-    """Of levels that do not stay: what they become."""
+    """New level of each level that changes."""
     parts: Mapping[Any, Share] = field(default_factory=dict)
-    """Of categories: records of each level before."""
+    """Records of each level of a category before."""
     other: Any = None
     """The level that rare ones become; None: they become several, or none is rare."""
     every: Share = field(default_factory=Share)
-    """Of numbers and dates: all values before."""
+    """All values of numbers and dates before."""
     lost: float = 0.0
-    """Of numbers and dates: squared distances to what they become."""
+    """Sum of squared distances of numbers and dates to their new values."""
 
     @property
     def how(self) -> Coarsen:
-        """The recoding as the plan has it."""
+        """The recoding by the plan."""
         assert self.before.coarsen is not None
         return self.before.coarsen
 
     @property
     def after(self) -> Column:
-        """What a plan would say of the recoded column."""
+        """Settings of the recoded column."""
         plain = replace(self.before, coarsen=None)
         if self.how.bands is not None:
             # A single band is no order; it is one level of a category.
@@ -191,18 +191,18 @@ class Recoder:
         return plain.of_kind(plain.kind or self.how.kind)
 
     def placed(self, variable: Variable) -> Variable:
-        """Return the recoded variable with its bands where the means of their values are."""
+        """Return the recoded variable with each band at the mean of its values."""
         if self.how.bands is None or len(self.labels) < 2:
             return variable
         return replace(variable, places=self.places, share=self.share)
 
     @property
     def levels(self) -> tuple[Any, ...]:
-        """Of categories: the levels before, in one order for all batches."""
+        """Levels of a category before, in one order for all batches."""
         return tuple(sorted(self.parts, key=str))
 
     def merged(self) -> tuple[list[Any], Floats]:
-        """Of categories: levels that others became, and the share of each level before in their records."""
+        """Return the levels that others became, and the share of each former level in their records."""
         new = [self.becomes.get(level, level) for level in self.levels]
         merged = list(
             dict.fromkeys(self.becomes[level] for level in self.levels if level in self.becomes)
@@ -212,14 +212,14 @@ class Recoder:
         return merged, shares / shares.sum(axis=1, keepdims=True) if merged else shares
 
     def values(self, frame: Frame, before: Variable) -> Floats:
-        """Numbers and dates after their recoding, in the units of the original; NaN: missing."""
+        """Return numbers and dates after their recoding, in the units of the original; NaN: missing."""
         if self.how.to is None:
             return rounded(self.how, before.values)
         after = instants(self._dates(frame), self.codes)
         return before.values + before.origin if after is None else after.values + after.origin
 
     def originals(self, frame: Frame) -> Floats:
-        """Values of a batch before their recoding: numbers, instants, or places among the levels."""
+        """Return values of a batch before their recoding: numbers, instants, or numbers of levels."""
         before = before_of(frame, self)
         if not before.is_category:
             return before.values + before.origin
@@ -238,7 +238,7 @@ class Recoder:
         return self._numbers(frame)
 
     def facts(self, frame: Frame, column: Any) -> ColumnFacts | None:
-        """What a statistical package is told of the recoded column; None: what it was told before."""
+        """Return the metadata of the recoded column for a statistical package; None: as before."""
         known = _facts_of(frame, self.name)
         if known is None or (self.how.bands is None and self.other is None):
             return None
@@ -294,7 +294,7 @@ class Recoder:
         numbers = not is_text(column.type) and not any(
             isinstance(v, str) for v in self.becomes.values()
         )
-        if not numbers:  # texts beside numbers make texts of all
+        if not numbers:  # a text among numbers turns all into texts
             new = [level_text(level) for level in new]
             if not is_text(column.type):
                 moved[:-1] = True
@@ -359,7 +359,7 @@ def fit(
 
 
 def _check_enough(name: Any, end: str, found: Tally, plan: Plan) -> None:
-    """Refuse to cut the values of fewer than k units: what it costs would tell how large these are."""
+    """Refuse to cut the values of fewer than k units: the loss would reveal how large they are."""
     part = found.parts.get(end, Share())
     units = len(part.holders) if found.by_units else part.count
     if 0 < units < plan.k:
@@ -368,9 +368,9 @@ def _check_enough(name: Any, end: str, found: Tally, plan: Plan) -> None:
             "above" if end == "top" else "below",
         )
         raise InputError(
-            f"{end}, of coarsen, is for at least k = {plan.k} {who}, since the loss would tell the values of "
-            f"fewer; {units} of column {shown(name)} {'is' if units == 1 else 'are'} {beyond} it. Move it, "
-            "or leave it out."
+            f"{end}, of coarsen, is for at least k = {plan.k} {who}, since the loss would reveal the values "
+            f"of fewer; {units} of column {shown(name)} {'is' if units == 1 else 'are'} {beyond} it. Move "
+            "it, or leave it out."
         )
 
 
@@ -400,7 +400,7 @@ def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
 
 
 def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:
-    """Take rare codes up their hierarchy until enough records have the node, or it is a root."""
+    """Replace rare codes by their ancestors until enough records have the node, or it is a root."""
     parents = None
     if said.parents is not None:
         parents = {str(child): str(parent) for child, parent in said.parents.items()}
@@ -425,7 +425,7 @@ def _parent(node: str, said: Column, parents: Mapping[str, str] | None) -> str |
 
 
 def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
-    """Return the plan of the recoded table, in which nothing is left to recode."""
+    """Return the plan of the recoded table, which recodes nothing."""
     after = {one.name: one.after for one in recoders}
     protected = {name for block in plan.blocks for name in block.columns or ()}
     columns = {
@@ -448,7 +448,7 @@ def _check_whole(recoder: Recoder, column: Any, values: Floats) -> None:
 
 
 def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:
-    """What a statistical package tells of a column of an Arrow table; None: nothing, or no such table."""
+    """Return the metadata of a statistical package about a column; None: there is none."""
     import pyarrow as pa
 
     if not isinstance(frame.native, pa.Table):

@@ -1,4 +1,4 @@
-"""A table in memory before and after its columns are recoded, and what released values stand for."""
+"""A table in memory before and after its columns are recoded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
+from microagg.encode.weights import weights_of
 from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import codes_as_written
@@ -26,7 +27,7 @@ __all__ = ["Recoded", "RecodedTable", "check_recoded", "recode_table"]
 
 @dataclass(frozen=True, eq=False)
 class RecodedTable:
-    """A table whose columns are recoded as a plan says."""
+    """A table whose columns are recoded by a plan."""
 
     frame: Frame
     text: pa.Table | None
@@ -38,7 +39,7 @@ class RecodedTable:
     recoders: Mapping[Any, Recoder]
 
     def columns(self, rows: Labels | None) -> dict[Any, Recoded]:
-        """The recoded columns before and after; ``rows``: records that are kept."""
+        """Return the recoded columns before and after; ``rows`` are the records that are kept."""
         found = {}
         for name, recoder in self.recoders.items():
             before = before_of(self.given, recoder)
@@ -55,7 +56,7 @@ class Recoded:
 
     @property
     def before(self) -> Variable:
-        """The original; levels that several of its levels became are numbered after these."""
+        """The original column; levels that replace several of its levels are numbered after them."""
         if not self.recoder.becomes or self._read.kind == "hierarchy":
             return self._read
         merged, shares = self.recoder.merged()
@@ -99,7 +100,7 @@ def recode_table(
     coded: Mapping[Any, Coded] | None = None,
     fitted: Mapping[Any, Recoder] | None = None,
 ) -> RecodedTable | None:
-    """Recode the columns of a table as its plan says; None where the plan recodes none.
+    """Recode the columns of a table by its plan; None if the plan recodes none.
 
     ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.grouping.read_table.take_in`.
     """
@@ -115,8 +116,8 @@ def recode_table(
         if fitted is not None:
             recoder = fitted[name]
         else:
-            units, weights = _units(table, plan, text), _weights(table, plan)
-            found = tally(table, plan, name, words, units, weights)
+            weights = None if plan.weight is None else weights_of(table, plan.weight.column)
+            found = tally(table, plan, name, words, _units(table, plan, text), weights)
             recoder = fit(table, plan, name, found, words)
         recoders[name] = recoder
         column = recoder.column(table)
@@ -130,8 +131,8 @@ def recode_table(
     native = table.with_columns(columns)
     if isinstance(native, pa.Table):
         fields = [
-            own.with_metadata(told.as_metadata())
-            if (told := facts.get(own.name)) is not None
+            own.with_metadata(changed.as_metadata())
+            if (changed := facts.get(own.name)) is not None
             else own
             for own in native.schema
         ]
@@ -166,13 +167,13 @@ def check_recoded(plan: Plan, names: Sequence[Any]) -> None:
     for name in plan.coarsened:
         if name not in released:
             raise InputError(
-                f"Columns that are protected, known or strata can be recoded; {shown(name)} is none of "
-                "these. Leave its coarsen out, or change its role."
+                f"Only columns that are protected, known or strata can be recoded; {shown(name)} is not. "
+                "Leave its coarsen out, or change its role."
             )
 
 
 def _in_order(column: Any, labels: Sequence[str]) -> Any:
-    """Bands as an Arrow column of categories in order; codes for missing values come last."""
+    """Return bands as an Arrow column of ordered categories; codes for missing values come last."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -189,11 +190,3 @@ def _units(table: Frame, plan: Plan, text: pa.Table | None) -> Labels | None:
         return None
     written = table if text is None else Frame(text)
     return codes_as_written(written, plan.units[0], text is not None)
-
-
-def _weights(table: Frame, plan: Plan) -> Floats | None:
-    """Weights of the records; what is wrong with them is said when the table is taken in."""
-    if plan.weight is None or not table.is_numeric(plan.weight.column):
-        return None
-    found = table.doubles(plan.weight.column)
-    return found if (np.isfinite(found) & (found > 0)).all() else None

@@ -1,7 +1,7 @@
-"""What groups release in each column, for the last search, which minimises what that loses.
+"""What groups release in each column, for the last search, which minimises the loss of these values.
 
-Left to their SSE are numbers and dates, whose mean is released; and, since what they release does not follow
-from a few sums of a group, transformed columns, hierarchies, medians and other aggregates.
+Numbers and dates release their mean, so their SSE is that loss. The SSE also stands for transformed columns,
+hierarchies, medians and other aggregates, whose released value does not follow from a few sums of a group.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from microagg.tables.variable import Variable
 
 __all__ = ["taken", "with_releases"]
 
-# By what a changed category costs more than its share of the Gini index, in groups that are nearly pure.
+# How much more a changed category costs than its share of the Gini index, in groups that are nearly pure.
 _SLOPE = 1.5
 _BY_SSE = ("number", "integer", "date", "hierarchy")
 _FINEST = 1e-9  # whole numbers that are nearer in coordinates are as good as numbers
@@ -68,7 +68,7 @@ def with_releases(
     aggregate: str,
     rounded: Sequence[bool],
 ) -> Space:
-    """Add to a space what groups release; the same space if every column releases what its SSE is about.
+    """Add what groups release to a space; the same space if the SSE of every column is its loss.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def taken(releases: Releases, rows: Labels) -> Releases:
 
 
 def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) -> _Rule | None:
-    """What is released in a column; None: its loss is the SSE."""
+    """Return what is released in a column; None: its loss is the SSE."""
     variable, encoder = one.variable, one.encoder
     there = np.where(one.missing, -1, 1)
     blank = np.square(one.coordinates).sum(axis=1)
@@ -161,7 +161,7 @@ def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) ->
 
 
 def _mode(one: _Column, weights: Floats | None) -> _Rule:
-    """Losses of a mode, from the categories, whatever their coordinates are."""
+    """Return the rule for a mode; its losses come from the categories, not from their coordinates."""
     variable, encoder = one.variable, one.encoder
     levels, m = variable.level_numbers, len(variable.levels)
     often = variable.often

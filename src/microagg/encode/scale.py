@@ -33,7 +33,7 @@ _NORMAL_IQR = 1.3489795003921634
 
 @dataclass(frozen=True)
 class Scaling:
-    """A scale fitted to some data, ready to be applied to them and to their protected twin."""
+    """A scale fitted to data, to be applied to them and to their protected values."""
 
     low: Floats
     exponent: NDArray[np.intc]
@@ -61,7 +61,7 @@ def _by_rows(work: Callable[[slice], object], n: int) -> None:
 
 
 def _least_and_most(X: Floats) -> tuple[Floats, Floats]:
-    """Least and greatest value of each column."""
+    """Return the least and the greatest value of each column."""
     ends: list[Floats] = []
     _by_rows(lambda rows: ends.extend((X[rows].min(axis=0), X[rows].max(axis=0))), len(X))
     return np.min(ends, axis=0), np.max(ends, axis=0)
@@ -110,7 +110,7 @@ def scaling_of(
     deviation: float,
     quartiles: tuple[float, float] | None = None,
 ) -> Scaling:
-    """Make the scale of one column from what is known of it, where its values are not at hand.
+    """Make the scale of one column from its statistics, if its values are not in memory.
 
     >>> scaling_of("zscore", 1.0, 3.0, 2.0, 1.0).apply(np.array([[1.0], [3.0]])).tolist()
     [[-1.0], [1.0]]
@@ -137,9 +137,9 @@ def _too_wide() -> InputError:
 
 
 def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None) -> float:
-    """Sum of squared distances of the scaled records to their mean (SST), without scaling z-scores.
+    """Return the sum of squared distances of the scaled records to their mean (SST).
 
-    These have n − 1 in each column that is not constant, by definition, with weights too.
+    Z-scores need not be computed: they have n − 1 in each column that is not constant, with weights too.
 
     >>> total_squares(np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]))
     2.0
@@ -154,19 +154,19 @@ def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None)
 
 
 def _varies(column: Floats) -> bool:
-    """Whether values differ; those of most columns do so at once."""
+    """Whether values differ; most columns show it in their first values."""
     pieces = range(0, len(column), _FEW)
     return any(bool((column[at : at + _FEW] != column[0]).any()) for at in pieces)
 
 
 def _weighted_mean(Y: Floats, weights: Floats) -> Floats:
-    """Mean of each column, around its first value lest an offset cost digits."""
+    """Return the mean of each column, computed around its first value so that an offset costs no digits."""
     mean: Floats = Y[0] + np.einsum("i,ij->j", weights, Y - Y[0]) / weights.sum()
     return mean
 
 
 def _spread(Y: Floats, how: str, weights: Floats | None) -> Floats:
-    """Spread of each centred column."""
+    """Return the spread of each centred column."""
     if how == "range":
         return np.asarray(np.ptp(Y, axis=0))
     weighted = Y if weights is None else weights[:, None] * Y
@@ -182,7 +182,7 @@ def _spread(Y: Floats, how: str, weights: Floats | None) -> Floats:
 
 
 def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -> Floats:
-    """Quantiles of each column, shape (shares, d): the first value at which the weights reach a share."""
+    """Return the first value of each column at which the weights reach a share, shape (shares, d)."""
     found = np.empty((len(shares), Y.shape[1]))
     for j, column in enumerate(Y.T):
         order = np.argsort(column, kind="stable")

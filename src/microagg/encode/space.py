@@ -8,10 +8,10 @@ they do on numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode import hierarchy, nominal, number, ordinal, spiked
 from microagg.encode.inertia import Encoder
 from microagg.encode.scale import fit_scale
+from microagg.encode.strata import count_units
 from microagg.kernels.release_kinds import Releases
 from microagg.tables.variable import Variable
 
@@ -31,6 +32,25 @@ __all__ = [
     "space_of",
     "with_admissible",
 ]
+
+
+class _Kind(Protocol):
+    """The file of a kind, other than of plain numbers."""
+
+    def encoder(self, variable: Variable, weights: Floats | None = None) -> Encoder: ...
+
+    def release(
+        self, variable: Variable, labels: Labels, g: int, weights: Floats | None = None
+    ) -> Floats: ...
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "boolean": nominal,
+    "nominal": nominal,
+    "ordinal": ordinal,
+    "spiked": spiked,
+    "hierarchy": hierarchy,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +135,7 @@ def space_of(
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:
-    """Whether all are complete numbers that count alike, as tables of numbers have them."""
+    """Whether all columns are numbers without missing values that count alike."""
     return all(
         variable.kind in ("number", "integer")
         and variable.setting.transform is None
@@ -126,17 +146,10 @@ def are_plain(variables: Sequence[Variable]) -> bool:
 
 
 def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Encoder:
-    """Fit what takes the values of a column, original or released, to coordinates."""
-    kind = variable.kind
-    if kind in ("number", "integer", "date"):
+    """Fit the encoder of a column, which takes its values, original or released, to coordinates."""
+    if variable.kind in ("number", "integer", "date"):
         return number.encoder(variable, scale, weights)
-    if kind == "spiked":
-        return spiked.encoder(variable, weights)
-    if kind == "ordinal":
-        return ordinal.encoder(variable, weights)
-    if kind == "hierarchy":
-        return hierarchy.encoder(variable, weights)
-    return nominal.encoder(variable, weights)
+    return _KINDS[variable.kind].encoder(variable, weights)
 
 
 def released_values(
@@ -146,22 +159,13 @@ def released_values(
     aggregate: str = "mean",
     weights: Floats | None = None,
 ) -> Floats:
-    """Value that each group releases: the admissible one nearest to its centroid, shape (g,); NaN: none.
+    """Return the value that each group releases, shape (g,): the admissible one nearest to its centroid.
 
-    ``aggregate`` is for numbers and dates. Values are not yet rounded.
+    NaN: none. ``aggregate`` is for numbers and dates. Values are not yet rounded.
     """
-    kind = variable.kind
-    if kind in ("number", "integer", "date"):
+    if variable.kind in ("number", "integer", "date"):
         return number.release(variable, labels, g, aggregate, weights)
-    if kind == "spiked":
-        return spiked.release(variable, labels, g, weights)
-    if kind == "ordinal":
-        return ordinal.release(variable, labels, g, weights)
-    if kind == "hierarchy":
-        if variable.setting.release == "node":
-            return hierarchy.nodes(variable, labels, g)
-        return hierarchy.release(variable, labels, g, weights)
-    return nominal.release(variable, labels, g, weights)
+    return _KINDS[variable.kind].release(variable, labels, g, weights)
 
 
 def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> Variable:
@@ -184,7 +188,7 @@ def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> 
     levels = variable.level_numbers
     there = levels >= 0
     own = np.flatnonzero(there) if units is None else units[there]
-    fit = _held(levels[there], own, len(variable.levels)) >= k
+    fit = count_units(levels[there], own, len(variable.levels)) >= k
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         below = hierarchy.node_members(variable)
         held = [len(np.unique(own[np.isin(levels[there], leaves)])) for leaves in below]
@@ -192,14 +196,8 @@ def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> 
     return replace(variable, admissible=fit)
 
 
-def _held(levels: Labels, units: Labels, m: int) -> Labels:
-    """Distinct units that hold each of m levels."""
-    pairs = np.unique(np.column_stack([levels, units]), axis=0)
-    return np.bincount(pairs[:, 0], minlength=m)
-
-
 def names_of_levels(variable: Variable) -> list[Any]:
-    """Names of all values that a category may release."""
+    """List the names of all values that a category may release."""
     found = list(variable.levels)
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         found += hierarchy.inner_nodes(variable)

@@ -1,4 +1,4 @@
-"""Spiked numbers: many records at one value, as incomes of a sort that few people have, others spread out.
+"""Spiked numbers: many records have one value, such as no income of some sort; the others are spread out.
 
 Two coordinates split the number without loss: whether it is off the spike, at the distance of the mean of
 those off it; and how far it is from that mean, 0 at the spike. Their inertia together is that of the
@@ -29,7 +29,7 @@ _WIDEST = 1e308  # beyond, differences of doubles are infinite
 
 
 def spike_of(variable: Variable) -> float:
-    """The value of the spike: what the plan says, else 0."""
+    """Return the value of the spike: that of the plan, or 0."""
     return 0.0 if variable.setting.spike is None else float(variable.setting.spike)
 
 
@@ -46,7 +46,7 @@ class Split:
     scale: float
 
     def raw(self, values: Floats) -> Floats:
-        """Coordinates before they are centred and scaled."""
+        """Return coordinates before they are centred and scaled."""
         off = ~np.isnan(values) & (values != self.spike)
         C = np.zeros((len(values), 2))
         C[off, 0] = self.step
@@ -54,7 +54,7 @@ class Split:
         return C
 
     def apply(self, values: Floats) -> Floats:
-        """Coordinates of values; missing ones are 0."""
+        """Return the coordinates of values; missing ones are 0."""
         found = (self.raw(values) - self.centre) * self.scale
         found[np.isnan(values)] = 0.0
         return found
@@ -104,7 +104,7 @@ def _exponent(values: Floats) -> int:
 
 
 def _average(values: Floats, weights: Floats | None) -> Floats:
-    """Average over records, whatever the size of the values."""
+    """Average over records without overflow."""
     exponent = _exponent(values)
     small = np.average(np.ldexp(values, -exponent), axis=0, weights=weights)
     found: Floats = np.ldexp(small, exponent)
@@ -112,7 +112,7 @@ def _average(values: Floats, weights: Floats | None) -> Floats:
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
-    """Mean of each group; with ``release = "spike"``, the spike or the mean off it, whichever is nearer."""
+    """Return the mean of each group or, with ``release = "spike"``, the nearer of spike and mean off it."""
     means = present_means(variable.values, labels, g, weights)
     if variable.setting.release != "spike":
         return means

@@ -19,15 +19,15 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
 from microagg.tables.frame import Frame
 
-__all__ = ["merge_small", "strata_of"]
+__all__ = ["count_units", "merge_small", "strata_of"]
 
 
 def strata_of(
     frame: Frame, columns: Sequence[Any], text: Frame | None = None
 ) -> tuple[Labels, Labels]:
-    """Number the strata by first appearance, and the value of each column; shapes (n,) and (n, columns).
+    """Number the strata by first appearance, and the values of each column; shapes (n,) and (n, columns).
 
-    ``text`` is the same table as it stands in a CSV file, where 1.0 and 1.00 are two strata: whoever has
+    ``text`` is the same table as written in a CSV file, where 1.0 and 1.00 are two strata: everybody who has
     the file can tell them apart.
     """
     values = []
@@ -69,7 +69,7 @@ def merge_small(
     strata = strata.copy()
     while True:
         g = int(strata.max()) + 1
-        shared = _units_in(strata, units, g)
+        shared = count_units(strata, units, g)
         there = np.bincount(strata, minlength=g) > 0
         short = np.flatnonzero(there & (shared < k))
         if not len(short):
@@ -88,23 +88,28 @@ def merge_small(
         strata[members] = others[np.lexsort((others, apart, -agree))[0]]
 
 
-def _units_in(strata: Labels, units: Labels | None, g: int) -> Labels:
+def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
+    """Count the distinct units in each of g sets of records; None: each record is a unit.
+
+    >>> count_units(np.array([0, 0, 0, 2]), np.array([5, 5, 7, 5]), 3).tolist()
+    [2, 0, 1]
+    """
     if units is None:
-        return np.bincount(strata, minlength=g)
-    pairs = np.unique(np.column_stack([strata, units]), axis=0)
+        return np.bincount(sets, minlength=g)
+    pairs = np.unique(np.column_stack([sets, units]), axis=0)
     return np.bincount(pairs[:, 0], minlength=g)
 
 
 def _too_small(
     frame: Frame, columns: Sequence[Any], row: int, found: int, others: int, k: int, who: UnitWords
 ) -> InputError:
-    told = []
+    values = []
     for name in columns:
         codes, levels = frame.categories(name)
-        told.append(f"{shown(name)} = {shown(levels[codes[row]])}")
+        values.append(f"{shown(name)} = {shown(levels[codes[row]])}")
     more = f", and {plural(others - 1, 'more stratum', 'more strata')}" if others > 1 else ""
     return InputError(
-        f"Groups never cross strata, so that each stratum needs at least k = {k} {who}; that of "
-        f"{', '.join(told)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
+        f"Groups never cross strata, so each stratum needs at least k = {k} {who}; that of "
+        f"{', '.join(values)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
         'small = "merge" in the plan, --small-strata merge.'
     )

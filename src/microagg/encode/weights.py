@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats
-from microagg.errors import InputError
+from microagg.errors import InputError, shown
+from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
-__all__ = ["as_weights"]
+__all__ = ["as_weights", "weights_of"]
 
 # Where one record weighs this many times as much as another, sums of weights lose the lighter one.
 _WIDEST = 1e9
 
 
 def as_weights(weights: Any, n: int) -> Floats | None:
-    """Return the weights of n records, of mean 1; None where all are equal: these weigh nothing.
+    """Return the weights of n records with a mean of 1; None if all weights are equal.
 
     Parameters
     ----------
@@ -31,14 +35,7 @@ def as_weights(weights: Any, n: int) -> Floats | None:
     if weights is None:
         return None
     given = _one_column(weights, n)
-    wrong = np.flatnonzero(~(given > 0) | np.isinf(given))
-    if len(wrong):
-        value = given[wrong[0]]
-        fact = "none" if np.isnan(value) else "an infinite one" if value > 0 else "one of 0 or less"
-        raise InputError(
-            f"Weights must be finite numbers above 0; row {wrong[0] + 1} (the first record is row 1) "
-            f"has {fact}. Leave out records that shall not count, or give each a weight."
-        )
+    _check_weights(given)
     least, most = float(given.min()), float(given.max())
     if least == most:
         return None
@@ -77,7 +74,7 @@ def _doubles(weights: Any) -> Floats:
     if array.dtype.kind in "iuf":
         return array.astype(np.float64)
     for i, value in enumerate(array.reshape(-1).tolist()):
-        if isinstance(value, str | bytes | bool | complex) or not _is_real(value):
+        if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
             raise InputError(
                 f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
                 f"{type(value).__name__}. Convert the column to numbers."
@@ -85,12 +82,27 @@ def _doubles(weights: Any) -> Floats:
     return array.astype(np.float64)
 
 
-def _is_real(value: object) -> bool:
-    """Whether a Python object is a number or a missing one."""
-    if value is None:
-        return True
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
+def weights_of(table: Frame, name: Any) -> Floats:
+    """Read survey weights from a column, all of them finite and above 0."""
+    if not table.is_numeric(name):
+        raise InputError(
+            f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
+        )
+    found = table.doubles(name)
+    _check_weights(found, f"column {shown(name)}, ")
+    return found
+
+
+def _check_weights(values: Floats, column: str = "") -> None:
+    """Refuse weights that are missing, infinite or not above 0."""
+    wrong = ~(np.isfinite(values) & (values > 0))
+    if not wrong.any():
+        return
+    row = int(np.argmax(wrong))
+    value = values[row]
+    fact = "missing" if np.isnan(value) else "infinite" if value > 0 else "not above 0"
+    more = f", and so are {plural(int(wrong.sum()) - 1, 'other')}" if wrong.sum() > 1 else ""
+    raise InputError(
+        f"Weights are finite numbers above 0, one for each record; in {column}row {row + 1} (the first "
+        f"record is row 1), the weight is {fact}{more}. Correct the weights, or leave out those records."
+    )

@@ -21,10 +21,10 @@ from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
 from microagg.releasing.release_values import (
     count_cells,
+    keeps_integers,
     mean_weights,
     native_column,
     release_column,
-    stays_whole,
     with_codes,
 )
 from microagg.tables.frame import Frame
@@ -127,7 +127,7 @@ def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     """Whether a column is released as whole numbers."""
-    return stays_whole(encoding.plan, coder.name, coder.kind, coder.whole)
+    return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole)
 
 
 def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
 from microagg.encode.recode import Recoder
+from microagg.encode.weights import weights_of
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.errors import InputError, shown
-from microagg.grouping.read_table import weights_of
 from microagg.grouping.require.from_plan import RULES, amounts_of, asked_columns
 from microagg.measure.coordinates import placed
 from microagg.measure.count_classes import row_keys

@@ -30,12 +30,12 @@ __all__ = [
     "Cells",
     "Released",
     "count_cells",
+    "keeps_integers",
     "mean_weights",
     "native_column",
     "release_block",
     "release_column",
-    "released_beside",
-    "stays_whole",
+    "release_extra_columns",
     "to_digits",
     "with_codes",
 ]
@@ -46,7 +46,7 @@ _KEPT = 1e-6
 
 @dataclass(frozen=True)
 class Cells:
-    """Counts of cells of one column that are no aggregate of values that were there."""
+    """Counts of values of one column that are not the aggregate of present values."""
 
     missing: int
     """Missing before."""
@@ -103,7 +103,7 @@ def release_block(
             own = of_households[0]
         groups[:, j] = own
         able = with_admissible(variable, block.k or 1, units)
-        whole = stays_whole(plan, variable.name, variable.kind, _is_whole(frame, variable))
+        whole = keeps_integers(plan, variable.name, variable.kind, _is_whole(frame, variable))
         if whole:
             frame.check_roundable(variable.name, variable.values[~variable.missing])
         values[:, j], released[:, j] = release_column(
@@ -125,7 +125,7 @@ def release_column(
     whole: bool,
     spread: float | None = None,
 ) -> tuple[Floats, Labels]:
-    """What each record releases in a column, in the numbering of the variable, and its state.
+    """Return the released value of each record in a column, in the numbering of the variable, and its state.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def release_column(
     states : (n,) state of each value, with those that the join of patterns blanked
     labels : (n,) group of each record
     weights : of the records in means
-    whole : see :func:`stays_whole`
+    whole : see :func:`keeps_integers`
     spread : standard deviation of the column; None: that of these records
     """
     g = int(labels.max()) + 1
@@ -157,8 +157,8 @@ def count_cells(before: Labels, after: Labels) -> tuple[int, int, int, int]:
     )
 
 
-def stays_whole(plan: Plan, name: Any, kind: str, is_whole: bool) -> bool:
-    """Whether a column is released as whole numbers; ``is_whole`` tells whether all its numbers are whole."""
+def keeps_integers(plan: Plan, name: Any, kind: str, is_whole: bool) -> bool:
+    """Whether a column is released as whole numbers; ``is_whole``: all its numbers are whole."""
     kept = kind == "integer" or (kind == "spiked" and is_whole)
     return kept and plan.column(name).round in ("nearest", "totals")
 
@@ -180,7 +180,7 @@ def _rounded(
     whole: bool,
     spread: float | None,
 ) -> Floats:
-    """Round what groups release, as the plan says."""
+    """Round the released values of groups by the plan."""
     if variable.is_category:
         return found
     if variable.kind == "date":
@@ -203,7 +203,7 @@ def _rounded(
 def to_digits(released: Floats, spread: float, decimals: int | None, block: Block) -> Floats:
     """Round to the digits asked for, or means to a millionth of the column's standard deviation.
 
-    Sixteen digits of a mean tell nothing more about people, but fractions betray the sizes of groups.
+    Sixteen digits of a mean are of no use, but the fractions reveal the sizes of groups.
     """
     if decimals is None:
         finest = _KEPT * spread
@@ -213,14 +213,14 @@ def to_digits(released: Floats, spread: float, decimals: int | None, block: Bloc
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.round(released, decimals)
-    # Adding 0 makes 0 of −0, which would tell that a mean is just below.
+    # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
     return np.where(np.isfinite(found), found + 0.0, released)
 
 
 def native_column(
     frame: Frame, variable: Variable, values: Floats, state: Labels, whole: bool
 ) -> Any:
-    """Make the released column of a quantity or a date in the type that the column has."""
+    """Make the released column of a quantity or a date, in the type of the original."""
     name = variable.name
     coded = state >= 2
     texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
@@ -285,7 +285,7 @@ def with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
 
 
 def mean_weights(weights: Floats, labels: Labels) -> Floats:
-    """Mean weight of the group of each record: Σw stays exact for every union of groups.
+    """Return the mean weight of each record's group: Σw stays exact for every union of groups.
 
     >>> mean_weights(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
     [2.0, 2.0, 5.0]
@@ -293,10 +293,10 @@ def mean_weights(weights: Floats, labels: Labels) -> Floats:
     return group_means(weights, labels)[labels]
 
 
-def released_beside(
+def release_extra_columns(
     intake: Intake, block: Block, given: PartInput, labels: Labels, households: Labels | None
 ) -> tuple[dict[Any, Any], int]:
-    """Columns that change beside the protected ones, by name, and how many records change their stratum.
+    """Return other columns that change, by name, and how many records change their stratum.
 
     The weight becomes the group's mean. Where small strata were merged, a group releases the stratum that
     most of its records have; where whole households move together, the one of the group of households.
@@ -320,7 +320,7 @@ def released_beside(
 
 
 def _merged_strata(strata: Labels, labels: Labels, k: int, units: Labels | None) -> Labels:
-    """Stratum that each record's group releases: the most frequent one that at least k units are in.
+    """Return the released stratum of each record: the most frequent one of its group with at least k units.
 
     If a group has none, it releases the largest such stratum of the table; if there is none at all, its own
     most frequent one.
