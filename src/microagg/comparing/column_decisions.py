@@ -120,7 +120,7 @@ def _round_number(value: float) -> float:
 
 
 def may_be_stratum(records: Records, name: Any) -> bool:
-    """Whether a column has a few different values, and none is missing."""
+    """Return whether a column has a few different values, and none is missing."""
     codes, levels = records.frame.categories(name)
     return bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
 

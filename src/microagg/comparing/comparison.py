@@ -159,8 +159,8 @@ class Comparison:
         ----------
         path : file to write, such as map.html; its twin is map.json
         max_loss, max_linkage : as for :meth:`suggest`
-        public : say only which methods and k were tried and in which band the loss and the linkage of
-            each lie; whoever knows all records but one learns no more about that one
+        public : show only the methods and k that were tried, and the bands of their loss and linkage; someone
+            who knows all records except one learns no more about that one
         source : the file that the table came from; the board's report has its hash
         command : the words to repeat it with; by default the call of :func:`compare`
         """

@@ -145,10 +145,9 @@ class Search:
         return loss * (self.of_whole * self.of_effort if sample else 1.0)
 
     def _excess(self, found: Figures, sample: bool = False) -> float:
-        """How far figures are above the targets, in shares of each; 0: they meet them.
+        """Return how far figures are above the targets, in shares of each; 0: they meet them.
 
-        Those of a sample are taken as estimates for the whole table. It does not say how far analyses
-        move there.
+        Figures of a sample are taken as estimates for the whole table, except how far analyses move.
         """
         if found.problem is not None or (
             not sample and len(found.analyses) < len(self.plan.analyses)
@@ -249,7 +248,7 @@ class Search:
         return try_plans(self.part, plans, ends=self.ends, on_progress=on_progress)
 
     def _hope(self, key: Key) -> float:
-        """What a decision may be worth at best, by what it was when last tried.
+        """Return the greatest possible worth of a decision, by its worth when last tried.
 
         A column that is made coarser wins at most what it wins if it is dropped.
         """
@@ -259,7 +258,7 @@ class Search:
         return self.won[dropped] / _OF_A_DECISION
 
     def _worth(self, key: Key, found: Figures) -> float:
-        """How much nearer to the targets a decision brings the plan, for a column's worth of information."""
+        """Return how much nearer to the targets a decision brings the plan, per column of information."""
         if found.problem is not None:
             return -math.inf
         won = self._excess(self.now, sample=True) - self._excess(found, sample=True)
@@ -423,7 +422,7 @@ class Search:
 
 
 def _same(one: Key, other: Key) -> bool:
-    """Whether two decisions are about how much the same column counts."""
+    """Return whether two decisions are about how much the same column counts."""
     return (
         one[0] == other[0] and one[1].startswith("importance") and other[1].startswith("importance")
     )

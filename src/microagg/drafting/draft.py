@@ -142,7 +142,7 @@ def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
 
 
 def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
-    """Whether a column has numbers, or text that may be digits, and no setting says its kind."""
+    """Return whether a column has numbers, or text that may be digits, and no setting says its kind."""
     said = plan.columns.get(name, Column())
     settled = said.kind is not None or said.transform is not None or name in plan.related
     settled = settled or said.coarsen is not None  # which says what it is
@@ -234,8 +234,8 @@ def _with_policy(
     notes[first] += (
         " Many patterns of missing values are rare: to have groups share one, "
         f"{percent(100 * blanked)} of the values would be blanked. So groups release what most of their "
-        'records have, a value or none (majority); "pattern" with a larger most, or fewer columns, gives '
-        "no record a value that it does not have."
+        'records have, a value or none (majority). To give no record a value that it lacks, say "pattern" '
+        "with a larger most, or protect fewer columns."
     )
     return replace(plan, missing=replace(plan.missing, policy="majority"), notes=notes)
 

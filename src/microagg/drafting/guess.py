@@ -102,7 +102,7 @@ class NamedProfile:
     """Of numbers stored as text: cells that are no numbers."""
 
     def named(self, *known: Container[str]) -> bool:
-        """Whether a word of the name is in one of some sets."""
+        """Return whether a word of the name is in one of some sets."""
         return any(word in those for those in known for word in self.words)
 
     @property

@@ -67,12 +67,12 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
 
 
 def _is_nearly_all_different(looks: Guess, seen: Profile) -> bool:
-    """Whether a column alone identifies single records."""
+    """Return whether a column alone identifies single records."""
     return looks.points_to_records and seen.distinct >= _NEARLY_ALL * seen.present
 
 
 def _points(name: Any, looks: Guess, seen: Profile) -> bool:
-    """Whether a column is an id of few records each, a name of people, or a text."""
+    """Return whether a column is an id of few records each, a name of people, or a text."""
     if _is_nearly_all_different(looks, seen):
         return True
     if looks.looks_like == "name or text":

@@ -133,7 +133,7 @@ WEIGHT_ONLY = _set(
     "fweight aweight iweight wtfinl asecwt ponderation ponderacion hochrechnungsfaktor hrf fexp "
     "expansion pwgt hwgt wtssall"
 )
-# Beside a word for weight or probability: one of a sample.
+# Together with a word for weight or probability: the weight of a sample.
 SAMPLING = _set(
     "final fnl sample sampling survey design person household hh post strat analysis case prob "
     "inclusion incl expansion raising calibrated frequency freq selection adjusted inverse "

@@ -219,19 +219,19 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 
 def _numbers_a_panel(numbers: Numbers) -> bool:
-    """Whether these look like numbers of units that occur equally often, in any order."""
+    """Return whether these look like numbers of units that occur equally often, in any order."""
     often = numbers.counts
     whole = numbers.consecutive and numbers.low in (0, 1) and len(often) > MANY
     return bool(whole and often[0] > 1 and (often == often[0]).all())
 
 
 def _is_schooling(column: NamedProfile, numbers: Numbers) -> bool:
-    """Whether a column called school has years at school rather than numbers of schools."""
+    """Return whether a column called school has years at school rather than numbers of schools."""
     return column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
 
 
 def _numbers_neighbours(numbers: Numbers) -> bool:
-    """Whether rising numbers look like those of groups of rows: without a gap, or all equally often."""
+    """Return whether rising numbers look like groups of rows: without a gap, or all equally often."""
     often = numbers.counts
     return (numbers.consecutive and numbers.low in (0, 1)) or bool((often == often[0]).all())
 
@@ -265,7 +265,7 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 
 def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
-    """Whether numbers repeat as the weights of strata do, and go beyond 1, unlike shares."""
+    """Return whether numbers repeat as the weights of strata do, and go beyond 1, unlike shares."""
     profile = column.profile
     return bool(
         profile.present >= 500
@@ -281,7 +281,7 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
 
 
 def _on_a_grid(numbers: Numbers) -> bool:
-    """Whether the distinct values lie at equal distances, as those of a designed table do."""
+    """Return whether the distinct values lie at equal distances, as those of a designed table do."""
     steps = np.diff(numbers.levels)
     return bool(steps.max() - steps.min() <= 1e-3 * steps.max())
 
@@ -315,7 +315,7 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 
 def _falls_off(numbers: Numbers) -> bool:
-    """Whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
+    """Return whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
     often = numbers.counts
     least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7
     top = int(np.argmax(often))

@@ -188,7 +188,7 @@ def _encoded_numbers(frame: Frame, name: Any) -> Any:
 
 
 def _is_declared(frame: Frame, dtype: Any) -> bool:
-    """Whether numbers were declared categories; in Arrow a dictionary is only a way to store them."""
+    """Return whether numbers were declared categories; in Arrow a dictionary is only a way to store them."""
     import pyarrow as pa
 
     return _is_categorical(dtype) and not isinstance(frame.native, pa.Table)
@@ -316,7 +316,7 @@ def _of_texts(present: Any) -> Texts:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a number, with a point or a comma for the decimals."""
+    """Return whether a text is a number, with a point or a comma for the decimals."""
     try:
         float(text.replace(",", "."))
     except ValueError:

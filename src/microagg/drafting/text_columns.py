@@ -63,14 +63,14 @@ def guess_texts(column: NamedProfile) -> Guess:
 
 
 def _is_of_people(column: NamedProfile) -> bool:
-    """Whether texts are names of people by the name of the column; a name of a clinic is a category."""
+    """Return whether the column is called a name of people; the name of a clinic is a category."""
     others = [word for word in column.words if word not in say.NAME and not word.isdigit()]
     known = {*say.PERSONAL, *say.HOUSEHOLDS, *say.UNITS}
     return column.named(say.NAME) and all(word in known for word in others)
 
 
 def _classifies(column: NamedProfile) -> bool:
-    """Whether each id of a thing stands in many records, so that ids are categories."""
+    """Return whether each id of a thing stands in many records, so that ids are categories."""
     profile = column.profile
     people = column.named(say.HOUSEHOLDS, say.UNITS)
     return not people and profile.present > _CLASSIFIES * profile.distinct

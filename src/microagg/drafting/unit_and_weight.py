@@ -102,13 +102,13 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
 
 
 def _tell_records_apart(numbers: Any, container: Any) -> bool:
-    """Whether numbers start again in each container, so that only both together identify records."""
+    """Return whether numbers start again in each container, so that only both together identify records."""
     pairs = np.unique(np.column_stack([numbers, container]), axis=0)
     return len(pairs) > 0.99 * len(numbers)
 
 
 def _is_nested(fine: Any, coarse: Any) -> bool:
-    """Whether records that agree in the fine identifier agree in the coarse one."""
+    """Return whether records that agree in the fine identifier agree in the coarse one."""
     pairs = np.unique(np.column_stack([fine, coarse]), axis=0)
     return len(pairs) == len(np.unique(fine))
 

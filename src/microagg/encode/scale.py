@@ -154,7 +154,7 @@ def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None)
 
 
 def _varies(column: Floats) -> bool:
-    """Whether values differ; most columns show it in their first values."""
+    """Return whether values differ; most columns show it in their first values."""
     pieces = range(0, len(column), _FEW)
     return any(bool((column[at : at + _FEW] != column[0]).any()) for at in pieces)
 

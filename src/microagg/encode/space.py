@@ -135,7 +135,7 @@ def space_of(
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:
-    """Whether all columns are numbers without missing values that count alike."""
+    """Return whether all columns are numbers without missing values that count alike."""
     return all(
         variable.kind in ("number", "integer")
         and variable.setting.transform is None

@@ -25,7 +25,9 @@ __all__ = ["count_units", "merge_small", "strata_of"]
 def strata_of(
     frame: Frame, columns: Sequence[Any], text: Frame | None = None
 ) -> tuple[Labels, Labels]:
-    """Number the strata by first appearance, and the values of each column; shapes (n,) and (n, columns).
+    """Return the stratum of each record, (n,), and the number of its value in each column, (n, columns).
+
+    Strata are numbered by first appearance.
 
     ``text`` is the same table as written in a CSV file, where 1.0 and 1.00 are two strata: everybody who has
     the file can tell them apart.

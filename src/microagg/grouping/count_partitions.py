@@ -10,7 +10,7 @@ __all__ = ["count_partitions"]
 
 
 def count_partitions(n: int, k: int) -> int:
-    """Number of partitions of n records into groups of k to 2k−1, exactly.
+    """Count the partitions of n records into groups of k to 2k−1, exactly.
 
     The first record's group has some size s, for which there are (n−1 choose s−1) ways, and
     the others are partitioned in turn: a simpler recurrence for the numbers of Laszlo &

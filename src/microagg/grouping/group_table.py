@@ -120,7 +120,7 @@ def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> P
         own, quick = problem.cell(rows), with_least_effort(block, options)
         try:
             found = solve(own, quick if stop.is_set() else options, watch)
-        except StopSearch:  # whoever stops a search still wants groups for every record
+        except StopSearch:  # a stopped search still returns groups for every record
             found = replace(solve(own, quick), stopped=True)
         done[number] = len(rows)
         return found

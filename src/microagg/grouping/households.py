@@ -242,7 +242,7 @@ def _placed(one: Households, labels: Labels) -> Labels:
 
 
 def _is_shared(variable: Variable, units: Labels) -> bool:
-    """Whether all members of each household have the same value, and the same state."""
+    """Return whether all members of each household have the same value, and the same state."""
     state = variable.states
     value = np.where(variable.missing, 0.0, variable.values)
     first = np.unique(units, return_index=True)[1]

@@ -95,12 +95,12 @@ def with_least_effort(block: Block, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def _is_sse(options: Mapping[str, Any]) -> bool:
-    """Whether groups cost their SSE and nothing else."""
+    """Return whether groups cost their SSE and nothing else."""
     return options.get("cost", "sse") == "sse" and not options.get("group_cost")
 
 
 def is_searched(space: Space, block: Block, required: bool) -> bool:
-    """Whether groups are searched for by the loss of their released values.
+    """Return whether groups are searched for by the loss of their released values.
 
     They are wherever a search is made: by auto, by refine, and under requirements. Groups of a method as it
     was published stay as they are.
@@ -205,7 +205,7 @@ def _not_by_categories(method: str, levels: Labels | None, corners: bool) -> Inp
 
 
 def _published(problem: Problem) -> Partition:
-    """Groups of an algorithm for closeness as published, merged where other requirements ask for it."""
+    """Return groups of a published algorithm for closeness, merged if other requirements ask for it."""
     started = time.perf_counter()
     X = np.ascontiguousarray(problem.of_rows(problem.space.scaled))
     required = problem.required

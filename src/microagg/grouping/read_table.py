@@ -265,9 +265,9 @@ def _check_no_identifier(variable: Variable) -> None:
     present, levels = int((~variable.missing).sum()), int((variable.rows >= 0).sum())
     if levels > _FEW_LEVELS and 2 * levels > present:
         raise InputError(
-            f"A group releases the most frequent category of its records; column {shown(variable.name)} has "
-            f"{levels:,} different values in {present:,} records, so that this would be the name or id of "
-            "one of them. Drop the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
+            f"A group releases its most frequent category; column {shown(variable.name)} has {levels:,} "
+            f"different values in {present:,} records, so this would be the name or id of one of them. Drop "
+            "the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
         )
 
 

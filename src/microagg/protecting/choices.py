@@ -133,11 +133,11 @@ class Targets:
         ]
 
     def meets_loss(self, cell: Choice) -> bool:
-        """Whether a cell keeps to the loss, if one is given."""
+        """Return whether a cell keeps to the loss, if one is given."""
         return self.max_loss is None or _loss(cell) <= self.max_loss
 
     def meets_linkage(self, cell: Choice) -> bool:
-        """Whether a cell keeps to the linkage, if one is given."""
+        """Return whether a cell keeps to the linkage, if one is given."""
         return self.max_linkage is None or (
             cell.linkage is not None and cell.linkage.high <= self.max_linkage
         )

@@ -158,7 +158,7 @@ def count_cells(before: Labels, after: Labels) -> tuple[int, int, int, int]:
 
 
 def keeps_integers(plan: Plan, name: Any, kind: str, is_whole: bool) -> bool:
-    """Whether a column is released as whole numbers; ``is_whole``: all its numbers are whole."""
+    """Return whether a column is released as whole numbers; ``is_whole``: all its numbers are whole."""
     kept = kind == "integer" or (kind == "spiked" and is_whole)
     return kept and plan.column(name).round in ("nearest", "totals")
 
