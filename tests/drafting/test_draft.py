@@ -207,7 +207,7 @@ def test_what_is_drafted_can_be_carried_out_as_it_is(columns, share):
 
 def test_rare_patterns_make_the_draft_choose_the_majority_and_say_so():
     frame = gappy(8, 0.2)
-    with pytest.raises(InputError, match=r"at most 1.00 % of them; here .* patterns would need"):
+    with pytest.raises(InputError, match=r"at most 1.00 % of them. Here .* patterns would need"):
         protected(frame, columns=list(frame), k=5)  # who names columns decides about gaps too
     plan = draft(frame)
     assert plan.missing.policy == release_of(frame, k=5).plan.missing.policy == "majority"
