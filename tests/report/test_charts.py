@@ -246,5 +246,7 @@ def test_better_is_nearer_to_the_corner():
 
 
 def test_nothing_to_draw():
-    assert risk_utility_map([Choice("mdav", 3, problem="cannot").as_dict()], 0.01).startswith("<svg")
+    assert risk_utility_map([Choice("mdav", 3, problem="cannot").as_dict()], 0.01).startswith(
+        "<svg"
+    )
     assert risk_utility_map([], 0.01).startswith("<svg")

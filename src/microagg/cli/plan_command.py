@@ -43,7 +43,7 @@ def draft_plan(
         )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
-    whole = records_of(read).completed(plan)
+    whole = records_of(read).completed(plan).plan
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}

@@ -286,7 +286,7 @@ def prepare(
     seconds = check_budget(budget)
     sizes = _sizes(k, len(records))
     plan = replace(plan, blocks=tuple(replace(block, k=sizes[0]) for block in plan.blocks))
-    full = records.completed(plan)
+    full = records.completed(plan).plan
     about = about_methods(full)
     chosen = _methods(methods, full, about is not None)
     return Trials(

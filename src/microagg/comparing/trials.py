@@ -25,7 +25,7 @@ from microagg.base.formatting import names as listed_names
 from microagg.base.progress import Listener
 from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
-from microagg.drafting.draft import complete
+from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
 from microagg.errors import InputError, MicroaggError, StopSearch
@@ -84,16 +84,16 @@ class Records:
         """Texts that mean missing."""
         return ("",) if self.text is None else MISSING_WORDS
 
-    def completed(self, plan: Plan) -> Plan:
-        """Return the plan with a role for every column that it leaves open."""
-        return complete(self.frame, plan, self.missing_words, self.coded).plan
+    def completed(self, plan: Plan) -> Completed:
+        """Give every column that the plan leaves open a role."""
+        return complete(self.frame, plan, self.missing_words, self.coded)
 
     def checked(self, plan: Plan) -> Plan:
         """Return the plan with a role for every column.
 
         Refused are columns that the table does not have, and analyses that cannot be done with it.
         """
-        full = self.completed(plan)
+        full = self.completed(plan).plan
         full.roles(self.frame.names)
         gone = {*full.drop, *full.renumber}
         check_analyses(full.analyses, self.frame, gone, whole=True, categories=full.categories)
@@ -108,13 +108,9 @@ class Records:
             names=None if names is None else set(names),
         )
 
-    def protected(
-        self, plan: Plan, watch: Listener | None = None, *, is_complete: bool = False
-    ) -> Release:
+    def protected(self, plan: Plan | Completed, watch: Listener | None = None) -> Release:
         """Carry out a plan."""
-        return protect_table(
-            self.frame, plan, watch, self.text, self.coded, is_complete=is_complete
-        )
+        return protect_table(self.frame, plan, watch, self.text, self.coded)
 
     def taken(self, rows: Labels) -> Records:
         """Return some of the records."""
@@ -285,7 +281,7 @@ def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Fig
 def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
     if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
         raise InputError(f"an analysis needs {listed_names(gone)}")
-    found = records.protected(replace(plan, analyses=()), watch, is_complete=True)
+    found = records.protected(Completed(replace(plan, analyses=()), None), watch)
     analyses = list[Analysis]()
     for wanted in plan.analyses:
         with suppress(InputError):

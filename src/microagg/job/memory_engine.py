@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg.comparing.trials import Records
 from microagg.comparing.prices import price_table
+from microagg.comparing.trials import Records
 from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
 from microagg.errors import StopSearch
