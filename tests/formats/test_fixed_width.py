@@ -72,8 +72,6 @@ def test_typed(tmp_path):
     assert read.missing_codes == {"SEX": ["9"], "PAY": ["99999.99"]}
     assert read.labelled["SEX"].value_labels == (("1", "Male"), ("2", "Female"))
     assert read.format.fixed is not None
-    assert read.format.fixed.description.weight == "W"
-    assert read.format.fixed.description.household == "HID"
     assert read_file(tmp_path / "in.asc", ["HID"]).table["HID"].to_pylist() == [1, 1, 2, 3, 3, 4]
 
 

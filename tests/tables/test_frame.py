@@ -419,13 +419,13 @@ def test_wide_frames_keep_their_order(make):
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        (["1", "2", "x", "4"], OddCells(2, 1, False)),
-        (["1", "", "35", "NA", None], OddCells(None, 0, False)),
-        (["1", "", "3,5", "x", "7"], OddCells(2, 2, False)),
-        (["1,5", "2,5", "3", ""], OddCells(0, 2, True)),
-        (["1,5", "2,5", "x", "3,5"], OddCells(0, 4, True)),
-        (["1,234,567", "2", "3"], OddCells(0, 1, False)),
-        (["1", *["2"] * 2000, "x"], OddCells(2001, 1, False)),
+        (["1", "2", "x", "4"], OddCells(2, 1)),
+        (["1", "", "35", "NA", None], OddCells()),
+        (["1", "", "3,5", "x", "7"], OddCells(2, 2, 1)),
+        (["1,5", "2,5", "3", ""], OddCells(0, 2, 2)),
+        (["1,5", "2,5", "x", "3,5"], OddCells(0, 4, 3)),
+        (["1,234,567", "2", "3"], OddCells(0, 1)),
+        (["1", *["2"] * 2000, "x"], OddCells(2001, 1)),
         (["123", "124", "125"], None),  # codes
         (["a", "b", "1"], None),
         (["", "", ""], None),
@@ -439,7 +439,7 @@ def test_odd_cells_are_found_by_row(make, cells, expected):
 
 def test_objects_of_pandas_have_odd_cells_too():
     frame = Frame(pd.DataFrame({"x": pd.Series([1, 2.5, "x", None], dtype=object)}))
-    assert frame.odd_numbers("x") == OddCells(2, 1, False)
+    assert frame.odd_numbers("x") == OddCells(2, 1)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -13,8 +13,7 @@ import pytest
 
 import microagg
 from microagg import DisclosureRiskWarning, InputError
-from microagg.tables.frame import Frame
-from microagg.tables.numeric_columns import choose_columns
+from microagg.tables.frame import Frame, choose_columns
 
 N = 20
 AGE = np.arange(N)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from microagg.base.formatting import plural
 from microagg.drafting.profile import Profile
-from microagg.tables.non_numeric_cells import OddCells
+from microagg.tables.numbers_in_text import OddCells
 
 __all__ = [
     "FEW",

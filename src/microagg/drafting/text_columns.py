@@ -16,7 +16,7 @@ from microagg.drafting.guess import (
     protected,
     too_many,
 )
-from microagg.tables.non_numeric_cells import MISSING_WORDS
+from microagg.tables.numbers_in_text import MISSING_WORDS
 
 __all__ = ["guess_texts"]
 

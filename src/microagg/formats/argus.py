@@ -47,7 +47,6 @@ class Place:
     numeric : whether it holds numbers
     decimals : of its numbers
     codelist : file that tells what its codes mean
-    roles : what else is said of it: WEIGHT, HOUSE_ID, …
     lines : all that stands below it, to be written again
     """
 
@@ -58,7 +57,6 @@ class Place:
     numeric: bool = False
     decimals: int | None = None
     codelist: str | None = None
-    roles: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
 
     @property
@@ -86,19 +84,6 @@ class Description:
     def names(self) -> list[str]:
         """Names of the columns."""
         return [place.name for place in self.places]
-
-    @property
-    def weight(self) -> str | None:
-        """Column of sampling weights."""
-        return self._with_role("WEIGHT")
-
-    @property
-    def household(self) -> str | None:
-        """Column that tells the household of a record."""
-        return self._with_role("HOUSE_ID") or self._with_role("HOUSEHOLD_ID")
-
-    def _with_role(self, role: str) -> str | None:
-        return next((place.name for place in self.places if role in place.roles), None)
 
     def of(self, names: Collection[str], replaced: Collection[str] = ()) -> Description:
         """Return the description of some columns, in which those replaced by other values have no codes."""
@@ -212,8 +197,7 @@ def _told(place: Place, words: list[str], line: str, path: Path, number: int) ->
         if len(words) < 2:
             raise _wrong(path, number, "<CODELIST> needs the name of a file behind it")
         return replace(place, codelist=words[1])
-    numeric = place.numeric or tag == "WEIGHT"
-    return replace(place, roles=(*place.roles, tag), numeric=numeric)
+    return replace(place, numeric=place.numeric or tag == "WEIGHT")
 
 
 def _check(places: list[Place], fixed: bool, path: Path) -> None:

@@ -23,8 +23,7 @@ from microagg.formats.format import Format, Reading, TextFile
 from microagg.formats.layouts import FileFormat, FixedFormat
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame_libraries import decoded
-from microagg.tables.non_numeric_cells import reads_as_number
-from microagg.tables.numbers_in_text import as_typed
+from microagg.tables.numbers_in_text import as_typed, reads_as_number
 
 __all__ = ["Fixed"]
 

@@ -19,16 +19,6 @@ _SPSS_TO_1970 = 12_219_379_200  # seconds
 _SAS_TO_1970 = 3_653  # days
 _DAY = 86_400
 
-_SPSS_DATE = re.compile(r"[AEJS]?DATE\d*", re.IGNORECASE)
-_SPSS_TIME = re.compile(r"(DATETIME|YMDHMS)[\d.]*", re.IGNORECASE)
-_SAS_DATE = re.compile(
-    r"(DATE|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|[BE]8601DA|JULIAN|WEEKDAT[EX]|WORDDAT[EX]|MONYY)\d*\.?",
-    re.IGNORECASE,
-)
-_SAS_TIME = re.compile(r"(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*", re.IGNORECASE)
-_STATA_DATE = re.compile(r"%-?t?d.*")
-_STATA_TIME = re.compile(r"%-?tc.*")
-
 
 class _Count(NamedTuple):
     """How a package counts: units a day, what 1970 is, and the Arrow type."""
@@ -38,34 +28,36 @@ class _Count(NamedTuple):
     kind: Any
 
 
+# Formats of dates and of times, by family.
+_COUNTS = {
+    "spss": {
+        r"(?i)[AEJS]?DATE\d*": _Count(_DAY, _SPSS_TO_1970, pa.date32()),
+        r"(?i)(DATETIME|YMDHMS)[\d.]*": _Count(_DAY, _SPSS_TO_1970, pa.timestamp("us")),
+    },
+    "sas": {
+        r"(?i)(DATE|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|[BE]8601DA|JULIAN|WEEKDAT[EX]|WORDDAT[EX]|MONYY)\d*\.?": (
+            _Count(1, _SAS_TO_1970, pa.date32())
+        ),
+        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": (
+            _Count(_DAY, _SAS_TO_1970 * _DAY, pa.timestamp("us"))
+        ),
+    },
+    "stata": {
+        r"%-?t?d.*": _Count(1, _SAS_TO_1970, pa.date32()),
+        r"%-?tc.*": _Count(1000 * _DAY, _SAS_TO_1970 * 1000 * _DAY, pa.timestamp("ms")),
+    },
+}
+_USUAL = {"spss": ("DATE11", "DATETIME20"), "sas": ("DATE9", "DATETIME20"), "stata": ("%td", "%tc")}
+
+
 def _count(family: str, form: str | None) -> _Count | None:
-    form = form or ""
-    if family == "spss":
-        if _SPSS_DATE.fullmatch(form):
-            return _Count(_DAY, _SPSS_TO_1970, pa.date32())
-        if _SPSS_TIME.fullmatch(form):
-            return _Count(_DAY, _SPSS_TO_1970, pa.timestamp("us"))
-    if family == "sas":
-        if _SAS_DATE.fullmatch(form):
-            return _Count(1, _SAS_TO_1970, pa.date32())
-        if _SAS_TIME.fullmatch(form):
-            return _Count(_DAY, _SAS_TO_1970 * _DAY, pa.timestamp("us"))
-    if family == "stata":
-        if _STATA_DATE.fullmatch(form):
-            return _Count(1, _SAS_TO_1970, pa.date32())
-        if _STATA_TIME.fullmatch(form):
-            return _Count(1000 * _DAY, _SAS_TO_1970 * 1000 * _DAY, pa.timestamp("ms"))
-    return None
+    counts = _COUNTS[family].items()
+    return next((count for pattern, count in counts if re.fullmatch(pattern, form or "")), None)
 
 
 def moment_format(family: str, kind: pa.DataType) -> str:
     """Return the format in which a family shows dates, or times, that came from elsewhere."""
-    date = pa.types.is_date(kind)
-    if family == "stata":
-        return "%td" if date else "%tc"
-    if family == "spss":
-        return "DATE11" if date else "DATETIME20"
-    return "DATE9" if date else "DATETIME20"
+    return _USUAL[family][0 if pa.types.is_date(kind) else 1]
 
 
 def as_moments(numbers: pa.Array, family: str, form: str | None) -> pa.Array | None:
@@ -100,13 +92,14 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
     """Turn dates or times into the numbers by which a package counts them, as doubles."""
     count = _count(family, form) or _count(family, moment_format(family, moments.type))
     assert count is not None  # the format that a family gives by default is one of its own
+    narrow = moments.type == pa.date32()
+    integers = moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
+    whole = np.asarray(integers.fill_null(0))
     if pa.types.is_date(moments.type):
-        per_day = 1 if moments.type == pa.date32() else 1000 * _DAY
-        whole = np.asarray(_integers(moments))
+        per_day = 1 if narrow else 1000 * _DAY
         values = whole / per_day * count.units_per_day + count.at_1970
     else:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
-        whole = np.asarray(_integers(moments))
         # Whole seconds and their parts by themselves: a double has no room for both in the product.
         seconds, rest = np.divmod(whole, per_second)
         if pa.types.is_date(count.kind):
@@ -114,8 +107,3 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
         scale = count.units_per_day / _DAY
         values = (seconds * scale + count.at_1970) + rest / per_second * scale
     return pa.array(values.astype(np.float64), mask=np.asarray(moments.is_null()))
-
-
-def _integers(moments: Any) -> Any:
-    width = pa.int32() if moments.type == pa.date32() else pa.int64()
-    return moments.cast(width).cast(pa.int64()).fill_null(0)

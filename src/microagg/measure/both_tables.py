@@ -17,9 +17,8 @@ from microagg.kernels.labels import group_sizes
 from microagg.measure.classes import classes, combine
 from microagg.measure.coordinates import complete_numbers, encoded
 from microagg.measure.read_protected import has_bands, protected_values, setting_of, weights_of
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
-from microagg.tables.numeric_columns import choose_columns
 from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Pair", "align", "keeping_computed", "pair", "positions"]

@@ -41,9 +41,8 @@ from microagg.measure.verify import (
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
-from microagg.tables.non_numeric_cells import OddCount, count_odd
-from microagg.tables.numeric_columns import choose_columns
+from microagg.tables.frame import Frame, choose_columns
+from microagg.tables.numbers_in_text import OddCells, count_odd
 
 __all__ = ["Counter", "Counts", "KeySums", "count_out_of_core", "row_keys", "verify_batches"]
 
@@ -55,7 +54,7 @@ _FEWEST_SLOTS = 1 << 10
 _DEEPEST = 9  # levels of files, after which the bits of a hash are used up
 _ROWS_AT_ONCE = 1 << 16
 _HEAD = 1000  # records that tell whether a text column is meant to hold numbers
-_SOME_ODD = OddCount(0, 1, 0)
+_SOME_ODD = OddCells(0, 1, 0)
 
 
 def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Keys:
@@ -468,7 +467,7 @@ class _Reasons:
     def __init__(self, columns: list[Any]) -> None:
         self._columns = columns
         self._head: Frame | None = None
-        self._odd = {name: OddCount(None, 0, 0) for name in columns}
+        self._odd = {name: OddCells() for name in columns}
 
     def add(self, batch: Batch) -> None:
         if not self._columns:

@@ -18,9 +18,8 @@ from microagg.measure.classes import count_combinations
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
-from microagg.tables.non_numeric_cells import OddCount
-from microagg.tables.numeric_columns import choose_columns
+from microagg.tables.frame import Frame, choose_columns
+from microagg.tables.numbers_in_text import OddCells
 
 __all__ = [
     "Verification",
@@ -214,7 +213,7 @@ def countable(written: Frame, chosen: list[Any]) -> Iterator[None]:
         ) from None
 
 
-def why_left_out(frame: Frame, name: Any, counted: OddCount | None = None) -> str:
+def why_left_out(frame: Frame, name: Any, counted: OddCells | None = None) -> str:
     """Say why a column is not among the numeric ones.
 
     Where the frame is the beginning of a larger table, ``counted`` has the odd cells of that.

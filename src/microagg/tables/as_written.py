@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import MISSING_WORDS, Frame, choose_columns
 from microagg.tables.frame_libraries import decoded, is_text
-from microagg.tables.numeric_columns import choose_columns
 
 __all__ = ["codes_as_written", "values_as_written"]
 

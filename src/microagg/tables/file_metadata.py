@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
 from microagg.errors import TableError, shown
+from microagg.tables.frame_libraries import is_text
 
 __all__ = [
     "ColumnFacts",
@@ -96,9 +97,6 @@ class ColumnFacts:
         return [code for code in self.missing if isinstance(code, tuple)]
 
 
-_TEXTS = ("label", "labels_name", "format", "informat", "measure", "alignment", "storage")
-
-
 def _parsed(text: bytes, column: str) -> Any:
     try:
         return json.loads(text)
@@ -108,33 +106,28 @@ def _parsed(text: bytes, column: str) -> Any:
 
 def _checked(name: str, value: Any, column: str) -> Any:
     """Refuse what is no fact: metadata may come from anybody's file."""
-    if name in _TEXTS:
-        good = isinstance(value, str)
-    elif name in ("display_width", "width"):
+    if name in ("display_width", "width"):
         good = isinstance(value, int) and abs(value) < 2**31
-    elif name == "value_labels":
-        good = isinstance(value, list) and all(
-            isinstance(pair, list)
-            and len(pair) == 2
-            and isinstance(pair[0], int | float | str)
-            and isinstance(pair[1], str)
-            for pair in value
-        )
-        value = tuple((pair[0], pair[1]) for pair in value) if good else value
+    elif name in ("value_labels", "missing"):
+        good = isinstance(value, list)
+        good = good and all(_is_pair_or_code(one, labels=name == "value_labels") for one in value)
+        value = tuple(tuple(v) if isinstance(v, list) else v for v in value) if good else value
     else:
-        good = isinstance(value, list) and all(
-            isinstance(code, int | float | str)
-            or (
-                isinstance(code, list)
-                and len(code) == 2
-                and all(isinstance(end, int | float) for end in code)
-            )
-            for code in value
-        )
-        value = tuple(tuple(c) if isinstance(c, list) else c for c in value) if good else value
+        good = isinstance(value, str)
     if not good:
         raise _bad_facts(column)
     return value
+
+
+def _is_pair_or_code(value: Any, labels: bool) -> bool:
+    """Whether a value is a labelled code; or, of missing codes, one or the two ends of a range."""
+    if not isinstance(value, list):
+        return not labels and isinstance(value, int | float | str)
+    if len(value) != 2:
+        return False
+    if labels:
+        return isinstance(value[0], int | float | str) and isinstance(value[1], str)
+    return all(isinstance(end, int | float) for end in value)
 
 
 def _bad_facts(column: str) -> TableError:
@@ -198,16 +191,11 @@ class Labelled:
 
     def on(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema with what is told about the table and its columns as metadata."""
-        fields = [
-            column.with_metadata(
-                {**_others(column.metadata), **self.columns.get(column.name, _NONE).as_metadata()}
-                or None
-            )
-            for column in schema
-        ]
-        facts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        del facts["columns"]
-        known = {name: value for name, value in facts.items() if value not in ("", 0, ())}
+        fields = []
+        for column in schema:
+            others = {k: v for k, v in (column.metadata or {}).items() if not k.startswith(_PREFIX)}
+            fields.append(column.with_metadata(others | self[column.name].as_metadata() or None))
+        known = {k: v for k, v in vars(self).items() if k != "columns" and v not in ("", 0, ())}
         own = {_FILE: json.dumps(known).encode()} if known else {}
         rest = {k: v for k, v in (schema.metadata or {}).items() if k != _FILE}
         return pa.schema(fields, {**rest, **own} or None)
@@ -217,10 +205,6 @@ class Labelled:
 
 
 _NONE = ColumnFacts()
-
-
-def _others(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    return {k: v for k, v in (metadata or {}).items() if not k.startswith(_PREFIX)}
 
 
 def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
@@ -238,8 +222,7 @@ def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
 def is_number_or_tag(column: pa.Field) -> bool:
     """Whether a column of text holds numbers among which some are missing for a reason, such as .a."""
     storage = ColumnFacts.of(column).storage
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return text and storage is not None and not storage.startswith("string")
+    return is_text(column.type) and storage is not None and not storage.startswith("string")
 
 
 def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -263,11 +246,11 @@ def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
     ``whole`` says of numbers without a type of their own whether they are whole, where the table is a
     part of a larger one (see :class:`WholeTest`).
     """
-    told = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
-    if not told:
+    described = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
+    if not described:
         return table
     columns, fields = list(table.columns), list(table.schema)
-    for j, column in told:
+    for j, column in described:
         facts = ColumnFacts.of(column)
         if is_number_or_tag(column):
             numbers, _ = numbers_and_tags(columns[j])
@@ -286,9 +269,8 @@ def _as_stored(
     numbers: pa.ChunkedArray, storage: str | None, whole: bool | None
 ) -> pa.ChunkedArray:
     """Doubles in the Arrow type of what the file stores."""
-    kind = _STORED.get(storage or "")
-    if kind is not None:
-        return numbers.cast(kind)
+    if storage in _STORED:
+        return numbers.cast(_STORED[storage])
     if whole is None:
         whole = are_whole(numbers.drop_null().to_numpy())
     return numbers.cast(pa.int64()) if whole else numbers
@@ -332,18 +314,15 @@ def are_whole(values: Any) -> bool:
 
 def _without_codes(column: pa.ChunkedArray, facts: ColumnFacts) -> pa.ChunkedArray:
     kind = column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    text = is_text(kind)
     if not (text or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return column
     compared = column if text else column.cast(pa.float64(), safe=False)
-    missing = pa.chunked_array([pa.nulls(len(column), pa.bool_()).fill_null(False)])
     codes = [code for code in facts.codes if isinstance(code, str) == text]
-    if codes:
-        missing = pc.or_(missing, pc.is_in(compared, value_set=pa.array(codes, compared.type)))
-    if not text:
-        for low, high in facts.ranges:
-            inside = pc.and_(pc.greater_equal(compared, low), pc.less_equal(compared, high))
-            missing = pc.or_(missing, pc.fill_null(inside, False))
+    missing = pc.is_in(compared, value_set=pa.array(codes, compared.type))
+    for low, high in () if text else facts.ranges:
+        inside = pc.and_(pc.greater_equal(compared, low), pc.less_equal(compared, high))
+        missing = pc.or_(missing, pc.fill_null(inside, False))
     return pc.if_else(missing, pa.scalar(None, kind), column)
 
 

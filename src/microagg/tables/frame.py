@@ -7,7 +7,8 @@ untouched columns as they were. narwhals recognises them and speaks to columns t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -26,18 +27,13 @@ from microagg.tables.frame_libraries import (
     pandas_notes,
     plain_arrow,
 )
-from microagg.tables.non_numeric_cells import (
-    MISSING_WORDS,
-    OddCells,
-    OddCount,
-    count_odd,
-    reads_as_number,
-)
+from microagg.tables.numbers_in_text import MISSING_WORDS, OddCells, count_odd, reads_as_number
 
 __all__ = [
     "MISSING_WORDS",
     "Frame",
     "OddCells",
+    "choose_columns",
     "narwhals_frame",
     "reads_as_number",
 ]
@@ -264,7 +260,7 @@ class Frame:
             f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
         )
 
-    def odd_numbers(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
+    def odd_numbers(self, name: Any, counted: OddCells | None = None) -> OddCells | None:
         """Tell why a text column that mostly holds numbers is text; None for all other columns.
 
         Such a column was probably meant as numbers. Codes, several digits of one length, were not. Where
@@ -278,7 +274,7 @@ class Frame:
                 return None
         return odd
 
-    def _odd_cells(self, name: Any, counted: OddCount | None = None) -> OddCells | None:
+    def _odd_cells(self, name: Any, counted: OddCells | None = None) -> OddCells | None:
         """Find what is no number in a text column that mostly holds numbers."""
         if self.is_numeric(name) or not self._may_be_text(name):
             return None
@@ -293,9 +289,7 @@ class Frame:
                 values = self._cells(name)
                 cells = pa.array([None if value is None else str(value) for value in values])
             counted = count_odd(cells)
-        if not counted.cells:
-            return OddCells(None, 0, False)
-        return OddCells(counted.row, counted.cells, 2 * counted.with_comma > counted.cells)
+        return counted
 
     def _head(self, name: Any) -> list[str]:
         """Return the first cells as text without outer blanks, but for missing ones."""
@@ -389,3 +383,35 @@ def _fault_in_words(error: BaseException) -> str:
     if isinstance(error, OverflowError):
         return "a number too large for its type"
     return "objects or values of several types"
+
+
+def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
+    """Return the columns to work on: those asked for, or all numeric ones."""
+    if columns is None:
+        index = frame.index_columns()
+        chosen = [n for n in frame.names if frame.is_numeric(n) and n not in index]
+        if not chosen:
+            raise InputError(
+                "Microaggregation needs at least one numeric column; the table has none among "
+                f"{listed(frame.names)}. Convert a column to numbers first."
+            )
+        return chosen
+    if isinstance(columns, str):
+        columns = [columns]
+    try:
+        chosen = list(columns)
+    except TypeError:
+        chosen = [columns]
+    if not chosen:
+        raise InputError(
+            "No column was named. Name at least one, or leave columns out for all numeric ones."
+        )
+    for name in chosen:
+        if not frame.has(name):
+            raise InputError(
+                f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
+            )
+    repeated = [name for name, count in Counter(chosen).items() if count > 1]
+    if repeated:
+        raise InputError(f"Column {shown(repeated[0])} is named twice. Name each column once.")
+    return chosen

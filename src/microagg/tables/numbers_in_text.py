@@ -8,17 +8,92 @@ converted by itself, a way succeeds in a column exactly if it does in every batc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.compile.threads import thread_count
-from microagg.tables.non_numeric_cells import MISSING_WORDS, reads_as_number
 
-__all__ = ["NumberTest", "Way", "as_typed", "in_threads"]
+__all__ = [
+    "MISSING_WORDS",
+    "NumberTest",
+    "OddCells",
+    "as_typed",
+    "count_odd",
+    "in_threads",
+    "reads_as_number",
+]
+
+
+# What stands for a missing value in a text column.
+MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)$"
+reads_as_number = re.compile(_NUMBER, re.ASCII).match
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """Cells of a column of numbers stored as text that are neither numbers nor missing."""
+
+    row: int | None = None  # of the first, from 0; None: there is none
+    count: int = 0
+    with_comma: int = 0  # those that are numbers with a decimal comma
+
+    @property
+    def decimal_comma(self) -> bool:
+        """Whether most of them are numbers with a decimal comma."""
+        return 2 * self.with_comma > self.count
+
+    def then(self, further: OddCells, rows: int) -> OddCells:
+        """Count these, of the first ``rows`` records, and those of further records together.
+
+        >>> OddCells().then(OddCells(2, 5, 1), rows=10)
+        OddCells(row=12, count=5, with_comma=1)
+        """
+        later = None if further.row is None else rows + further.row
+        row = later if self.row is None else self.row
+        return OddCells(row, self.count + further.count, self.with_comma + further.with_comma)
+
+    def in_words(self) -> str:
+        """Where the cells are, without what is in them.
+
+        >>> OddCells(row=6, count=1).in_words()
+        'one odd cell in row 7'
+        """
+        if self.row is None:
+            return "numbers stored as text"
+        if self.decimal_comma:
+            return f"decimal commas, the first in row {self.row + 1}"
+        if self.count == 1:
+            return f"one odd cell in row {self.row + 1}"
+        return f"{self.count} odd cells, the first in row {self.row + 1}"
+
+    @property
+    def hint(self) -> str:
+        """What to do where the cells are numbers with a decimal comma; else nothing."""
+        if not self.decimal_comma:
+            return ""
+        return "If the comma is a decimal sign, say so: --decimal , for a CSV file."
+
+
+def count_odd(cells: Any) -> OddCells:
+    """Count the cells of an Arrow array of text that are neither numbers nor missing."""
+    cells = pc.utf8_trim_whitespace(cells)
+    missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
+    odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))
+    odd = pc.fill_null(odd, False)
+    count = pc.sum(odd).as_py() or 0
+    if not count:
+        return OddCells()
+    pointed = pc.replace_substring(pc.filter(cells, odd), ",", ".", max_replacements=1)
+    explained = pc.sum(pc.match_substring_regex(pointed, _NUMBER)).as_py()
+    return OddCells(pc.index(odd, True).as_py(), count, explained)
 
 
 class Way(NamedTuple):

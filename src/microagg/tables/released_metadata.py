@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.pandas_compat import get_logical_type
 
 from microagg.errors import listed
 from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
-from microagg.tables.frame_libraries import pandas_notes, plain_arrow
+from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
 __all__ = ["PresentCodes", "left_out_words", "released_schema", "released_table", "with_schema"]
 
@@ -73,14 +74,12 @@ def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
     if is_number_or_tag(field):
         numbers, tags = numbers_and_tags(column)
         return _in_numbers(numbers, codes, fact) | _among(tags, codes, pa.string())
-    column = plain_arrow(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    column = decoded(column)
+    if is_text(column.type):
         return _among(column, codes, column.type)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+    if is_number(column.type):
         return _in_numbers(column.cast(pa.float64(), safe=False), codes, fact)
     return set()  # values of other types are never codes
 
@@ -181,13 +180,9 @@ def _index_columns(given: Sequence[Any], schema: pa.Schema, rows: int | None) ->
             if not whole or rows is None or len(range(*ends)) != rows:
                 ends = [0, 0 if rows is None else rows, 1]
             name = one.get("name")
-            found.append(
-                {
-                    "kind": "range",
-                    "name": name if isinstance(name, str) else None,
-                    **dict(zip(("start", "stop", "step"), ends, strict=True)),
-                }
-            )
+            name = name if isinstance(name, str) else None
+            numbers = dict(zip(("start", "stop", "step"), ends, strict=True))
+            found.append({"kind": "range", "name": name, **numbers})
     return found
 
 
@@ -203,30 +198,10 @@ def _described(column: pa.Field, noted: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": None if name is None else column.name,
         "field_name": column.name,
-        "pandas_type": _logical(kind),
+        "pandas_type": get_logical_type(kind),
         "numpy_type": _numpy_type(kind, noted.get("numpy_type")),
         "metadata": metadata,
     }
-
-
-def _logical(kind: pa.DataType) -> str:
-    """Name a type as pandas does in its notes."""
-    tests = {
-        "bool": pa.types.is_boolean,
-        "unicode": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
-        "bytes": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
-        "date": pa.types.is_date,
-        "time": pa.types.is_time,
-        "timedelta": pa.types.is_duration,
-        "decimal": pa.types.is_decimal,
-        "categorical": pa.types.is_dictionary,
-        "empty": pa.types.is_null,
-    }
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return str(np.dtype(kind.to_pandas_dtype()).name)
-    if pa.types.is_timestamp(kind):
-        return "datetime" if kind.tz is None else "datetimetz"
-    return next((name for name, test in tests.items() if test(kind)), "object")
 
 
 def _numpy_type(kind: pa.DataType, noted: Any) -> str:
@@ -295,23 +270,24 @@ def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
     """
     found = []
     given, kept = before.metadata or {}, after.metadata or {}
-    others = sorted(_name(key) for key in given if key not in (_PANDAS, _FILE) and key not in kept)
-    if others:
-        found.append(f"the table's metadata {listed(others, limit=5)}")
+    names = [key.decode(errors="replace") for key in given if key not in {_PANDAS, _FILE, *kept}]
+    if names:
+        found.append(f"the table's metadata {listed(sorted(names), limit=5)}")
     if pandas_notes(before).get("attributes"):
         found.append("the attributes of the pandas frame")
     old, new = Labelled.of(before), Labelled.of(after)
-    found += ["the label of the file"] if old.label and not new.label else []
-    found += ["the notes of the file"] if old.notes and not new.notes else []
-    found += ["the name of the table"] if old.table_name and not new.table_name else []
+    parts = {"label": "the label of the file", "notes": "the notes of the file"}
+    parts["table_name"] = "the name of the table"
+    found += [
+        words for part, words in parts.items() if getattr(old, part) and not getattr(new, part)
+    ]
     same = [name for name in before.names if name in after.names]
     marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
     if marked:
         found.append(f"metadata of columns ({listed(marked, limit=5)})")
-    for what in ("value_labels", "missing"):
+    for what, words in (("value_labels", "labels of codes"), ("missing", "missing codes")):
         fewer = [n for n in same if len(getattr(new[n], what)) < len(getattr(old[n], what))]
         if fewer:
-            words = "labels of codes" if what == "value_labels" else "missing codes"
             found.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
     return [f"Left out, because a release does not need it: {'; '.join(found)}."] if found else []
 
@@ -319,7 +295,3 @@ def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
 def _foreign(field: pa.Field) -> set[bytes]:
     found = {k for k in field.metadata or {} if not k.startswith(_OWN) and k != _FIELD_ID}
     return found | ({b""} if _has_inner_metadata(field.type) else set())
-
-
-def _name(key: bytes) -> str:
-    return key.decode(errors="replace")
