@@ -14,7 +14,7 @@ import microagg
 import naive_measures as naive
 from microagg import InputError
 from microagg.measure.both_tables import pair
-from microagg.measure.propensity import _stacked_ranks
+from microagg.measure.propensity import _ranks
 from strategies import tables
 
 
@@ -163,7 +163,7 @@ def test_propensity_counts_free_terms_only():
 
 def test_ranks_of_distinct_protected_rows_stand_for_all():
     both = pair([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
-    rows, weights, which = _stacked_ranks(both)
+    rows, weights, which = _ranks(both)
     assert weights.tolist() == [1, 1, 1, 1, 2, 2]
     assert which.tolist() == [0, 0, 0, 0, 1, 1]
     # Pooled: 1, 1.5, 1.5, 2, 3, 3.5, 3.5, 4 with mid-ranks ½, 2, 2, 3½, 4½, 6, 6, 7½ of 8.

@@ -166,8 +166,7 @@ def _width(x: Floats, y: Floats) -> int:
 
 def _rows(both: Pair, columns: list[int]) -> tuple[NDArray[np.bool_] | slice, Floats]:
     """Records that have values in some columns before and after, and their weights."""
-    w = np.ones(len(both)) if both.weights is None else both.weights
     if both.is_complete:
-        return slice(None), w
+        return slice(None), both.row_weights
     there = np.asarray(both.both_there[:, columns].all(axis=1))
-    return there, w[there]
+    return there, both.row_weights[there]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.encode.space import names_of_levels
-from microagg.kernels.labels import standard_deviation
 from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import OTHERS, bars
 from microagg.measure.timescale import time_scale
@@ -67,18 +65,12 @@ def summaries(both: Pair, among: int) -> list[Summary]:
 def _numbers(both: Pair, j: int, among: int) -> Summary:
     tables = both.original[:, j], both.protected[:, j]
     name, kind = str(both.names[j]), both.kinds[j]
-    if both.is_plain:
-        first, second = (_four(values, among) for values in tables)
-        missing = (0, 0)
-    else:
-        gone = [np.isnan(values) for values in tables]
-        w = np.ones(len(both)) if both.weights is None else both.weights
-        persons = 1.0 if both.weights is None else both.mean_weight
-        first, second = (
-            _weighted_four(values[~no], w[~no], among, persons)
-            for values, no in zip(tables, gone, strict=True)
-        )
-        missing = (int(gone[0].sum()), int(gone[1].sum()))
+    gone = [np.isnan(values) for values in tables]
+    w, persons = both.row_weights, 1.0 if both.weights is None else both.mean_weight
+    first, second = (
+        _four(values[~no], w[~no], among, persons) for values, no in zip(tables, gone, strict=True)
+    )
+    missing = (int(gone[0].sum()), int(gone[1].sum()))
     total, mean, median, sd = zip(first, second, strict=True)
     if kind == "date" and both.variables is not None:
         scale = time_scale(both.before, both.variables[j], both.protected[:, j])
@@ -97,7 +89,7 @@ def _numbers(both: Pair, j: int, among: int) -> Summary:
 def _categories(both: Pair, j: int, among: int) -> Summary:
     assert both.variables is not None  # who has categories has variables
     names = names_of_levels(both.variables[j])
-    w = np.ones(len(both)) if both.weights is None else both.weights
+    w = both.row_weights
     counts, masses, missing = [], [], []
     for table in (both.original, both.protected):
         there = ~np.isnan(table[:, j])
@@ -144,56 +136,36 @@ def _moved_most(
     return names[named[most]], (float(before[most]), float(after[most]))
 
 
-def _four(values: Floats, among: int) -> tuple[float, float, float, float]:
-    n = len(values)
-    unit = max(float(np.abs(values).max()), 1e-300)
-    small = values / unit  # sums of huge values must not overflow
-    base = float(small[0])
-    moved = small - base  # nor a large offset swallow the digits
-    mean = base + float(moved.mean())
-    middle = base + _middle(moved, among)
-    total = min(max(mean * n, -_LARGEST / unit), _LARGEST / unit)
-    return total * unit, mean * unit, middle * unit, standard_deviation(values)
-
-
-def _middle(values: Floats, among: int) -> float:
-    """Mean of the values in the middle: ``among``, or one more where the number of values asks for it."""
-    n = len(values)
-    count = _window(n, among)
-    start = (n - count) // 2
-    ordered: Any = np.partition(values, [start, start + count - 1])
-    return float(ordered[start : start + count].mean())
-
-
-def _window(n: int, among: int) -> int:
-    """How many values are in the middle of n."""
-    return min(n, among + (n - among) % 2)
-
-
-def _weighted_four(
+def _four(
     values: Floats, w: Floats, among: int, persons: float
 ) -> tuple[float, float, float, float]:
-    """The same with weights, of the values that are there; all 0 if none is.
+    """Total, mean, median and standard deviation of the values that are there; all 0 if none is.
 
-    ``persons`` is what a weight of 1 stands for, for the total.
+    ``persons`` is the number of persons that a weight of 1 stands for, for the total.
     """
     n = len(values)
     if not n:
         return 0.0, 0.0, 0.0, 0.0
     unit = max(float(np.abs(values).max()), 1e-300)
-    small = values / unit
+    small = values / unit  # sums of huge values must not overflow
     base = float(small[0])
-    moved = small - base
+    moved = small - base  # a large offset must not swallow the digits
     mean = float(np.average(moved, weights=w))
     square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
-    order = np.argsort(moved, kind="stable")
-    count = _window(n, among)
+    median = _middle(moved, w, among)
+    total = (base + mean) * float(w.sum()) * persons
+    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
+    return total * unit, (base + mean) * unit, (base + median) * unit, float(np.sqrt(square)) * unit
+
+
+def _middle(values: Floats, w: Floats, among: int) -> float:
+    """Mean of the values in the middle: ``among``, or one more where the number of values asks for it."""
+    n = len(values)
+    count = min(n, among + (n - among) % 2)
+    order = np.argsort(values, kind="stable")
     # Half of the weight lies up to the record in the middle.
     upto = np.cumsum(w[order])
     at = int(np.searchsorted(upto, upto[-1] / 2 * (1 - 1e-12)))
     start = min(max(at - (count - 1) // 2, 0), n - count)
     rows = order[start : start + count]
-    middle = float(np.average(moved[rows], weights=w[rows]))
-    total = (base + mean) * float(w.sum()) * persons
-    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
-    return total * unit, (base + mean) * unit, (base + middle) * unit, float(np.sqrt(square)) * unit
+    return float(np.average(values[rows], weights=w[rows]))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
-from microagg.kernels.labels import group_sizes
 from microagg.measure.classes import classes, combine
 from microagg.measure.coordinates import complete_numbers, encoded
 from microagg.measure.read_protected import has_bands, protected_values, setting_of, weights_of
@@ -21,7 +20,7 @@ from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
 from microagg.tables.variable import Variable, variable_of
 
-__all__ = ["Pair", "align", "keeping_computed", "pair", "positions"]
+__all__ = ["Pair", "align", "keeping_computed", "pair"]
 
 T = TypeVar("T")
 
@@ -117,6 +116,11 @@ class Pair:
     def is_plain(self) -> bool:
         """Whether statistics need neither leave values out nor weigh them."""
         return self.is_complete and self.weights is None
+
+    @cached_property
+    def row_weights(self) -> Floats:
+        """(n,) what each record counts: its weight, or 1."""
+        return np.ones(len(self)) if self.weights is None else self.weights
 
     @cached_property
     def both_there(self) -> NDArray[np.bool_]:
@@ -238,29 +242,6 @@ class Pair:
             return combine([found, *(variable.states for variable in self.variables)])
         return found
 
-    @cached_property
-    def distinct(self) -> tuple[Floats, Labels]:
-        """The scaled protected rows without repetitions, in order of classes, and their records."""
-        first = np.unique(self.classes, return_index=True)[1]
-        return self.scaled[1][first], group_sizes(self.classes)
-
-    @cached_property
-    def orders(self) -> tuple[Labels, Labels]:
-        """What sorts each column of the original and of the distinct protected rows; (d, n), (d, g)."""
-        before, after = self.scaled[0], self.distinct[0]
-        return np.argsort(before.T, axis=1), np.argsort(after.T, axis=1)
-
-    @cached_property
-    def sorted(self) -> tuple[Floats, Floats]:
-        """The scaled columns, each by itself in ascending order; shape (d, n)."""
-        rows, sizes = self.distinct
-        first, second = self.orders
-        before = np.take_along_axis(np.ascontiguousarray(self.scaled[0].T), first, axis=1)
-        after = np.empty_like(before)
-        for j, order in enumerate(second):
-            after[j] = np.repeat(rows[order, j], sizes[order])
-        return before, after
-
     def by_name(self, values: Any) -> dict[Any, float]:
         """One number a column, under the column's name."""
         return dict(zip(self.names, map(float, values), strict=True))
@@ -280,19 +261,6 @@ def keeping_computed(measures: T, **changes: Any) -> T:
     names = {one.name for one in fields(measures)}  # type: ignore[arg-type]
     found.__dict__.update({k: v for k, v in vars(measures).items() if k not in names})
     return found
-
-
-def positions(values: Floats, order: Labels, among: Floats) -> tuple[Labels, Labels]:
-    """How many of the sorted values ``among`` are below each of ``values``, and how many up to it.
-
-    ``order`` sorts ``values``: looked up one after the other, they find their place in the cache.
-    """
-    queries = values[order]
-    below = np.empty(len(values), dtype=np.int64)
-    upto = np.empty_like(below)
-    below[order] = np.searchsorted(among, queries)
-    upto[order] = np.searchsorted(among, queries, "right")
-    return below, upto
 
 
 def pair(

@@ -1,16 +1,20 @@
-"""How far simple statistics of the protected columns are from the original's.
+"""How far simple statistics of the protected columns are from those of the original.
 
 All in units of the original: a column's standard deviation s (denominator n−1), the product of two
-of them for a covariance. Constant columns have no unit and deviate by 0. Where values are missing or
-weighted, see :mod:`microagg.measure.weighted_statistics`.
+of them for a covariance. Constant columns have no unit and deviate by 0.
+
+Every figure is over the records that have a value before and after, a covariance over those that have both
+columns. With weights w a mean is Σwx/Σw and a variance m/(m−1)·Σw(x−x̄)²/Σw for m records, so that equal
+weights are no weights. Values are z-scores of the original, see :attr:`Pair.scaled`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.measure import weighted_statistics as partial
 from microagg.measure.both_tables import Pair
 
 __all__ = [
@@ -26,27 +30,107 @@ __all__ = [
 
 # Quantiles that are compared; further out they are single records rather than a distribution.
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
-BINS = 10
+_BINS = 10
 _ROWS_AT_ONCE = 256
 _CONSTANT = 1e-12  # standard deviations of the original
+_ROUNDING = 1e-13  # a variance below this share of the mean square is rounding
 
 
-def moments(both: Pair) -> tuple[Floats, Floats, Floats]:
-    """Means of the protected columns, and variances of both tables', all in z-scores; shape (d,) each."""
-    if not both.is_plain:
-        return partial.moments(both)
-    before, after = _centred(both)
-    return both.scaled[1].mean(axis=0), _squares(before), _squares(after)
+def _of_columns(both: Pair, compute: Callable[[Floats, Floats, Floats], object]) -> Floats:
+    """Compute figures of each column from its scaled values before and after and their weights."""
+    before, after = both.scaled
+    found = []
+    for j in range(len(both.names)):
+        there = slice(None) if both.is_complete else both.both_there[:, j]
+        found.append(compute(before[there, j], after[there, j], both.row_weights[there]))
+    return np.array(found, dtype=np.float64)
+
+
+def moments(both: Pair) -> tuple[Floats, Floats]:
+    """Moves of the means in z-scores, and ratios of the variances; shape (d,) each."""
+
+    def of_column(x: Floats, y: Floats, w: Floats) -> tuple[float, float]:
+        if len(x) < 2:
+            return 0.0, 1.0
+        before, after = np.average(x, weights=w), np.average(y, weights=w)
+        spread = np.average(np.square(x - before), weights=w)
+        changed = np.average(np.square(y - after), weights=w)
+        return after - before, changed / spread if spread > 0 else 1.0
+
+    shifts, ratios = _of_columns(both, of_column).reshape(-1, 2).T
+    return shifts, ratios
+
+
+def absolute_moves(both: Pair) -> Floats:
+    """Mean of |x−x'|/s of each column."""
+    return _of_columns(
+        both, lambda x, y, w: np.average(np.abs(x - y), weights=w) if len(x) else 0.0
+    )
+
+
+def quantiles(both: Pair) -> Floats:
+    """|q'−q|/s for each column and each of QUANTILES, interpolated linearly; shape (d, 7)."""
+
+    def of_column(x: Floats, y: Floats, w: Floats) -> Floats:
+        if not len(x):
+            return np.zeros(len(QUANTILES))
+        return np.abs(_quantiles(y, w) - _quantiles(x, w))
+
+    return _of_columns(both, of_column).reshape(-1, len(QUANTILES))
+
+
+def _quantiles(values: Floats, w: Floats) -> Floats:
+    """Quantiles between records whose places are the middles of their weights, from 0 to 1.
+
+    With equal weights that is the usual linear interpolation.
+
+    >>> _quantiles(np.array([3.0, 1.0, 2.0]), np.ones(3))[[2, 3]].tolist()
+    [1.5, 2.0]
+    """
+    ordered, mass = _sorted(values, w)
+    place = np.cumsum(mass) - mass / 2
+    place -= place[0]
+    return np.interp(QUANTILES, place / place[-1] if place[-1] > 0 else place, ordered)
+
+
+def _sorted(values: Floats, w: Floats) -> tuple[Floats, Floats]:
+    if w.min() == w.max():  # sorting is several times faster than finding the order
+        return np.sort(values), w
+    order = np.lexsort((w, values))
+    return values[order], w[order]
+
+
+def total_variation(both: Pair) -> Floats:
+    """½·Σ|p'−p| over ten bins of each column, cut at the original's deciles; shape (d,).
+
+    Deciles that coincide, as in a column that is mostly 0, are one cut.
+    """
+
+    def of_column(x: Floats, y: Floats, w: Floats) -> float:
+        if not len(x):
+            return 0.0
+        cuts = _deciles(x, w)
+        before, after = (
+            np.bincount(np.searchsorted(cuts, v, "right"), w, len(cuts) + 1) for v in (x, y)
+        )
+        return float(np.abs(before - after).sum() / (2 * w.sum()))
+
+    return _of_columns(both, of_column)
+
+
+def _deciles(x: Floats, w: Floats) -> Floats:
+    """Values at which a column is cut into bins of about equal weight."""
+    ordered, mass = _sorted(x, w)
+    upto = np.cumsum(mass)
+    # Sums of weights that should be the same may differ by rounding.
+    wanted = np.arange(1, _BINS) * upto[-1] / _BINS * (1 + 1e-12)
+    place = np.searchsorted(upto, wanted, "right")
+    return np.unique(ordered[np.minimum(place, len(x) - 1)])
 
 
 def correlations(both: Pair) -> tuple[Floats, Floats]:
     """Correlations of both tables, shape (d, d); 0 with a column that is constant."""
-    if not both.is_plain:
-        return _pairwise(both, slice(None), slice(None))[1]
-    before, after = (
-        _correlations(x.T @ x, np.sqrt(_squares(x)), np.sqrt(_squares(x))) for x in _centred(both)
-    )
-    return before, after
+    return _matrices(both, slice(None), slice(None))[1]
 
 
 def over_pairs(both: Pair) -> tuple[float, float]:
@@ -54,22 +138,12 @@ def over_pairs(both: Pair) -> tuple[float, float]:
 
     Some rows of the matrices at a time: with ten thousand columns a whole one takes a gigabyte.
     """
-    tables = _centred(both) if both.is_plain else ()
-    spreads = [np.sqrt(_squares(x)) for x in tables]
     d = len(both.names)
     sums = np.zeros(2)
     for start in range(0, d, _ROWS_AT_ONCE):
-        own, later = slice(start, start + _ROWS_AT_ONCE), slice(start, d)
-        if both.is_plain:
-            covariances = [x[:, own].T @ x[:, later] for x in tables]
-            shares = [
-                _correlations(c, s[own], s[later])
-                for c, s in zip(covariances, spreads, strict=True)
-            ]
-        else:
-            covariances, shares = map(list, _pairwise(both, own, later))
-        for i, (x, y) in enumerate((covariances, shares)):
-            sums[i] += np.triu(np.abs(y - x), 1).sum()
+        rows, columns = slice(start, start + _ROWS_AT_ONCE), slice(start, d)
+        for i, (before, after) in enumerate(_matrices(both, rows, columns)):
+            sums[i] += np.triu(np.abs(after - before), 1).sum()
     covariance, correlation = (sums / max(d * (d - 1) / 2, 1)).tolist()
     return covariance, correlation
 
@@ -81,81 +155,65 @@ def eigenvalue_deviation(both: Pair) -> float:
     """
     if not both.names:
         return 0.0
-    if both.is_plain:
-        products = [x.T @ x if x.shape[1] <= len(x) else x @ x.T for x in _centred(both)]
+    if both.is_complete and len(both.names) > len(both):
+        products = tuple(x @ x.T for x in _centred(both))
     else:
-        products = list(_pairwise(both, slice(None), slice(None))[0])
+        products = _matrices(both, slice(None), slice(None))[0]
     before, after = map(np.linalg.eigvalsh, products)
     total = float(before.sum())
     return float(np.abs(after - before).sum() / total) if total > 0 else 0.0
 
 
-def _pairwise(
-    both: Pair, own: slice, others: slice
+def _matrices(
+    both: Pair, rows: slice, columns: slice
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Covariances before and after, and correlations, of some columns with others."""
-    w = np.ones(len(both)) if both.weights is None else both.weights
-    (c, r), (later_c, later_r) = (
-        partial.pairwise(table, both.both_there, w, own, others) for table in both.scaled
-    )
+    if both.is_complete:
+        (c, r), (later_c, later_r) = (_complete(x, rows, columns) for x in _centred(both))
+    else:
+        (c, r), (later_c, later_r) = (_pairwise(both, x, rows, columns) for x in both.scaled)
     return (c, later_c), (r, later_r)
 
 
 def _centred(both: Pair) -> tuple[Floats, Floats]:
-    """Scaled columns less their means, divided by √(n−1): a product of two is their covariance."""
-    before, after = both.scaled  # the original's means are 0
-    root = np.sqrt(max(len(both) - 1, 1))
-    return before / root, (after - after.mean(axis=0)) / root
+    """Scaled columns less their means, such that a product of two is their covariance."""
+    n, w = len(both), both.row_weights
+    root = np.sqrt(w / w.sum() * n / max(n - 1, 1))[:, None]
+    before, after = ((x - np.average(x, axis=0, weights=w)) * root for x in both.scaled)
+    return before, after
 
 
-def _squares(x: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->j", x, x))
-
-
-def _correlations(covariances: Floats, down: Floats, across: Floats) -> Floats:
-    unit = np.outer(down, across)
-    # A column that releases one value has, but for rounding, no spread.
-    varies = np.outer(down > _CONSTANT, across > _CONSTANT)
+def _complete(x: Floats, rows: slice, columns: slice) -> tuple[Floats, Floats]:
+    covariances = x[:, rows].T @ x[:, columns]
+    spread = np.sqrt(np.einsum("ij,ij->j", x, x))
+    # A column that releases one value has no spread except rounding.
+    varies = np.outer(spread[rows] > _CONSTANT, spread[columns] > _CONSTANT)
+    unit = np.outer(spread[rows], spread[columns])
     found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=varies)
-    return np.asarray(np.clip(found, -1.0, 1.0))
+    return covariances, np.clip(found, -1.0, 1.0)
 
 
-def absolute_moves(both: Pair) -> Floats:
-    """Mean of |x−x'|/s of each column."""
-    if not both.is_plain:
-        return partial.absolute_moves(both)
-    before, after = both.scaled
-    return np.asarray(np.abs(before - after).mean(axis=0))
-
-
-def quantiles(both: Pair) -> Floats:
-    """|q'−q|/s for each column and each of QUANTILES, interpolated linearly; shape (d, 7)."""
-    if not both.is_plain or not both.names:
-        return partial.quantiles(both, np.array(QUANTILES))
-    before, after = both.sorted
-    return np.abs(_quantiles(after) - _quantiles(before))
-
-
-def _quantiles(ordered: Floats) -> Floats:
-    place = (ordered.shape[1] - 1) * np.array(QUANTILES)
-    low = np.floor(place).astype(np.intp)
-    high = np.ceil(place).astype(np.intp)
-    return np.asarray(ordered[:, low] + (place - low) * (ordered[:, high] - ordered[:, low]))
-
-
-def total_variation(both: Pair) -> Floats:
-    """½·Σ|p'−p| over ten bins of each column, cut at the original's deciles; shape (d,).
-
-    Deciles that coincide, as in a column that is mostly 0, are one cut.
-    """
-    if not both.is_plain or not both.names:
-        return partial.total_variation(both, BINS)
-    before, after = both.sorted
-    n = before.shape[1]
-    found = np.empty(len(before))
-    for j, (x, y) in enumerate(zip(before, after, strict=True)):
-        cuts = np.unique(x[np.arange(1, BINS) * n // BINS])
-        ends = np.searchsorted(x, cuts), np.searchsorted(y, cuts)
-        counts = [np.diff(end, prepend=0, append=n) for end in ends]
-        found[j] = np.abs(counts[0] - counts[1]).sum() / (2 * n)
-    return found
+def _pairwise(both: Pair, x: Floats, rows: slice, columns: slice) -> tuple[Floats, Floats]:
+    """Covariances and correlations, each over the records that have both columns."""
+    there, w = both.both_there, both.row_weights
+    M = there.astype(np.float64)
+    A = np.where(there, x, 0.0)
+    wM, wA = M[:, rows] * w[:, None], A[:, rows] * w[:, None]
+    mass, count = wM.T @ M[:, columns], M[:, rows].T @ M[:, columns]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        down = (
+            wA.T @ M[:, columns] / mass
+        )  # mean of a row's column where the other one is there too
+        across = wM.T @ A[:, columns] / mass
+        squares_down = (wA * A[:, rows]).T @ M[:, columns] / mass
+        squares_across = wM.T @ np.square(A[:, columns]) / mass
+        covariance = wA.T @ A[:, columns] / mass - down * across
+        spread_down, spread_across = squares_down - down**2, squares_across - across**2
+        free = count / np.maximum(count - 1, 1)
+        r = covariance / np.sqrt(spread_down * spread_across)
+    # Values are in standard deviations: what varies by less than rounding does not vary.
+    varies = (spread_down > _ROUNDING * np.maximum(squares_down, 1.0)) & (
+        spread_across > _ROUNDING * np.maximum(squares_across, 1.0)
+    )
+    covariance = np.where(mass > 0, covariance * free, 0.0)
+    return covariance, np.clip(np.where(varies & (mass > 0), r, 0.0), -1.0, 1.0)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from microagg.base.typing import Floats
+from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import standard_deviation
-from microagg.measure.both_tables import Pair, positions
+from microagg.measure.both_tables import Pair
 
 __all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
 
@@ -41,20 +41,7 @@ def sd_disclosure(
     ``sd`` says whose standard deviation s is: the "original" column's, as in the literature, or
     the "protected" one's, as sdcMicro has it.
     """
-    if not both.is_plain or any(both.is_category):
-        return _shares(_worst(both, lambda j: _moves(both, j, sd)), percents)
-    before, after = both.scaled
-    spread = np.ones(before.shape[1])
-    if sd == "protected":
-        spread = after.std(axis=0, ddof=1) if len(after) > 1 else np.zeros(before.shape[1])
-    worst = np.zeros(len(before))
-    for j in range(before.shape[1]):
-        moved = np.abs(before[:, j] - after[:, j])
-        if spread[j] > 0:
-            np.maximum(worst, moved / spread[j], out=worst)
-        else:  # an interval of no width holds what did not move
-            worst[moved > 0] = np.inf
-    return _shares(worst, percents)
+    return _shares(_worst(both, lambda j: _moves(both, j, sd)), percents)
 
 
 def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[float, float]:
@@ -62,21 +49,11 @@ def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[fl
 
     Counted are the original values strictly between the two, so that ties do no harm.
     """
-    if not both.is_plain or any(both.is_category):
-        return _shares(_worst(both, lambda j: _between(both, j)), percents)
-    before, (after, _), own = both.scaled[0], both.distinct, both.classes
-    n = len(both)
-    worst = np.zeros(n, dtype=np.int64)
-    for j, ordered in enumerate(both.sorted[0]):
-        x_below, x_upto = positions(before[:, j], both.orders[0][j], ordered)
-        y_below, y_upto = positions(after[:, j], both.orders[1][j], ordered)
-        between = np.maximum(y_below[own] - x_upto, x_below - y_upto[own])
-        np.maximum(worst, between, out=worst)
-    return _shares(worst / n, percents)
+    return _shares(_worst(both, lambda j: _between(both, j)), percents)
 
 
 def _worst(both: Pair, distances: Callable[[int], Floats]) -> Floats:
-    """Largest distance of each record over its columns, of tables with categories or missing values.
+    """Largest distance of each record over its columns.
 
     ``distances`` gives those of a column of numbers, for the records where both values are there.
     """
@@ -110,9 +87,15 @@ def _between(both: Pair, j: int) -> Floats:
     there = both.both_there[:, j]
     x, y = both.original[there, j], both.protected[there, j]
     ordered = np.sort(both.original[~np.isnan(both.original[:, j]), j])
-    low, high = np.minimum(x, y), np.maximum(x, y)
-    count = np.searchsorted(ordered, high) - np.searchsorted(ordered, low, "right")
+    (x_below, x_upto), (y_below, y_upto) = (_places(values, ordered) for values in (x, y))
+    count = np.maximum(y_below - x_upto, x_below - y_upto)
     return np.asarray(np.maximum(count, 0) / max(len(ordered), 1))
+
+
+def _places(values: Floats, ordered: Floats) -> tuple[Labels, Labels]:
+    """Count the ordered numbers below each value, and those up to it."""
+    distinct, at = np.unique(values, return_inverse=True)  # sorted queries are found fast
+    return np.searchsorted(ordered, distinct)[at], np.searchsorted(ordered, distinct, "right")[at]
 
 
 def _shares(worst: Floats, percents: Iterable[float]) -> dict[float, float]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.measure.both_tables import Pair, positions
+from microagg.measure.both_tables import Pair
 
 __all__ = ["Propensity", "propensity"]
 
@@ -60,10 +60,7 @@ def propensity(both: Pair) -> Propensity:
     if not both.names:
         return Propensity(0.0, 0.0, 0.0, 0)
     n = float(len(both))
-    if both.is_plain:
-        rows, weights, is_protected = _stacked_ranks(both)
-    else:
-        rows, weights, is_protected = _partial_ranks(both)
+    rows, weights, is_protected = _ranks(both)
     if both.weights is not None:
         n = float(both.weights.sum() ** 2 / np.square(both.weights).sum())
     with threadpool_limits(1):  # threads that wait for each other over small products take longer
@@ -76,26 +73,10 @@ def propensity(both: Pair) -> Propensity:
     return Propensity(pmse, expected, pmse / expected, design.terms)
 
 
-def _stacked_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
-    """Original rows and distinct protected ones as mid-ranks from −1 to 1, how often each, which."""
-    tables = both.scaled[0], both.distinct[0]
-    parts = []
-    for values, orders in zip(tables, both.orders, strict=True):
-        ranks = np.zeros(values.shape)
-        for j, order in enumerate(orders):
-            for ordered in (both.sorted[0][j], both.sorted[1][j]):
-                below, upto = positions(values[:, j], order, ordered)
-                ranks[:, j] += below + upto
-        parts.append(ranks / (2 * len(both)) - 1)
-    n, g = map(len, parts)
-    weights = np.concatenate([np.ones(n), both.distinct[1]])
-    return np.concatenate(parts), weights, np.repeat([0.0, 1.0], [n, g])
-
-
-def _partial_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
-    """The same where values are missing or weighted; protected rows are not put together."""
+def _ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
+    """Original and protected rows as mid-ranks from −1 to 1, the weight of each, and which are protected."""
     n, d = both.original.shape
-    w = np.ones(n) if both.weights is None else both.weights
+    w = both.row_weights
     ranks = np.zeros((2 * n, d))
     for j in range(d):
         there = both.both_there[:, j]
@@ -103,10 +84,15 @@ def _partial_ranks(both: Pair) -> tuple[Floats, Floats, Floats]:
             continue
         values = np.concatenate([table[there, j] for table in both.scaled])
         found, place = np.unique(values, return_inverse=True)
-        mass = np.bincount(place.reshape(-1), weights=np.tile(w[there], 2), minlength=len(found))
+        mass = np.bincount(place, weights=np.tile(w[there], 2), minlength=len(found))
         middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-        ranks[np.tile(there, 2), j] = 2 * middle[place.reshape(-1)] - 1
-    return ranks, np.tile(w, 2), np.repeat([0.0, 1.0], n)
+        ranks[np.tile(there, 2), j] = 2 * middle[place] - 1
+    if not both.is_complete:
+        return ranks, np.tile(w, 2), np.repeat([0.0, 1.0], n)
+    first = np.unique(both.classes, return_index=True)[1]
+    rows = np.concatenate([ranks[:n], ranks[n + first]])
+    weights = np.concatenate([w, np.bincount(both.classes, weights=w)])
+    return rows, weights, np.repeat([0.0, 1.0], [n, len(first)])
 
 
 class _Design:

@@ -84,7 +84,7 @@ class Utility:
         return float(counted.mean()) if counted.size else 0.0
 
     @cached_property
-    def _moments(self) -> tuple[Floats, Floats, Floats]:
+    def _moments(self) -> tuple[Floats, Floats]:
         return deviations.moments(self._numbers)
 
     @cached_property
@@ -99,8 +99,7 @@ class Utility:
     @cached_property
     def variance_deviation(self) -> dict[Any, float]:
         """s'²/s² − 1 of each column; group means make it negative, −1 means that nothing varies."""
-        _, before, after = self._moments
-        return self._numbers.by_name(np.where(self._numbers.varies, after - before, 0.0))
+        return self._numbers.by_name(np.where(self._numbers.varies, self._moments[1] - 1, 0.0))
 
     @cached_property
     def covariance_deviation(self) -> float:
