@@ -30,7 +30,7 @@ from microagg.comparing.trials import (
     try_plans,
 )
 from microagg.errors import InputError, shown
-from microagg.measure.analyses import Analysis
+from microagg.measure.analysis_results import Analysis
 from microagg.plan.change_role import ROLE_WORDS, role_of
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame

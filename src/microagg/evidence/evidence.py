@@ -40,7 +40,7 @@ from microagg.evidence.sentences import (
     thresholds_of,
 )
 from microagg.evidence.usable import about_use, moved_figures
-from microagg.measure.analyses import LEAST, safe_together
+from microagg.measure.analysis_results import LEAST, safe_together
 from microagg.measure.harmful_columns import Harm
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find

@@ -24,7 +24,8 @@ from microagg.grouping.require.requirement_search import is_compiled
 from microagg.kernels.labels import group_sizes
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, disclosed_share
-from microagg.measure.analyses import LEAST, analyse, check_analyses
+from microagg.measure.analyses import analyse, check_analyses
+from microagg.measure.analysis_results import LEAST
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair, keeping_computed
 from microagg.measure.chart_data import class_sizes, column, correlations

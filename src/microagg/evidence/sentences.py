@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from microagg.base.formatting import few_digits, names, number, percent, plural, share
-from microagg.measure.analyses import Analysis
+from microagg.measure.analysis_results import Analysis
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility

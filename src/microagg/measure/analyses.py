@@ -1,11 +1,7 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
-How they are written is in :mod:`microagg.plan.analyses`, what each computes in
-:mod:`microagg.measure.estimates`. The overlap of two intervals is the mean of the shares of each that the
-other covers (Karr, Kohnen, Oganian, Reiter & Sanil 2006):
-J = ½·[(min(u,u')−max(l,l'))/(u−l) + (min(u,u')−max(l,l'))/(u'−l')].
-1: the same interval; 0: they touch; below 0: apart, the further the lower. An analysis has moved by 1 − J:
-by this share of its interval, if both are equally wide.
+:mod:`microagg.plan.analyses` reads the formulas, :mod:`microagg.measure.estimates` computes each statistic,
+and :mod:`microagg.measure.analysis_results` defines the overlap.
 
 Records with a missing value in a named column are left out, in each table by itself. Where there are weights,
 everything is weighted, in the released table by the released weight if it has one.
@@ -14,17 +10,16 @@ everything is weighted, in the released table by the released weight if it has o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import number, share
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.kernels.labels import group_sizes
+from microagg.measure.analysis_results import LEAST, Analysis, Estimate
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine
 from microagg.measure.estimates import (
     Found,
     gini,
@@ -41,164 +36,11 @@ from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
 
-__all__ = [
-    "LEAST",
-    "Analysis",
-    "Estimate",
-    "analyse",
-    "check_analyses",
-    "safe_together",
-]
+__all__ = ["analyse", "check_analyses"]
 
-LEAST = 10
-"""Records that a told group has at least, or k if that is more: mean and interval of a few whole numbers
-can be solved for each of them."""
 _MOST_LEVELS = 50  # of a category that explains, or whose shares are asked for
 
 Wanted = str | Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One number of an analysis with its 95 % intervals in both tables."""
-
-    name: str
-    records: int
-    original: float
-    original_interval: tuple[float, float]
-    protected: float
-    protected_interval: tuple[float, float]
-    overlap: float
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """An analysis and what it gives in both tables."""
-
-    formula: str
-    kind: str
-    """The statistic: regression, mean, quantile, share, gini or poverty."""
-    estimates: list[Estimate]
-    left_out: int
-    """Groups with fewer than two records, which have no interval, and records of no group as one; also
-    categories that only one of the tables has."""
-    response: str = ""
-    """The column that is explained; of quantiles and shares, these of it."""
-    _groups: Labels | None = field(default=None, repr=False, compare=False)
-    """The place of each original record's group among the estimates; −1: left out. Of the records
-    that have a value to explain, which are the same for all analyses of a column. None: of a regression."""
-
-    @property
-    def overlap(self) -> float:
-        """Mean overlap of the estimates' intervals; 1 is best."""
-        return float(np.mean([estimate.overlap for estimate in self.estimates]))
-
-    @property
-    def worst(self) -> float:
-        """Least overlap."""
-        return float(min(estimate.overlap for estimate in self.estimates))
-
-    @property
-    def moved(self) -> float:
-        """Share of its interval by which the analysis moved on average; 0 is best."""
-        return 1 - self.overlap
-
-    @property
-    def before_after(self) -> str:
-        """Its estimate in both tables, if it is one; empty if there are several.
-
-        >>> one = Estimate("gini(x)", 9, 0.3, (0.2, 0.4), 0.25, (0.2, 0.3), 0.75)
-        >>> Analysis("gini(x)", "gini", [one], 0).before_after
-        '0.3 → 0.25'
-        """
-        if len(self.estimates) > 1:
-            return ""
-        put = share if self.kind in ("share", "poverty") else number
-        return f"{put(self.estimates[0].original)} → {put(self.estimates[0].protected)}"
-
-    @property
-    def short(self) -> str:
-        """The analysis and its estimate or, if it has several or quantiles, how far these moved."""
-        moved = f"moved by {self.moved:.2f} of its 95 % intervals"
-        told = "" if self.kind == "quantile" else self.before_after
-        return f"{self.formula} {told or moved}"
-
-    @property
-    def words(self) -> str:
-        """What became of the analysis: its estimate, if it is one, and how far intervals overlap."""
-        only = self.before_after
-        before_after = f"{only}; " if only else ""
-        on_average = "" if only else f" on average, at worst {self.worst:.2f}"
-        return (
-            f"{self.formula}: {before_after}the 95 % intervals before and after overlap by "
-            f"{self.overlap:.2f}{on_average} (1: the same, 0: they touch)"
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, complete: for whoever holds the originals."""
-        return {
-            "formula": self.formula,
-            "kind": self.kind,
-            "estimates": [asdict(estimate) for estimate in self.estimates],
-            "left_out": self.left_out,
-            "overlap": self.overlap,
-            "worst": self.worst,
-        }
-
-    def _told(self, keep: Collection[int], least: int) -> dict[str, Any]:
-        shown = [estimate for i, estimate in enumerate(self.estimates) if i in keep]
-        return {
-            "formula": self.formula,
-            "kind": self.kind,
-            "overlap": float(np.mean([e.overlap for e in shown])) if shown else None,
-            "worst": min((e.overlap for e in shown), default=None),
-            "left_out": self.left_out + len(self.estimates) - len(shown),
-            "least": least,
-            "estimates": [asdict(estimate) for estimate in shown],
-        }
-
-
-def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, Any]]:
-    """Plain data of analyses, from which nothing about fewer than ``least`` records follows.
-
-    Groups with fewer records are not told. Their total would follow from the mean of all records, so that
-    further groups are left out, the smallest first, until ``least`` records are in none that is told.
-    Means of one column by several others could be subtracted from each other: those that, together with
-    the ones told before, would set fewer than ``least`` records apart are not told. So it is with
-    categories of which shares are told, and with the values around quantiles.
-
-    >>> few = [Estimate(name, 1, 0.0, (0, 0), 0.0, (0, 0), 1.0) for name in "ab"]
-    >>> safe_together([Analysis("x by y", "mean", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
-    2
-    """
-    found = []
-    apart: dict[str, Labels] = {}  # the sets of records that what was told of a column tells apart
-    for analysis in analyses:
-        groups = analysis._groups
-        if groups is None:
-            keep = {i for i, e in enumerate(analysis.estimates) if e.records >= least}
-        else:
-            keep = _tellable(analysis.estimates, groups, least)
-            told = np.where(np.isin(groups, list(keep)), groups, -1)
-            before = apart.get(analysis.response, np.zeros_like(told))
-            together = combine([before, told])
-            if group_sizes(together).min() < least:
-                keep = set()
-            else:
-                apart[analysis.response] = together
-        found.append(analysis._told(keep, least))
-    return found
-
-
-def _tellable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:
-    """Places of the groups to tell, such that none or at least ``least`` records are left over."""
-    sizes = np.bincount(groups[groups >= 0], minlength=len(estimates))
-    by_size = sorted(range(len(estimates)), key=lambda i: (sizes[i], i))
-    keep = [i for i in by_size if min(sizes[i], estimates[i].records) >= least]
-    left_over = len(groups) - int(sizes[keep].sum())
-    while keep and 0 < left_over < least:
-        left_over += int(sizes[keep.pop(0)])
-    return set(keep)
 
 
 def analyse(
@@ -289,13 +131,11 @@ def _numbers(frame: Frame, name: Any) -> Floats:
 
 @dataclass(frozen=True)
 class _Table:
-    """What one table has for a statistic: values, weights and the group of each record."""
+    """What one table has for a statistic: values, weights and the records of each group."""
 
     values: Floats
     """Of the column that is summarised, NaN where missing; of shares, the number of the category."""
     weights: Floats | None
-    groups: Labels
-    """Number of each record's group."""
     names: list[Any]
     """Of the groups; None: no group."""
     rows: Mapping[Any, Labels]
@@ -315,16 +155,13 @@ def _table(frame: Frame, formula: Formula, weights: Floats | None) -> _Table:
         there = np.array([level is not None for level in levels], dtype=bool)[codes]
         values = np.where(there, codes, np.nan)
         pairs = [
-            None
-            if level is None or name is None
-            else (level, *([] if formula.by is None else [name]))
+            None if level is None or name is None else (level, name)[: 1 + (formula.by is not None)]
             for level in levels
             for name in names
         ]
-        rows = _rows(codes * len(names) + groups, pairs, values)
-        return _Table(values, weights, codes * len(names) + groups, pairs, rows)
+        return _Table(values, weights, pairs, _rows(codes * len(names) + groups, pairs, values))
     values = _numbers(frame, formula.response)
-    return _Table(values, weights, groups, names, _rows(groups, names, values))
+    return _Table(values, weights, names, _rows(groups, names, values))
 
 
 def _check_levels(name: Any, levels: Sequence[Any]) -> None:
@@ -360,9 +197,8 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
     own = np.full(len(first.values), -1, dtype=np.int64)
     for i, name in enumerate(usable):
         rows = first.rows[name]
-        if formula.statistic == "quantile":  # tells of the values around it
-            assert formula.number is not None
-            rows = rows[window(first.values[rows], _of(first.weights, rows), formula.number)]
+        if formula.statistic == "quantile":  # discloses only the values around it
+            rows = rows[window(first.values[rows], _of(first.weights, rows), _number(formula))]
         own[rows] = i
     about = formula.statistic if formula.statistic in ("quantile", "share") else ""
     every = {*first.names, *second.names}
@@ -376,29 +212,30 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
     )
 
 
+def _number(formula: Formula) -> float:
+    assert formula.number is not None  # quantiles and poverty lines have one
+    return formula.number
+
+
 def _of(weights: Floats | None, rows: Labels) -> Floats | None:
     return None if weights is None else weights[rows]
 
 
 def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Found]:
-    """Return what computes the statistic for a group."""
-    x, w, p = table.values, table.weights, formula.number
+    """Return the function that computes the statistic of a group."""
+    x, w = table.values, table.weights
     if formula.statistic == "share":
         return _shares(table)
     if formula.statistic == "poverty":
-        assert p is not None
-        there = np.flatnonzero(~np.isnan(x))
+        p, there = _number(formula), np.flatnonzero(~np.isnan(x))
         incomes, weights = x[there], _of(w, there)
         place = np.cumsum(~np.isnan(x)) - 1
         line = p * quantile(incomes, weights, 0.5).value
         return lambda name: poverty(incomes, weights, line, p, place[table.rows[name]])
-    compute: Callable[[Floats, Floats | None], Found] = (
-        gini if formula.statistic == "gini" else mean
-    )
     if formula.statistic == "quantile":
-        assert p is not None
-        share = p
-        return lambda name: quantile(x[table.rows[name]], _of(w, table.rows[name]), share)
+        compute: Callable[[Floats, Floats | None], Found] = partial(quantile, p=_number(formula))
+    else:
+        compute = {"mean": mean, "gini": gini}[formula.statistic]
     return lambda name: compute(x[table.rows[name]], _of(w, table.rows[name]))
 
 
@@ -448,7 +285,7 @@ def _regression(
     names, alone = list[str](), 0
     for name in formula.others:
         if before.is_numeric(name) and name not in categories:
-            names.append(_plain(name))
+            names.append(str(name))
             for own, frame in zip(columns, (before, after), strict=True):
                 own.append(_numbers(frame, name))
             continue
@@ -463,7 +300,7 @@ def _regression(
         usual = max(common, key=lambda level: int(first[level].sum()))
         for level in common:
             if level != usual:
-                names.append(f"{_plain(name)} = {_level_name(level)}")
+                names.append(f"{name!s} = {_level_name(level)}")
         for own, found in zip(columns, (first, second), strict=True):
             there = np.any([found[level] for level in common], axis=0)
             own += [
@@ -471,7 +308,7 @@ def _regression(
                 for level in common
                 if level != usual
             ]
-    others = [_plain(name) for name in formula.others]
+    others = [str(name) for name in formula.others]
     tables = []
     for frame, own, w in zip((before, after), columns, weights, strict=True):
         y, X = _numbers(frame, formula.response), np.column_stack(own)
@@ -481,7 +318,7 @@ def _regression(
     estimates = [
         _estimate(name, *both) for name, *both in zip(["(intercept)", *names], *tables, strict=True)
     ]
-    return Analysis(formula.words, "regression", estimates, alone, _plain(formula.response))
+    return Analysis(formula.words, "regression", estimates, alone, str(formula.response))
 
 
 def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: int) -> list[Any]:
@@ -508,20 +345,10 @@ def _levels(frame: Frame, name: Any) -> dict[Any, Any]:
 
 
 def _estimate(name: str, first: Found, second: Found) -> Estimate:
-    intervals = (first.low, first.high), (second.low, second.high)
+    records, shared = min(first.records, second.records), overlap(first.interval, second.interval)
     return Estimate(
-        name=name,
-        records=min(first.records, second.records),
-        original=first.value,
-        original_interval=intervals[0],
-        protected=second.value,
-        protected_interval=intervals[1],
-        overlap=overlap(*intervals),
+        name, records, first.value, first.interval, second.value, second.interval, shared
     )
-
-
-def _plain(name: Any) -> str:
-    return name if isinstance(name, str) else str(name)
 
 
 def _group_name(name: Any, formula: Formula) -> str:

@@ -41,6 +41,11 @@ class Found(NamedTuple):
     low: float
     high: float
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return self.low, self.high
+
 
 def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
     """Mean of the shares of two intervals that the other covers.

@@ -11,7 +11,8 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.measure import associations, deviations
-from microagg.measure.analyses import Analysis, Wanted, analyse
+from microagg.measure.analyses import Wanted, analyse
+from microagg.measure.analysis_results import Analysis
 from microagg.measure.associations import Contingency
 from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.column_losses import losses
