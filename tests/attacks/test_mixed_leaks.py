@@ -64,7 +64,7 @@ def test_merged_strata_are_known_as_they_are_released():
     frame = pd.DataFrame({"a": rng.normal(size=20), "s": strata})
     found = released(frame, k=3, columns=["a"], strata={"columns": ["s"], "small": "merge"})
     assert smallest_class(found.data, ["a", "s"]) == found.with_known.smallest_class == 3
-    assert found.evidence.recoded > 0
+    assert found.evidence.signs.recoded > 0
     assert found.evidence.verdict == "green"
 
 

@@ -30,7 +30,7 @@ def test_spark_counts_the_same(spark, tmp_path):
     after = pd.read_parquet(tmp_path / "out")
     assert naive(after, "ill")[0] > 0
     assert found.verdict == "amber"
-    (told,) = [c for c in found.cautions if "the same confidential value" in c.words]
+    (told,) = [c for c in found.cautions if "disclose confidential values" in c.words]
     assert f"ill ({naive(after, 'ill')[0]} records)" in told.words
     assert ("party" in told.words) == (naive(after, "party")[0] > 0)
     view = found.as_dict()["risk"]["if_confidential_known"]
@@ -103,7 +103,7 @@ def test_groups_that_agree_are_counted_in_all_records(protected, engine):
     assert naive(after, "ill")[0] > 0
     assert naive(after, "ill")[1] > 0
     assert found.verdict == "amber"
-    (told,) = [c for c in found.cautions if "the same confidential value" in c.words]
+    (told,) = [c for c in found.cautions if "disclose confidential values" in c.words]
     assert f"ill ({naive(after, 'ill')[0]} records)" in told.words
     assert "--require distinct:ill=2" in told.advice
 

@@ -154,7 +154,7 @@ def _without_advice(words):
     """What is said, without the advice to require different values: only a release can try what cures it."""
     if not isinstance(words, str):
         return words
-    return re.sub(r"(This cures it|Require different values|Raise k, or protect).*", "", words)
+    return re.sub(r"(This prevents it|Require different values|Raise k, or protect).*", "", words)
 
 
 def work(folder, engine, plan, before):

@@ -56,7 +56,7 @@ def test_groups_that_agree_are_amber_and_their_own_advice_cures_it():
     (told,) = [c for c in found.cautions if c.severity == "amber"]
     assert told.columns == ("result",)
     assert f"result ({rare.sum()} records)" in told.words
-    advice = told.advice.split("--require ")[1].split(",")[0]
+    advice = told.advice.split("--require ")[1].split(". ")[0]
     assert advice == "distinct:result=2"
     rule, _, rest = advice.partition(":")
     name, value = split_pair("--require", rest, "")

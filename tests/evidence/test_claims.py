@@ -64,7 +64,7 @@ def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
         if "an id that repeats" in c.words
     ]
     assert told[0].endswith("make it the unit (--unit person).")
-    assert told[1] == "It is the unit. Drop it: k counts units all the same."
+    assert told[1] == "Drop it. It is the unit, and k counts units whether or not it is released."
 
 
 def test_every_block_needs_as_many_units_as_its_k():
@@ -201,7 +201,7 @@ def test_groups_that_agree_in_a_confidential_column_are_warned_of():
     frame = pd.concat([households(), households().assign(a=20.0, region="z")])
     with pytest.warns(
         microagg.DisclosureRiskWarning,
-        match=r"the same confidential value, .* of all records have: region \(8 records\)",
+        match=r"Groups disclose confidential values: region \(8 records\)\. All records",
     ):
         release = microagg.protect(
             frame.reset_index(drop=True),
@@ -250,7 +250,7 @@ def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose
         word, sentence = bounded.evidence.proof(bounded.parts[0])
         assert word == "no" or word.startswith("by at most")
         own = percent(float(f"{bounded.partition.information_loss:.3g}"))
-        assert (f"the proof is about the loss of the groups, {own}." in sentence) == apart
+        assert (f"these groups alone lose {own}." in sentence) == apart
         assert (
             "; the groups alone, with exact means, lose" in release.evidence.loss_words
         ) == apart

@@ -271,7 +271,7 @@ def test_groups_that_agree_in_a_secret():
     secret = np.where(labels() == 0, "SICK", np.array(["a", "b", "c"])[np.argsort(NOISE) % 3])
     secret[labels() == 1] = ["a", "b", *["c"] * (np.sum(labels() == 1) - 2)]
     release = with_column(secret, confidential=["other"])
-    (caution,) = found(release, "the same confidential value")
+    (caution,) = found(release, "disclose confidential values")
     assert (caution.severity, caution.columns) == ("amber", ("other",))
     assert "SICK" not in json.dumps(release.evidence.as_dict())
     assert release.evidence.verdict == "amber"
@@ -428,7 +428,7 @@ def test_eusilc_is_green_once_ids_are_dropped_and_the_rest_is_declared():
         unit="db030",
     )
     # Groups agree in what was declared, which is a matter of its own.
-    assert [c.words[:14] for c in release.cautions if c.severity == "amber"] == ["In some groups"]
+    assert [c.words[:15] for c in release.cautions if c.severity == "amber"] == ["Groups disclose"]
     accepted = replace(release.evidence, plan=release.plan.override(max_agreeing=1.0))
     assert accepted.verdict == "green"
     assert release.roles.known == []

@@ -85,7 +85,7 @@ def test_counts_and_linkage_are_those_of_plain_python(seed):
     release = protected(
         frame, k=3, columns=["age", "income"], unit="home", renumber=["home"], method="mdav"
     )
-    (found,) = release.evidence.linked_rows
+    (found,) = release.evidence.signs.linked_rows
     kinds = sets_of_rows(cells(release.data), "home", ["age", "income"])
     assert (found.alone, found.below_k) == rare(kinds, 3)
     assert found.below_k_by_size == rare({own: len(rows) for own, rows in kinds.items()}, 3)[1]
@@ -111,7 +111,7 @@ def test_whole_households_that_move_together_share_their_set_of_rows(seed):
         unit={"column": "home", "mode": "together"},
         renumber=["home"],
     )
-    (found,) = release.evidence.linked_rows
+    (found,) = release.evidence.signs.linked_rows
     assert (found.below_k, found.linkage) == (0, None)
     assert rare(sets_of_rows(cells(release.data), "home", ["age", "income"]), 3) == (0, 0)
     assert release.evidence.verdict == "green"
@@ -128,10 +128,10 @@ def test_a_household_of_a_rare_size_is_told_by_its_number_of_rows_though_it_move
         unit={"column": "home", "mode": "together"},
         renumber=["home"],
     )
-    (found,) = release.evidence.linked_rows
+    (found,) = release.evidence.signs.linked_rows
     assert found.below_k_by_size == 1
     (caution,) = (c for c in release.evidence.cautions if c.severity == "amber")
-    assert "The number of rows alone gives away 1." in caution.words
+    assert "1 set has a number of rows that fewer than 3 sets have." in caution.words
     assert caution.advice == "Drop home."
 
 
@@ -145,11 +145,11 @@ def test_known_columns_are_part_of_a_row():
         "renumber": ["home"],
     }
     release = protected(frame, **settings)
-    (found,) = release.evidence.linked_rows
+    (found,) = release.evidence.signs.linked_rows
     kinds = sets_of_rows(cells(release.data), "home", ["age", "income", "sex"])
     assert found.below_k == rare(kinds, 3)[1] > 0
     secret = protected(frame, **settings, confidential=["sex"])
-    assert secret.evidence.linked_rows[0].below_k == 0
+    assert secret.evidence.signs.linked_rows[0].below_k == 0
 
 
 def test_the_households_of_a_survey_are_given_away_by_a_renumbered_id():
@@ -160,7 +160,7 @@ def test_the_households_of_a_survey_are_given_away_by_a_renumbered_id():
     alone, below = rare(kinds, 5)
     assert alone > 3_000
     assert below > 4_000
-    (found,) = release.evidence.linked_rows
+    (found,) = release.evidence.signs.linked_rows
     assert (found.sets, found.alone, found.below_k) == (6_000, alone, below)
     assert found.linkage.low > 0.6
     (caution,) = release.evidence.cautions

@@ -16,7 +16,7 @@ from microagg.cli.protect_command import say_secrets
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.cautions import about_agreement, about_dominance, about_known
-from microagg.evidence.sentences import attacker_words, linked_words, loss_words
+from microagg.evidence.sentences import attacker_words, cases_words, loss_words
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place
 from microagg.formats.files import CsvFormat, kind_of, read_file
@@ -125,7 +125,7 @@ def measure_files(
         speaker.say(
             "",
             "an attacker who also knows the unchanged columns finds the right record in "
-            f"{linked_words(with_known.linkage)} of the cases; {share(with_known.unique)} of the records are "
+            f"{cases_words(with_known.linkage)}; {share(with_known.unique)} of the records are "
             "then unique",
         )
     say_secrets(speaker, alone)

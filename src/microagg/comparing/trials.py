@@ -29,7 +29,8 @@ from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
 from microagg.errors import InputError, MicroaggError, StopSearch
-from microagg.measure.analyses import Analysis, check_analyses
+from microagg.measure.analyses import check_analyses
+from microagg.measure.analysis_results import Analysis
 from microagg.plan.checks import real
 from microagg.plan.plan import Plan, Suppress
 from microagg.protecting.protect import protect_table

@@ -1,4 +1,4 @@
-"""The rules that make a caution: when a board must be told, and in which words.
+"""The rules for cautions: what a board must know, and in which words.
 
 Every caution has a figure and says what to do. Names of columns are in it, values never.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, number, plural, share
 from microagg.evidence.measured import Cure, Signs
-from microagg.evidence.sentences import Caution, linked_words, percent_words
+from microagg.evidence.sentences import Caution, cases_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
 from microagg.measure.harmful_columns import Harm
@@ -39,7 +39,7 @@ _CURED = 3  # columns that decisions are offered for
 
 
 def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
-    """Return what is to be weighed before the file leaves the house, but for what needs all figures."""
+    """Return the cautions that need only the plan and the signs; :class:`Evidence` adds the others."""
     return [
         *signs.unreadable,
         *about_plan(plan, roles),
@@ -55,7 +55,7 @@ def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
         ),
         *about_identifiers(signs.identifiers, signs.looked_at, plan.units),
         *_about_determined(signs.determined),
-        *about_linked_rows(signs.linked_rows, roles.renumbered, plan.moved_together),
+        *about_linked_rows(signs.linked_rows, roles.renumbered, plan.moved_together, plan.units),
         *_about_uncounted_rows(signs.uncounted_rows),
         *about_groups(signs.unmixed, roles.dropped),
         *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure),
@@ -63,7 +63,7 @@ def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
 
 
 def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
-    """Cautions that the plan alone calls for."""
+    """Warn of what the plan alone shows."""
     found = []
     if plan.k == 1:
         found.append(
@@ -114,7 +114,7 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
 def about_changes(
     cells: Mapping[Any, Cells], recoded: int, records: int, strata: Sequence[Any]
 ) -> list[Caution]:
-    """Values that records did not have: filled ones, blanked ones, and strata that were merged."""
+    """Warn of values that records did not have: filled ones, blanked ones, and merged strata."""
     found = []
     filled = {name: column.filled for name, column in cells.items() if column.filled}
     if filled:
@@ -154,7 +154,7 @@ def about_changes(
 
 
 def about_formulas(cells: Mapping[str, int]) -> list[Caution]:
-    """Text in a CSV file that a spreadsheet program would take for formulas, by column."""
+    """Warn of text in a CSV file that a spreadsheet program would take for formulas."""
     if not cells:
         return []
     return [
@@ -171,7 +171,7 @@ def about_formulas(cells: Mapping[str, int]) -> list[Caution]:
 
 
 def about_row_labels(distinct: int) -> list[Caution]:
-    """Row labels of a pandas frame, which go with the release and are no column."""
+    """Warn of the row labels of a pandas frame, which are released although they are no column."""
     if distinct < 2:
         return []
     return [
@@ -186,16 +186,16 @@ def about_row_labels(distinct: int) -> list[Caution]:
 
 
 def about_sample(sampled: int | None, records: int) -> list[Caution]:
-    """Say which figures are of a sample, where one was drawn: on every engine these."""
+    """Say which figures come from a sample, if one was drawn."""
     if sampled is None:
         return []
     return [
         Caution(
             "note",
             (),
-            f"Promise, loss, classes and totals are of all {number(records)} records; distributions, "
-            "correlations, medians, analyses, what is said of single columns, and numbers that groups give "
-            f"to within 5 %, of {number(sampled)} in whole groups.",
+            f"Promise, loss, classes and totals were counted in all {number(records)} records. All other "
+            f"figures (distributions, correlations, medians, analyses, single columns) come from "
+            f"{number(sampled)} records in whole groups.",
         )
     ]
 
@@ -216,8 +216,8 @@ def about_known(
     if not below_k or not known:
         return []
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
-    told = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
-    harm = f"If only one of them is known: {told}." if len(worst) > 1 else ""
+    each = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
+    harm = f"If only one of them is known: {each}." if len(worst) > 1 else ""
     if drop is None:
         way = ""
     elif len(drop) == known:
@@ -242,15 +242,15 @@ def about_known(
             "amber",
             tuple(one.name for one in worst),
             f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
-            "Protect, coarsen or drop columns (--coarsen COLUMN=bands:10), or name as confidential what no "
-            f"attacker can know.{way}",
+            "Protect, coarsen (--coarsen COLUMN=bands:10) or drop columns, or name those that no attacker "
+            f"can know as confidential.{way}",
             cures=_each([one.name for one in worst], "protect", "drop"),
         )
     ]
 
 
 def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...]:
-    """Decisions about each of the first few columns."""
+    """Return each decision about each of the first few columns."""
     first = list(columns)[:_CURED]
     return tuple((name, decision) for name in first for decision in decisions)
 
@@ -258,7 +258,7 @@ def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...
 def about_identifiers(
     found: Mapping[Any, Identifier], records: int, units: Sequence[Any] = ()
 ) -> list[Caution]:
-    """Identifiers left in the file."""
+    """Warn of identifiers in the file."""
     return [_of_identifier(name, sign, records, name in units) for name, sign in found.items()]
 
 
@@ -272,7 +272,7 @@ def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Cautio
             f"in {plural(present, 'record')}."
         )
         advice = (
-            "It is the unit. Drop it: k counts units all the same."
+            "Drop it. It is the unit, and k counts units whether or not it is released."
             if is_unit
             else f"Drop it; if it numbers people, households or firms, make it the unit (--unit {column})."
         )
@@ -286,47 +286,62 @@ def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Cautio
 
 
 def about_linked_rows(
-    found: Sequence[LinkedRows], renumbered: Collection[Any], moved_together: Collection[Any]
+    found: Sequence[LinkedRows],
+    renumbered: Collection[Any],
+    moved_together: Collection[Any],
+    units: Collection[Any] = (),
 ) -> list[Caution]:
-    """Sets of rows that can be told apart, since a released column shows which rows belong together."""
+    """Warn of sets of rows that fewer than k are equal to, if a column shows which rows belong together."""
     return [
-        _of_linked_rows(one, one.column in renumbered, one.column in moved_together)
+        _of_linked_rows(one, one.column in renumbered, moved_together, units)
         for one in found
         if one.below_k
     ]
 
 
 def _about_uncounted_rows(columns: Sequence[Any]) -> list[Caution]:
-    """Columns that show which rows belong together, where a table is too large to count sets of rows."""
+    """Warn of columns that show which rows belong together, if the table is too large to count the sets."""
     return [
         Caution(
             "amber",
             (name,),
             f"{names([name])} shows which rows belong together, and sets of rows are counted only for "
             "tables in memory.",
-            f"Drop {names([name])}: k counts units all the same.",
+            f"Drop {names([name])}: k counts units whether or not it is released.",
         )
         for name in columns
     ]
 
 
-def _of_linked_rows(one: LinkedRows, renumbered: bool, moved_together: bool) -> Caution:
+def _of_linked_rows(
+    one: LinkedRows, renumbered: bool, moved_together: Collection[Any], units: Collection[Any]
+) -> Caution:
     column = names([one.column])
     still = f"{column} is renumbered, but still" if renumbered else column
-    words = (
-        f"{still} shows which rows belong together: of {one.sets:,} sets of rows, {one.below_k:,} "
-        f"{'is' if one.below_k == 1 else 'are'} shared by fewer than {one.k:,}, and {one.alone:,} "
-        f"{'is' if one.alone == 1 else 'are'} unique."
-    )
+    sets = plural(one.sets, "set")
+    if one.alone == one.sets:
+        fact = (
+            f"all {sets} of rows are unique" if one.sets > 1 else "the only set of rows is unique"
+        )
+    else:
+        fact = (
+            f"of {sets} of rows, {one.below_k:,} {'is' if one.below_k == 1 else 'are'} shared by fewer than "
+            f"{one.k:,}, and {one.alone:,} {'is' if one.alone == 1 else 'are'} unique"
+        )
+    words = f"{still} shows which rows belong together: {fact}."
     if one.below_k_by_size:
-        words += f" The number of rows alone gives away {one.below_k_by_size:,}."
+        rare = plural(one.below_k_by_size, "set has", "sets have")
+        words += f" {rare} a number of rows that fewer than {one.k:,} sets have."
     if one.linkage is not None:
         words += (
             " An attacker who knows the true values of all rows of a set finds it in "
-            f"{linked_words(one.linkage)} of the cases."
+            f"{cases_words(one.linkage)}."
         )
+    name_it = "" if one.column in units else "name it as unit and "
     way = (
-        "" if moved_together else " Or name it as unit and move whole units: --unit-mode together."
+        ""
+        if one.column in moved_together
+        else f" Or {name_it}move whole units: --unit-mode together."
     )
     return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
 
@@ -340,13 +355,13 @@ def _about_determined(pairs: Sequence[Determined]) -> list[Caution]:
     given: dict[Any, list[Any]] = {}
     for one in pairs:
         given.setdefault(one.known, []).append(one.protected)
-    told = "; ".join(
+    pairs_words = "; ".join(
         f"{names([known])} gives away {names(protected, _NAMED)}"
         for known, protected in list(given.items())[:_NAMED]
     )
     more = f"; and {len(given) - _NAMED} more columns" if len(given) > _NAMED else ""
     columns = dict.fromkeys([*given, *(one.protected for one in pairs)])
-    words = f"Unprotected columns give protected ones away: {told}{more}."
+    words = f"Unprotected columns give protected ones away: {pairs_words}{more}."
     return [
         Caution(
             "amber",
@@ -376,7 +391,7 @@ def _of_one_determined(one: Determined) -> Caution:
 def about_groups(
     found: Mapping[Any, tuple[UnitsInGroups, int]], dropped: Collection[Any]
 ) -> list[Caution]:
-    """Records are not units: a column left, renumbered or dropped has few values in many groups."""
+    """Warn that records are not units: a column that looks like a unit has few values in many groups."""
     return [_of_unit(name, sign, k, name in dropped) for name, (sign, k) in found.items()]
 
 
@@ -407,18 +422,18 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
 def about_agreement(
     agreements: Mapping[Any, Agreement], accepted: float = 0.0, cure: Cure | None = None
 ) -> list[Caution]:
-    """Groups that disclose a confidential value; amber if of more records than is accepted.
+    """Warn of groups that disclose a confidential value: amber if for more records than the plan accepts.
 
     Values that at least half of all records have are no news: a note at most.
     """
-    told = tuple(name for name, one in agreements.items() if one.records)
-    if told:
+    disclosed = tuple(name for name, one in agreements.items() if one.records)
+    if disclosed:
         found = disclosed_share(agreements.values())
         words, advice = agreement_words(agreements), _cure_words(agreements, cure)
         if found <= accepted:
             limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
-            return [Caution("note", told, f"{words} {limit}")]
-        return [Caution("amber", told, words, advice, cures=_cures(agreements, cure))]
+            return [Caution("note", disclosed, f"{words} {limit}")]
+        return [Caution("amber", disclosed, words, advice, cures=_cures(agreements, cure))]
     common = {name: one.harmless for name, one in agreements.items() if one.harmless}
     if not common:
         return []
@@ -437,8 +452,8 @@ def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
     """Say which requirement cures it, and its price where that was found."""
     if cure is not None:
         return (
-            f"This cures it: {_require_flags(cure.require)}, at a loss of at most {percent_words(cure.loss)} "
-            f"in place of {percent_words(cure.loss_now)}."
+            f"This prevents it: {_require_flags(cure.require)}. The loss would be at most "
+            f"{percent_words(cure.loss)} instead of {percent_words(cure.loss_now)}."
         )
     exact = [name for name, one in agreements.items() if one.exact]
     close = [name for name, one in agreements.items() if one.close]
@@ -452,7 +467,7 @@ def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
 
 
 def _cures(agreements: Mapping[Any, Agreement], cure: Cure | None) -> tuple[tuple[Any, str], ...]:
-    """Return the decisions that :func:`_cure_words` tells of."""
+    """Return the decisions that :func:`_cure_words` advises."""
     if cure is not None:
         return tuple(
             (name, f"require {rule}:{value:g}")
@@ -473,7 +488,7 @@ def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
 
 
 def about_dominance(risk: Risk) -> list[Caution]:
-    """Rules of dominance that are broken."""
+    """Warn of broken rules of dominance."""
     found = []
     for name, rule in risk.dominance.items():
         if not rule.holds:

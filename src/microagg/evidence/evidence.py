@@ -1,9 +1,8 @@
-"""All that is claimed about a release, as data: command, JSON, report and notebook render it.
+"""All claims about a release, as data: the verdict, the cautions, the sentences and the JSON.
 
-What is said here is said nowhere else: the verdict, the cautions and the sentences are properties of the
-evidence. Of the originals there are statistics of all records, and counts of bins that hold at least
-k, with as few digits as a board needs; no original record, ever. What may be published beside the
-file is another matter: see :mod:`microagg.report.public`.
+They are written here only; command, report, page and notebook render them. The evidence has statistics of
+all original records, and counts of bins that hold at least k, with as few digits as a board needs. It never
+has an original record. :mod:`microagg.report.public` decides what may be published with the file.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from microagg.evidence.sentences import (
     Threshold,
     amber_words,
     attacker_words,
+    cases_words,
     green_words,
-    linked_words,
     loss_words,
     percent_words,
     promise_words,
@@ -162,8 +161,8 @@ class Evidence(Measured):
     @property
     def recoded_words(self) -> str:
         """Which columns were recoded before groups were formed, and how; empty where none was."""
-        told = [f"{names([name])} ({how.in_words})" for name, how in self.plan.coarsened.items()]
-        return "; ".join(told)
+        said = [f"{names([name])} ({how.in_words})" for name, how in self.plan.coarsened.items()]
+        return "; ".join(said)
 
     @property
     def suppressed_words(self) -> str:
@@ -174,9 +173,9 @@ class Evidence(Measured):
         if not found.records:
             return "no record was left out: that would not lower the loss"
         return (
-            f"{plural(found.records, 'record')} ({share(found.share)}) were left out: "
-            f"{percent_words(found.loss_without)} of the information of all records would be lost, now "
-            f"{percent_words(self.utility.information_loss)} of those that stay"
+            f"{plural(found.records, 'record was', 'records were')} left out ({share(found.share)}): the "
+            f"others lose {percent_words(self.utility.information_loss)} of their information; all records "
+            f"together would lose {percent_words(found.loss_without)}"
         )
 
     @property
@@ -186,20 +185,20 @@ class Evidence(Measured):
             sum(getattr(column, what) for column in self.signs.cells.values())
             for what in ("missing", "blanked", "filled", "codes_lost")
         )
-        told = []
+        said = []
         if self.dropped:
-            told.append(f"{plural(self.dropped, 'record')} with missing values left out")
+            said.append(f"{plural(self.dropped, 'record')} with missing values left out")
         if missing:
             columns = [name for name, column in self.signs.cells.items() if column.missing]
             kept = missing - filled
             which = "all" if kept == missing else f"{kept:,}" if kept else "none"
             stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
-            told.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}, {stay}")
+            said.append(f"{plural(missing, 'value')} missing in {names(columns, 6)}, {stay}")
         if blanked:
-            told.append(f"{blanked:,} more blanked")
+            said.append(f"{blanked:,} more blanked")
         if lost:
-            told.append(f"{plural(lost, 'code')} for missing released as plainly missing")
-        return "; ".join(told)
+            said.append(f"{plural(lost, 'code')} for missing released as plainly missing")
+        return "; ".join(said)
 
     @property
     def alone_words(self) -> str:
@@ -218,14 +217,14 @@ class Evidence(Measured):
         unique = f"; {self.unique_words}" if found.unique else ""
         return (
             "an attacker who also knows the unprotected columns finds the right record in "
-            f"{linked_words(found.linkage)} of the cases{unique}"
+            f"{cases_words(found.linkage)}{unique}"
         )
 
     @property
     def guess_words(self) -> str:
         """What a blind guess finds, and from which sample linkage is known."""
         linkage = self.alone.linkage
-        sample = f"from a sample: {linked_words(linkage)}; " if linkage.sampled else ""
+        sample = f"found in {cases_words(linkage)}; " if linkage.sampled else ""
         return f"{sample}a blind guess finds {share(self.alone.blind_guess)}"
 
     @property
@@ -241,11 +240,11 @@ class Evidence(Measured):
         """What rests on the claim that columns are confidential; empty where no column is."""
         if len(self.stakes) < 2:
             return self.all_claims_words
-        told = ", ".join(
+        said = ", ".join(
             f"{names([stake.name])} {share(stake.below_k)}" for stake in self.stakes[:_STAKES]
         )
         more = f" and {len(self.stakes) - _STAKES} more" if len(self.stakes) > _STAKES else ""
-        return f"{self.all_claims_words}; one of them alone: {told}{more}"
+        return f"{self.all_claims_words}; one of them alone: {said}{more}"
 
     @property
     def all_claims_words(self) -> str:
@@ -257,15 +256,15 @@ class Evidence(Measured):
         return (
             f"if the confidential {columns} known after all, "
             f"{narrowed_down(found.below_k, self.k, self.who)}, and the right record is found in "
-            f"{linked_words(found.linkage)} of the cases"
+            f"{cases_words(found.linkage)}"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
-        """Whether any method could do better: a word, and the sentence."""
+        """Say whether any method could do better: a word, and the sentence."""
         return proof(self.plan, self, part)
 
     def part_words(self, part: Part) -> str:
-        """How a part was grouped."""
+        """Say how a part was grouped."""
         found = part.partition
         which = f"{names(part.columns, 6)}: " if len(self.parts) > 1 else ""
         how = f"{found.method}, refined" if "refine" in found.options else found.method

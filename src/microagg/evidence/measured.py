@@ -1,4 +1,4 @@
-"""What each engine counts and measures about a release: the one thing that its evidence is made from.
+"""All that an engine counts and measures about a release; its evidence is made from this alone.
 
 No sentence and no judgement is made here; see :mod:`microagg.evidence.evidence`. Memory, disk and Spark
 fill the same :class:`Measured`, so that none can be green where another is amber.
@@ -51,7 +51,7 @@ class Cure(NamedTuple):
 
 @dataclass(frozen=True)
 class Required:
-    """A requirement beside k, and the figure of the worst group in the released table."""
+    """A requirement other than k, and the figure of the worst group in the released table."""
 
     words: str
     public: str
@@ -70,7 +70,7 @@ class Counted:
     parts: tuple[Verification, ...]
     sha256: str
     required: tuple[Required, ...] = ()
-    """What groups must satisfy beside k, counted over the combinations in the file."""
+    """Requirements other than k, counted over the combinations in the file."""
 
     @property
     def holds(self) -> bool:
@@ -111,7 +111,7 @@ class Signs:
     uncounted_rows: Sequence[Any] = ()
     """Columns that show which rows belong together, where such sets were not counted."""
     unmixed: Mapping[Any, tuple[UnitsInGroups, int]] = field(default_factory=dict)
-    """Columns that look like a unit of which groups hold too few, and the k that they are too few for."""
+    """Columns that look like a unit, if groups hold fewer than k of its values; and that k."""
     agreements: Mapping[Any, Agreement] = field(default_factory=dict)
     """What groups disclose of each confidential column."""
     cure: Cure | None = None
@@ -149,7 +149,7 @@ class Measured:
     with_known: KnownRisk
     """Risk for an attacker who knows every untouched column that is not confidential."""
     if_confidential_known: KnownRisk
-    """Risk if the confidential columns were known after all, beside the known ones."""
+    """Risk if the confidential columns were known after all, in addition to the known ones."""
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
     stakes: Sequence[Stake]
@@ -163,7 +163,7 @@ class Measured:
     suppressed: Suppressed | None = None
     """Records that were left out since that lowers the loss; None: none was to be."""
     sampled: int | None = None
-    """Records, in whole groups, of which those figures are that need records side by side; None: all."""
+    """Size of the sample of whole groups from which some figures come; None: all come from all records."""
     formulas: Mapping[str, int] = field(default_factory=dict)
     """Texts in a CSV file that a spreadsheet program would take for formulas, by column."""
     pictures: Mapping[str, Any] | None = None

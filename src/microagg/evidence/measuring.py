@@ -33,7 +33,7 @@ from microagg.measure.classes import combine, share_below
 from microagg.measure.disclosure_signs import determines, identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
 from microagg.measure.harmful_columns import Harm, Stake, enough, rank, stakes
-from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk, told_apart
+from microagg.measure.known_columns import Known, KnownRisk, as_in_file, known_columns, known_risk
 from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
 from microagg.measure.risk import Ask, Risk, risk_of
@@ -92,10 +92,7 @@ class Measuring:
 
     @property
     def recoded_columns(self) -> tuple[Any, ...]:
-        """Columns left as they are that are released otherwise than they came.
-
-        They are those that the plan recodes, and strata of which small ones were merged.
-        """
+        """Unprotected columns that are released with other values: recoded columns and merged strata."""
         return (*self.intake.recoded, *(self.plan.strata.columns if self.recoded else ()))
 
     @cached_property
@@ -107,7 +104,7 @@ class Measuring:
             self.values,
             self.intake.frame,
             self.after,
-            beside=self._beside,
+            shared=self._shared,
             labels=self.groups,
             **self._beyond_numbers,
         )
@@ -125,7 +122,7 @@ class Measuring:
         return against_original(self.both, variables, given.recoded, given.original)
 
     @property
-    def _beside(self) -> Labels | None:
+    def _shared(self) -> Labels | None:
         """Strata and mean weight as they are released, a number for each combination."""
         shared = known_columns(self.after, self.plan.also_shared())
         return combine([column.codes for column in shared.values()]) if shared else None
@@ -145,20 +142,20 @@ class Measuring:
     @cached_property
     def known(self) -> Mapping[Any, Known]:
         """Columns that an attacker is taken to know."""
-        return self._told_apart(self.roles.known)
+        return self._as_in_file(self.roles.known)
 
     @cached_property
     def confidential(self) -> Mapping[Any, Known]:
         """Confidential columns."""
-        return self._told_apart(self.roles.confidential)
+        return self._as_in_file(self.roles.confidential)
 
-    def _told_apart(self, names: Iterable[Any]) -> dict[Any, Known]:
-        """Values of columns left as they are, told apart as exactly as the file does."""
+    def _as_in_file(self, names: Iterable[Any]) -> dict[Any, Known]:
+        """Number the values of unprotected columns; different texts in the file have different numbers."""
         found = known_columns(self.intake.frame, names)
         recoded = [name for name in found if name in self.recoded_columns]
         if self.intake.text is not None:
             text = known_columns(Frame(self.intake.text), found)
-            found = {name: told_apart(column, text[name]) for name, column in found.items()}
+            found = {name: as_in_file(column, text[name]) for name, column in found.items()}
         # Where small strata were merged, the file tells the stratum of the group.
         return {**found, **known_columns(self.after, recoded)}
 
@@ -280,7 +277,7 @@ class Measuring:
         if self.is_sample:  # members of a household may be outside it
             return []
         roles, strata = self.roles, self.plan.shared_strata
-        columns = self._told_apart(
+        columns = self._as_in_file(
             name for name in [*roles.renumbered, *roles.released] if name not in strata
         )
         links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
@@ -293,8 +290,8 @@ class Measuring:
         below = self.below_k_with_known if known else 0.0
         # Strata are part of what k records share, and so is all that follows from them.
         strata = self.plan.shared_strata
-        beside = {name: column for name, column in known.items() if name not in strata}
-        hidden = self._told_apart([*roles.dropped, *roles.renumbered])
+        extra = {name: column for name, column in known.items() if name not in strata}
+        hidden = self._as_in_file([*roles.dropped, *roles.renumbered])
         uncounted = [name for name in self.plan.units if name in roles.released]
         return Signs(
             records=self.records or len(both),
@@ -302,8 +299,8 @@ class Measuring:
             below_k=below,
             harms=self.harms if below else (),
             enough=enough(both, known, self.plan.k, self.intake.units) if below else None,
-            identifiers=identifiers(beside),
-            determined=determines({**beside, **self.confidential}, both),
+            identifiers=identifiers(extra),
+            determined=determines({**extra, **self.confidential}, both),
             linked_rows=self.linked_rows,
             uncounted_rows=uncounted if self.is_sample else (),
             unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
@@ -323,8 +320,8 @@ class Measuring:
             block = self.plan.block_of(part.columns)
             if self.plan.unit_of(block).column is None:
                 own = self.both.of_columns(self.both.names.index(name) for name in part.columns)
-                beside = known_columns(self.after, self.plan.also_shared(block))
-                codes = (column.codes for column in beside.values())
+                shared = known_columns(self.after, self.plan.also_shared(block))
+                codes = (column.codes for column in shared.values())
                 found.append((combine([own.classes, *codes]), part.partition.k))
         return found
 

@@ -1,4 +1,4 @@
-"""What is proved of the groups: whether any method could lose less."""
+"""What is proved about the groups: whether any method could lose less."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     if word == "not known" or not differs:
         return word, sentence
     loss = percent_words(part.partition.information_loss)
-    of = "the groups of the recoded table" if recoded else "the groups"
-    return word, f"{sentence.removesuffix('.')}; the proof is about the loss of {of}, {loss}."
+    of = "of the recoded table, without rounding and categories," if recoded else "alone"
+    return word, f"{sentence.removesuffix('.')}; these groups {of} lose {loss}."
 
 
 def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
@@ -55,8 +55,8 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         least = percent_words(found.information_loss * (1 - found.gap))
         return (
             f"by at most {percent_words(100 * found.gap)}",
-            f"of the loss: it is proved that no groups of {found.k:,} or more{where} lose less than "
-            f"{least}" + (", whatever else they satisfy." if merged else "."),
+            f"of the loss: it is proved that groups of {found.k:,} or more{where} lose at least {least}"
+            + (", whatever else they satisfy." if merged else "."),
         )
     if weighted:
         return "not known", "Not computed: no method is exact for records with weights."
@@ -80,7 +80,7 @@ def guarantee(plan: Plan, part: Part) -> str:
 
 
 def _satisfies_more(plan: Plan, block: Block) -> bool:
-    """Whether groups of a block satisfy more than k records."""
+    """Return whether groups of a block must satisfy more than k records."""
     return plan.unit_of(block).column is not None or bool(block.require)
 
 

@@ -1,4 +1,4 @@
-"""The sentences in which figures about a release are reported; each is written in one place."""
+"""The sentences that report figures about a release; each is written once, here."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = [
     "Threshold",
     "amber_words",
     "attacker_words",
+    "cases_words",
     "green_words",
     "group_loss_words",
-    "linked_words",
     "loss_words",
     "most_lost_words",
     "percent_words",
@@ -83,7 +83,7 @@ class Threshold:
 def thresholds_of(
     accept: Accept, loss: float, linkage: Linkage, analyses: Iterable[Analysis] = ()
 ) -> list[Threshold]:
-    """What a plan accepts, and whether a release keeps to it; linkage is with what an attacker knows."""
+    """List what a plan accepts, and whether a release keeps to it; linkage is with the known columns."""
     found = []
     if accept.loss is not None:
         limit = f"at most {accept.loss:g} %"
@@ -106,27 +106,27 @@ def thresholds_of(
 
 
 def percent_words(value: float) -> str:
-    """A percentage with the digits that all figures about originals have, in words and in cards alike."""
+    """Write a percentage with the digits that all figures about originals have."""
     return percent(few_digits(value, DIGITS))
 
 
 def promise_words(plan: Plan) -> str:
-    """What a plan promises, and to whom."""
+    """Say what a plan promises, and to whom."""
     most = 12 if len(plan.blocks) == 1 else 6
-    told = [
+    said = [
         (
-            f"{_shared(block, most)}{_shared_beside(plan, block)}",
+            f"{_shared(block, most)}{_shared_too(plan, block)}",
             f"by at least {block.k:,} {plan.words_of_unit(plan.unit_of(block).column)}",
         )
         for block in plan.blocks
     ]
-    if len(told) == 1:
-        return f"In the released file, {told[0][0]} is shared {told[0][1]}."
-    return f"In the released file, these are shared: {'; '.join(map(' '.join, told))}."
+    if len(said) == 1:
+        return f"In the released file, {said[0][0]} is shared {said[0][1]}."
+    return f"In the released file, these are shared: {'; '.join(map(' '.join, said))}."
 
 
 def required_words(require: Require) -> list[str]:
-    """What groups satisfy beside k, for readers of the released file: no threshold of a dominance rule.
+    """List the requirements for readers of the released file, without thresholds of dominance rules.
 
     >>> required_words(Require(distinct={"diagnosis": 3}, p_percent={"turnover": 10}))
     ['at least 3 different values of diagnosis', 'a p % rule for turnover']
@@ -147,17 +147,17 @@ def required_words(require: Require) -> list[str]:
     return found
 
 
-def _shared_beside(plan: Plan, block: Block) -> str:
-    """What is shared beside the values of a block."""
+def _shared_too(plan: Plan, block: Block) -> str:
+    """Name the strata and the weight that groups of a block share, too."""
     strata, weight = plan.strata_of(block).columns, plan.weight
-    told = [f"the strata {names(strata, 6)}"] if strata else []
+    said = [f"the strata {names(strata, 6)}"] if strata else []
     if weight is not None and weight.column in plan.also_shared(block):
-        told.append(f"the released weight {names([weight.column])}")
-    return f" together with {' and '.join(told)}" if told else ""
+        said.append(f"the released weight {names([weight.column])}")
+    return f" together with {' and '.join(said)}" if said else ""
 
 
 def _shared(block: Block, most: int) -> str:
-    """What is shared in a block."""
+    """Name the values that groups of a block share."""
     columns = names(block.columns or (), most)
     if block.per_column and len(block.columns or ()) > 1:
         return f"each value of {columns}, every column by itself,"
@@ -166,26 +166,26 @@ def _shared(block: Block, most: int) -> str:
 
 
 def loss_words(utility: Utility) -> str:
-    """What the released values lost, in which columns most, and what the groups lose where that differs."""
-    told = f"{percent(utility.information_loss)} of the information"
-    return "; ".join([told, *([most] if (most := most_lost_words(utility)) else [])])
+    """Say what the released values lost, in which columns most, and what the groups lose if that differs."""
+    said = f"{percent(utility.information_loss)} of the information"
+    return "; ".join([said, *([most] if (most := most_lost_words(utility)) else [])])
 
 
 def most_lost_words(utility: Utility) -> str:
     """Say which columns lost most, and what the groups lose where that differs; empty for one number."""
     by = utility.by_column
     worst = sorted(by, key=lambda name: -by[name])[:_COSTLY]
-    told = []
+    said = []
     if len(by) > 1:
-        told.append("most in " + ", ".join(f"{names([n])} ({percent(by[n])})" for n in worst))
+        said.append("most in " + ", ".join(f"{names([n])} ({percent(by[n])})" for n in worst))
     if utility.groups_known:  # of two files only the values are
         groups = group_loss_words(utility.information_loss, utility.group_loss)
-        told += [groups.removeprefix("; ")] * bool(groups)
-    return "; ".join(told)
+        said += [groups.removeprefix("; ")] * bool(groups)
+    return "; ".join(said)
 
 
 def group_loss_words(loss: float, of_groups: float) -> str:
-    """What the groups lose without rounding and categories; empty where that is what the release loses.
+    """Say what the groups lose without rounding and categories; empty if the release loses the same.
 
     >>> group_loss_words(16.2, 11.7), group_loss_words(8.591, 8.592)
     ('; the groups alone, with exact means, lose 11.7 %', '')
@@ -196,10 +196,10 @@ def group_loss_words(loss: float, of_groups: float) -> str:
 
 
 def attacker_words(alone: Risk) -> str:
-    """What an attacker gains from the protected columns alone."""
+    """Say what an attacker gains from the protected columns alone."""
     return (
         "an attacker who knows the true values of the protected columns finds the right record in "
-        f"{linked_words(alone.linkage)} of the cases; a blind guess is right in {share(alone.blind_guess)}"
+        f"{cases_words(alone.linkage)}; a blind guess is right in {share(alone.blind_guess)}"
     )
 
 
@@ -228,11 +228,23 @@ def red_words(k: int, holds: bool, thresholds: Sequence[Threshold]) -> str:
     return f"The {' and the '.join(missed)} {are} above what the plan accepts."
 
 
-def linked_words(linkage: Linkage) -> str:
-    """The share of records linked; with its interval, if it was sampled."""
-    if not linkage.sampled:
-        return share(linkage.share)
-    return (
-        f"{share(linkage.share)} ({share(linkage.low)} to {share(linkage.high)}, from a sample of "
-        f"{number(linkage.records)})"
+def cases_words(linkage: Linkage) -> str:
+    """Say in how many cases the right record is found; with an interval, if it was sampled.
+
+    >>> cases_words(Linkage(0.178, 0.178, 0.178, 397, sampled=False))
+    '17.8 % of the cases'
+    >>> cases_words(Linkage(1.0, 0.996, 1.0, 1_000, sampled=True))
+    'all cases (at least 99.6 %, from a sample of 1,000)'
+    """
+    cases = {0.0: "no case", 1.0: "all cases"}.get(
+        linkage.share, f"{share(linkage.share)} of the cases"
     )
+    if not linkage.sampled:
+        return cases
+    if linkage.share == 1:
+        interval = f"at least {share(linkage.low)}"
+    elif linkage.share == 0:
+        interval = f"at most {share(linkage.high)}"
+    else:
+        interval = f"{share(linkage.low)} to {share(linkage.high)}"
+    return f"{cases} ({interval}, from a sample of {number(linkage.records)})"

@@ -1,4 +1,4 @@
-"""Whether what was released is still of use: one rule for all engines, in one place.
+"""Cautions about columns that are hardly usable: one rule for all engines.
 
 A column is hardly usable if more than half of its information is lost, or if more than a quarter of its
 categories are wrong; where categories have an order, its loss says how far they are off. A total, share or
@@ -52,24 +52,24 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     if not found:
         return []
     found.sort(key=lambda one: -one[1])
-    told = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
+    said = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
     spoilt = [name for name, _, _ in found]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
-    words = f"Much is lost in {told}{more}."
+    words = f"Much is lost in {said}{more}."
     cures = [(name, decision) for name in spoilt[:_NAMED] for decision in ("drop", "importance 5")]
     return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False, cures=tuple(cures))]
 
 
 def _lost(loss: float, row: Summary) -> str:
     """Say what a column lost."""
-    told = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
+    said = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
     if row.changed:
-        told.append(f"{share(row.changed)} of its values wrong")
+        said.append(f"{share(row.changed)} of its values wrong")
     if row.moved is not None and row.moved_share is not None:
         before, after = row.moved_share
         gone = "none" if after == 0 else share(after)
-        told.append(f"share of {shown(row.moved)} {share(before)} → {gone}")
-    return ", ".join(told)
+        said.append(f"share of {shown(row.moved)} {share(before)} → {gone}")
+    return ", ".join(said)
 
 
 def moved_figures(row: Summary) -> list[str]:

@@ -1,8 +1,8 @@
 """Records whose group discloses their value of a confidential column.
 
-Records of a group look alike. Whoever knows that somebody is among them still learns a confidential value if
-all records of the group have it, or, for numbers, if all have nearly the same. A value that at least half
-of all records have is no news, so that records are counted whose value is rarer than that.
+Records of a group look alike. Someone who knows that a person is among them still learns a confidential value
+if all records of the group have it, or, for numbers, if all have nearly the same. A value that at least half
+of all records have is no news, so that only records with a rarer value are counted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from microagg.kernels.labels import group_sizes
 __all__ = ["FEWEST_NUMBERS", "WITHIN", "Agreement", "agreement", "disclosed_share"]
 
 WITHIN = 0.05
-"""A number is told if it is known to within this share of itself."""
+"""A number is disclosed if it is known to within this share of itself."""
 FEWEST_NUMBERS = 13
-"""Numbers with fewer different values than this may be codes, of which neighbours say nothing."""
+"""Numbers with fewer different values than this may be codes; a near code says nothing."""
 
 _ROUNDING = 1e-12  # of 0.95 and 1.05 times a value
 
@@ -70,7 +70,7 @@ def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agre
     exact = agrees & ~common
     close = np.zeros(n, dtype=bool)
     if numbers is not None:
-        close = _told_closely(numbers, own) & ~exact & ~(agrees & common)
+        close = _disclosed_closely(numbers, own) & ~exact & ~(agrees & common)
     return Agreement(
         exact=int(exact.sum()),
         close=int(close.sum()),
@@ -81,9 +81,9 @@ def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agre
 
 
 def disclosed_share(found: Iterable[Agreement]) -> float:
-    """Share of records of which a group discloses some confidential column.
+    """Return the share of records for which a group discloses some confidential column.
 
-    Where it is not known which records these are, at most this share.
+    Where it is not known which records these are, the share is at most the result.
     """
     every = list(found)
     if not every:
@@ -94,10 +94,10 @@ def disclosed_share(found: Iterable[Agreement]) -> float:
     return min(1.0, sum(one.records for one in every) / every[0].of)
 
 
-def _told_closely(numbers: Floats, own: Labels) -> NDArray[np.bool_]:
-    """Whether all values of a record's group are within 5 % of its own, and most of the table's are not.
+def _disclosed_closely(numbers: Floats, own: Labels) -> NDArray[np.bool_]:
+    """Find records whose group has only values within 5 % of theirs, unless half of the table has them too.
 
-    Of 0, and of groups with both signs, only equal values are near; a group with a missing value tells none.
+    Only equal values are near 0, and in groups with both signs. A group with a missing value discloses none.
     """
     groups = len(group_sizes(own))
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)

@@ -54,8 +54,8 @@ def analyse(
 
     Parameters
     ----------
-    released_weights : those of the released table, where they are others than those of ``both``
-    least : records that a category has whose coefficient is told
+    released_weights : weights of the released table, if they differ from those of ``both``
+    least : least number of records of a category whose coefficient is reported
     categories : columns of numbers that are codes
     """
     formula = read_formula(wanted)
@@ -322,9 +322,9 @@ def _regression(
 
 
 def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: int) -> list[Any]:
-    """Values that ``least`` records have in both tables, such that none or as many have others.
+    """Choose values that ``least`` records have in both tables; no record, or ``least``, have others.
 
-    The coefficient of a value that few have would tell of them, and so would those of all others.
+    The coefficient of a value that few have would disclose them, and so would those of all others.
     """
     sizes = {level: int(has.sum()) for level, has in first.items()}
     both = (level for level in first if level in second)
@@ -338,7 +338,7 @@ def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: i
 
 
 def _levels(frame: Frame, name: Any) -> dict[Any, Any]:
-    """Which records have each value of a column, by value."""
+    """Find the records that have each value of a column."""
     codes, levels = frame.levels(name)
     _check_levels(name, levels)
     return {level: codes == i for i, level in enumerate(levels) if level is not None}

@@ -88,8 +88,8 @@ class Analysis:
     def short(self) -> str:
         """The analysis and its estimate or, if it has several or quantiles, how far these moved."""
         moved = f"moved by {self.moved:.2f} of its 95 % intervals"
-        told = "" if self.kind == "quantile" else self.before_after
-        return f"{self.formula} {told or moved}"
+        value = "" if self.kind == "quantile" else self.before_after
+        return f"{self.formula} {value or moved}"
 
     @property
     def words(self) -> str:
@@ -116,29 +116,29 @@ class Analysis:
 
 
 def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, Any]]:
-    """Plain data of analyses, from which nothing about fewer than ``least`` records follows.
+    """Return plain data of analyses, from which nothing about fewer than ``least`` records follows.
 
-    Groups with fewer records are not told. Their total would follow from the mean of all records, so that
-    further groups are left out, the smallest first, until ``least`` records are in none that is told.
-    Means of one column by several others could be subtracted from each other: those that, together with
-    the ones told before, would set fewer than ``least`` records apart are not told. So it is with
-    categories of which shares are told, and with the values around quantiles.
+    Groups with fewer records are not reported. Their total would follow from the mean of all records, so that
+    further groups are left out, the smallest first, until ``least`` records are in no reported group.
+    Means of one column by several others could be subtracted from each other: an analysis is left out if it,
+    together with those before, would separate fewer than ``least`` records. The same rule holds for the
+    categories of shares, and for the values around quantiles.
 
     >>> few = [Estimate(name, 1, 0.0, (0, 0), 0.0, (0, 0), 1.0) for name in "ab"]
     >>> safe_together([Analysis("x by y", "mean", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
     2
     """
     found = []
-    apart: dict[str, Labels] = {}  # the sets of records that what was told of a column tells apart
+    apart: dict[str, Labels] = {}  # the sets of records that reported analyses of a column separate
     for analysis in analyses:
         groups = analysis._groups
         if groups is None:
             keep = {i for i, e in enumerate(analysis.estimates) if e.records >= least}
         else:
-            keep = _tellable(analysis.estimates, groups, least)
-            told = np.where(np.isin(groups, list(keep)), groups, -1)
-            before = apart.get(analysis.response, np.zeros_like(told))
-            together = combine([before, told])
+            keep = _reportable(analysis.estimates, groups, least)
+            reported = np.where(np.isin(groups, list(keep)), groups, -1)
+            before = apart.get(analysis.response, np.zeros_like(reported))
+            together = combine([before, reported])
             if group_sizes(together).min() < least:
                 keep = set()
             else:
@@ -147,8 +147,8 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
     return found
 
 
-def _tellable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:
-    """Places of the groups to tell, such that none or at least ``least`` records are left over."""
+def _reportable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:
+    """Choose the groups to report, such that no record or at least ``least`` are left over."""
     sizes = np.bincount(groups[groups >= 0], minlength=len(estimates))
     by_size = sorted(range(len(estimates)), key=lambda i: (sizes[i], i))
     keep = [i for i in by_size if min(sizes[i], estimates[i].records) >= least]

@@ -52,12 +52,12 @@ class Pair:
     """Group of each record, (n,), or (n, d) where columns were grouped apart; None: not known."""
     states: Labels | None = field(default=None, repr=False)
     """(n, d) state in which each value was released (see :attr:`Variable.states`); None: codes of missing
-    values are not told apart."""
+    values do not matter."""
     mean_weight: float = 1.0
     """What a weight of 1 stands for in the population."""
-    beside: Labels | None = field(default=None, repr=False)
-    """(n,) a number for each combination of strata and released weight, which groups share beside protected
-    values; None: they share no more than these."""
+    shared: Labels | None = field(default=None, repr=False)
+    """(n,) a number for each combination of strata and released weight, which groups share in addition to
+    protected values; None: they share only these."""
 
     def __len__(self) -> int:
         return len(self.original)
@@ -75,8 +75,8 @@ class Pair:
                 self.labels,
             )
         raise TypeError(
-            "Measures hold the original values and are not pickled, lest they travel. Pickle what "
-            "their as_dict() returns."
+            "Measures hold original values and cannot be pickled, so that these do not leave this process. "
+            "Pickle the result of as_dict()."
         )
 
     def without_records(self) -> Pair:
@@ -232,7 +232,7 @@ class Pair:
     @cached_property
     def released_classes(self) -> Labels:
         """Class of each record by all that groups share: protected values, strata and released weight."""
-        return self.classes if self.beside is None else combine([self.classes, self.beside])
+        return self.classes if self.shared is None else combine([self.classes, self.shared])
 
     @cached_property
     def classes_before(self) -> Labels:
@@ -326,7 +326,7 @@ def _frames_pair(
 
 
 def _complete_numbers(frame: Frame, names: list[Any]) -> bool:
-    """Whether all columns hold numbers and no value is missing; infinite ones are refused elsewhere."""
+    """Return whether all columns hold numbers without missing values; infinite ones are refused elsewhere."""
     return not len(frame) or all(
         frame.is_numeric(name) and not np.isnan(frame.doubles(name)).any() for name in names
     )

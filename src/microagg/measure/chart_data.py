@@ -1,4 +1,4 @@
-"""What pictures of both tables show, as counts: no bin with fewer than k records, no end of the original."""
+"""Charts of both tables as counts: no bin with fewer than k records, no end of the original."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHERS = "others"
 
 
 def column(both: Pair, j: int, k: int) -> dict[str, Any]:
-    """What is drawn of a column of any kind.
+    """Return the chart of a column of any kind.
 
     Numbers have ``cuts`` and ``ends``, dates ``ticks`` besides, categories ``levels``; all have the counts
     ``before`` and ``after``, of records that have a value.
@@ -56,10 +56,10 @@ def with_dates(found: dict[str, Any], scale: TimeScale | None) -> dict[str, Any]
 
 
 def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) -> dict[str, Any]:
-    """Counts of categories in one table or two, at most twelve of them; the rest is put together as others.
+    """Count categories in one table or two: at most twelve; the rest is put together as others.
 
-    A level that fewer than k records have, of those tables that have it at all, is not told; nor are others
-    of whom there are fewer than k: then the rarest level that could be told is put to them.
+    A level that fewer than k records of a table have is not named, unless none has it. If the others are
+    fewer than k, the rarest named level is added to them.
 
     >>> found = bars([np.array([0] * 6 + [1] * 5 + [2])], ["a", "b", "c"], 3)
     >>> found["levels"], found["after"]
@@ -69,9 +69,9 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
         :, : len(names)
     ]
     sizes = np.array([len(codes) for codes in tables])
-    tellable = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
+    may_name = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
     by_size = np.argsort(-counts[0], kind="stable")
-    kept = [level for level in by_size.tolist() if tellable[level]]
+    kept = [level for level in by_size.tolist() if may_name[level]]
     kept = kept[:_MOST_LEVELS]
     rest = sizes - counts[:, kept].sum(axis=1)
     while kept and (_too_few(rest, k) or (rest.any() and len(kept) == _MOST_LEVELS)):
@@ -146,7 +146,7 @@ def correlations(before: Floats, after: Floats) -> dict[str, Any]:
 
 
 def class_sizes(sizes: Labels) -> list[dict[str, int]]:
-    """How many classes there are of each size."""
+    """Count the classes of each size."""
     found, counts = np.unique(sizes, return_counts=True)
     return [
         {"size": int(size), "classes": int(count)}

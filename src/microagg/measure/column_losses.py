@@ -96,7 +96,7 @@ def _column(both: Pair, j: int) -> tuple[float, float, float]:
 
 
 def _assumed_groups(both: Pair, j: int) -> Labels:
-    """Groups of a column where none are told."""
+    """Assume groups of a column if they are not known."""
     sizes = group_sizes(both.classes)
     if sizes.min() > 1 or len(both) == 1:
         return both.classes
@@ -127,7 +127,7 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
 
 
 def _off_and_on(variable: Variable) -> bool:
-    """Whether some values are at the spike and some are not."""
+    """Return whether some values are at the spike and some are not."""
     spike = 0.0 if variable.setting.spike is None else variable.setting.spike
     off = variable.values[~variable.missing] != spike
     return bool(off.any() and not off.all())

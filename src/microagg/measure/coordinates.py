@@ -2,7 +2,7 @@
 
 A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
 not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
-missingness itself is seen, a column of which the original misses some values has further coordinates: the
+missingness itself counts, a column in which the original misses some values has further coordinates: the
 corners of a simplex, one for each state: there, missing, missing with a certain code. Tables that are read in
 parts have the same coordinates (see :mod:`microagg.engines.encoding`).
 """
@@ -35,7 +35,7 @@ def encoded(
     ----------
     variables : the original columns
     protected : (n, d) released values in the same numbering, NaN where missing
-    states : (n, d) states of the released values; None: missing values are not told apart by code
+    states : (n, d) states of the released values; None: codes of missing values do not matter
 
     >>> age = Variable("age", "number", np.array([30.0, np.nan, 50.0]))
     >>> before, after = encoded([age], np.array([[40.0], [40.0], [40.0]]))
@@ -64,7 +64,7 @@ def encoded(
 
 
 def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
-    """Whether coordinates are the scaled values: numbers and dates, none missing, none transformed."""
+    """Return whether coordinates are the scaled values: numbers and dates, none missing or transformed."""
     return not np.isnan(protected).any() and all(
         variable.kind in ("number", "integer", "date")
         and variable.setting.transform is None

@@ -1,4 +1,4 @@
-"""Signs that columns left as they are tell more than the k of a release says: facts, no words.
+"""Signs that unprotected columns disclose more than k promises: facts, no sentences.
 
 Three things fool people. Records of one person, household or firm that make up a group: k records, but not
 k units. Identifiers, also those that are missing in places or stand in several records. And columns
@@ -60,8 +60,8 @@ _BY_PLACE = 0.1
 
 _RANK_CORRELATION = 0.99
 _FEWEST_RECORDS = 10
-# A function is told of only where it is no accident: each value was seen in this many records on
-# average, and this many of them would differ from others of the same value if it had no say.
+# A function is reported only if it is no accident: each value occurs in this many records on average,
+# and without a function this many of them would differ from others of the same value.
 _RECORDS_OF_A_LEVEL = 10
 _DIFFERENT_BY_CHANCE = 10
 
@@ -187,10 +187,10 @@ def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
 def unmixed_units(
     classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
 ) -> dict[Any, tuple[UnitsInGroups, int]]:
-    """Find columns that look like a unit of which classes hold fewer than k values, and the k.
+    """Find columns that look like a unit, if classes hold fewer than k of its values; and that k.
 
     ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
-    and k. Groups that release the same values are one class, to whoever has the file.
+    and k. Groups that release the same values are one class, to anyone who has the file.
     """
     found = {}
     for name, column in columns.items():
@@ -215,7 +215,7 @@ def _repeats(column: Known, sizes: Labels) -> bool:
 
 
 def _may_name_units(column: Known) -> bool:
-    """Whether values may be names or numbers of units: no measurements, no dates, no counts."""
+    """Return whether values may be names or numbers of units: no measurements, dates or counts."""
     if column.kind == "other":
         return True
     return column.kind == "whole" and _by_place(column.sizes) <= _BY_PLACE
@@ -289,7 +289,7 @@ def _determined_by(
 
 
 def _is_function(codes: Labels, distinct: int, values: Labels) -> bool:
-    """Whether the values follow from the codes, and not by accident."""
+    """Return whether the values follow from the codes, and not by accident."""
     n = len(codes)
     sizes = group_sizes(values)
     if n < _RECORDS_OF_A_LEVEL * distinct or np.count_nonzero(sizes) > distinct:

@@ -1,4 +1,4 @@
-"""What a group gives away of a confidential column although its records look alike.
+"""How much a group discloses about a confidential column although its records look alike.
 
 k-anonymity hides which record is whose. If all records of a group agree in a confidential column,
 their value is known all the same. Measured for each class of equal protected rows:
@@ -86,7 +86,7 @@ def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
 
 
 def _quantity(frame: Frame, name: Any, distinct: int) -> Floats | None:
-    """Numbers of which near values tell nearly as much as equal ones; None where they may be codes."""
+    """Return numbers if near values disclose nearly as much as equal ones; None if they may be codes."""
     return frame.doubles(name) if frame.is_numeric(name) and distinct >= FEWEST_NUMBERS else None
 
 

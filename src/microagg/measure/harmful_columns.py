@@ -1,4 +1,4 @@
-"""Which of the columns left as they are do most harm, and which to drop for k to hold.
+"""The unprotected columns that do most harm, and those to drop for k to hold.
 
 The figure is always the share of records in classes of fewer than k records, or units, that agree in the
 protected columns and in the known ones. A column's harm shows at two ends: what it adds to the protected
@@ -50,7 +50,7 @@ class Stake:
 
     name: Any
     below_k: float
-    """Share of records in classes of fewer than k, if this column were known beside the known ones."""
+    """Share of records in classes of fewer than k, if this column were known too."""
 
 
 def stakes(
@@ -140,8 +140,8 @@ def enough(
 def coarsened(column: Known) -> Labels:
     """Put values together so that at most ten levels are left.
 
-    Numbers and dates: bins of about equally many records, and missing stays apart. Others, of which
-    missing is one: the most frequent values are kept until they cover 80 % of the records, nine at
+    Numbers and dates: bins of about equally many records, and missing stays apart. Others, with
+    missing as a value: the most frequent values are kept until they cover 80 % of the records, nine at
     most, and the rest is one level.
 
     >>> coarsened(Known(np.array([0, 0, 0, 0, 1, 2, 0, 0, 0, 0]))).tolist()

@@ -1,8 +1,8 @@
-"""What columns left as they are give away: classes and linkage together with them.
+"""Unprotected columns: classes and linkage if an attacker knows them.
 
-Whoever looks for a person in a released table knows more than the protected columns: sex, region,
-a date, whatever stands in the columns that were left as they are, which are the same in the release.
-Records are then told apart by these exactly, and by the protected columns as well as they allow.
+Someone who looks for a person in a released table knows more than the protected columns: sex, region,
+a date, and so on. Unprotected columns are the same in the release, so that they distinguish records exactly;
+protected columns distinguish them as well as their released values allow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
-__all__ = ["Known", "KnownRisk", "known_columns", "known_risk", "told_apart"]
+__all__ = ["Known", "KnownRisk", "as_in_file", "known_columns", "known_risk"]
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
     return {name: _known(frame, name) for name in names}
 
 
-def told_apart(column: Known, text: Known) -> Known:
-    """Tell values apart by the text that stands in a file, in the order of what it reads as.
+def as_in_file(column: Known, text: Known) -> Known:
+    """Number values by the text that stands in a file, in the order of the values that it reads as.
 
     1.5 and 1.50 are one number and two texts, and so are two ids of twenty digits that are one double.
 
-    >>> told_apart(Known(np.array([1, 0, 1]), "real"), Known(np.array([0, 1, 2]))).codes.tolist()
+    >>> as_in_file(Known(np.array([1, 0, 1]), "real"), Known(np.array([0, 1, 2]))).codes.tolist()
     [1, 0, 2]
     """
     key = (column.codes + 1) * (int(text.codes.max(initial=0)) + 2) + text.codes + 1

@@ -1,6 +1,6 @@
-"""What rows give away together: a column that shows which rows belong together hides nobody by single rows.
+"""Sets of rows: if a column shows which rows belong together, single rows that look alike hide nobody.
 
-A renumbered household id tells no name, but it shows which rows are one household. An attacker who
+A renumbered household id names nobody, but it shows which rows are one household. An attacker who
 knows the members' values then looks for the whole *set* of rows, and a set is rarer than any of its rows.
 So k must count sets: how many ids have the same set of released rows (each as often), and how many have
 the same number of rows, which needs no value at all.
@@ -9,7 +9,7 @@ Counting is O(n log n): each class of equal rows gets a random number of 128 bit
 sum over its rows. Two different sets of m have the same sum with a chance of about m²/2¹²⁹.
 
 If several such columns are released, one shows more about the sets of the other: which rows of a household
-are one person. Rows are then told apart by the sets that they are in, until nothing more can be told apart.
+are one person. Rows are then distinguished by their sets, until nothing changes any more.
 
 Linkage by sets: the attacker has the true values of all rows of an id and the columns left as they are, and
 takes the set of released rows that is nearest: the least sum of squared distances over all ways to match
@@ -55,7 +55,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class LinkedRows:
-    """How far the sets of rows that a column shows to belong together can be told apart."""
+    """How many of the sets of rows of a column are equal to fewer than k."""
 
     column: Any
     k: int
@@ -132,7 +132,7 @@ def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dic
 def sets_by_column(
     released: Labels, known: Mapping[Any, Known], links: Mapping[Any, Known]
 ) -> dict[Any, RowSets]:
-    """Find the sets of rows of each linking column, told apart by released classes and known columns."""
+    """Find the sets of rows of each linking column, by released classes and known columns."""
     hidden = {name: column for name, column in links.items() if name not in known}
     found = {}
     for name, column in links.items():

@@ -2,8 +2,8 @@
 
 A combination of key values that f records of the sample share is shared by about F = Σw persons of the
 population, by their sampling weights; :func:`microagg.grouping.require.weight_rules.individual_risk` has the
-formula. Whoever finds one member of a household finds all: its risk is 1 − Π(1 − r) over its members. The sum
-of all risks is the number of records that are expected to be re-identified.
+formula. Someone who finds one member of a household finds all: the risk of a household is 1 − Π(1 − r) over
+its members. The sum of all risks is the number of records that are expected to be re-identified.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _MOST_TERMS = 200
 _ROWS_AT_ONCE = 1 << 13  # few enough for the cache
 _STEPS = 25
 _SINGULAR = 1e-10  # directions with a smaller share of the largest eigenvalue are rounding
-_RIDGE = 1e-9  # keeps the fit finite where the tables can be told apart for sure
+_RIDGE = 1e-9  # keeps the fit finite where the model is certain
 _CLOSE = 1e-12
 
 

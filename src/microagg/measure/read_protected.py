@@ -22,7 +22,7 @@ _DAY = 86_400  # seconds
 
 
 def setting_of(kind: Any) -> Column:
-    """What is said of a column: its setting, a word for its kind, or its levels from low to high.
+    """Return the setting of a column from a setting, a word for its kind, or its levels from low to high.
 
     >>> setting_of(["low", "high"]).kind, setting_of("nominal").kind, setting_of(None).kind
     ('ordinal', 'nominal', None)
@@ -93,7 +93,7 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
 
 
 def has_bands(frame: Frame, name: Any) -> bool:
-    """Whether a column holds names of bands of numbers, as :mod:`microagg.encode.recode` makes them."""
+    """Return whether a column holds names of bands of numbers, see :mod:`microagg.encode.recode`."""
     if frame.kind_in_words(name) not in ("text", "categories"):
         return False
     levels = frame.categories(name)[1]

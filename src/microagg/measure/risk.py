@@ -218,7 +218,7 @@ def risk(
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
     kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
     weights : name of the original's column of sampling weights, for ``individual``
-    unit : name of the original's column of households, for the household risk beside it
+    unit : name of the original's column of households, for the household risk
 
     Returns
     -------
@@ -313,22 +313,22 @@ def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
     """
     exact = {name: one.exact for name, one in agreements.items()}
     close = {name: one.close for name, one in agreements.items()}
-    told = []
+    words = []
     if any(exact.values()):
-        told.append(
-            "In some groups all records have the same confidential value, one that fewer than half of all "
-            f"records have: {_counted(exact)}."
+        words.append(
+            f"Groups disclose confidential values: {_counted(exact)}. All records of such a group have the "
+            "same value, and fewer than half of all records have it."
         )
     if any(close.values()):
-        told.append(f"Some groups give a confidential number to within 5 %: {_counted(close)}.")
-    return " ".join(told)
+        words.append(f"Groups disclose confidential numbers to within 5 %: {_counted(close)}.")
+    return " ".join(words)
 
 
 def _counted(records: Mapping[Any, int]) -> str:
     """Columns with their numbers of records, the largest first."""
     found = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
-    told = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in found[:_NAMED])
-    return told + (f" and {len(found) - _NAMED} more columns" if len(found) > _NAMED else "")
+    first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in found[:_NAMED])
+    return first + (f" and {len(found) - _NAMED} more columns" if len(found) > _NAMED else "")
 
 
 def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:

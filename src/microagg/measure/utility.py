@@ -239,7 +239,7 @@ class Utility:
         }
 
     def _of_kinds(self) -> dict[str, Any]:
-        """What there is to tell of tables that are more than complete numbers."""
+        """Return the measures for tables that are more than complete numbers."""
         if self._pair.variables is None:
             return {}
 
@@ -271,7 +271,7 @@ def utility(
     ----------
     original, protected : frames or array-likes with the same rows in the same order
     columns : names to compare, of any kind; by default the numeric columns that both have
-    analyses : your own, of which the confidence intervals in both tables are compared: means by
+    analyses : your own; their confidence intervals in both tables are compared: means by
         the groups of a column, ``"income by region"``, and linear regressions,
         ``"income ~ age + rent"``; or as lists, ``["income", "~", "age", "rent"]``
     kinds : of some columns, where their type does not say it: a word such as ``"nominal"``, the levels of
@@ -313,7 +313,7 @@ def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
 
 
 def _plain_loss(both: Pair) -> tuple[float, Floats]:
-    """Loss of complete numbers of which the groups are not told, over all columns and of each."""
+    """Measure the loss of complete numbers without known groups, over all columns and of each."""
     before, after = both.scaled
     moved = before - after
     lost, total = np.einsum("ij,ij->j", moved, moved), np.einsum("ij,ij->j", before, before)

@@ -33,7 +33,7 @@ from microagg.measure.chart_data import class_sizes
 from microagg.measure.classes import combine, share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
-from microagg.measure.known_columns import Known, known_columns, told_apart
+from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
 from microagg.plan.plan import Accept, Block, Plan, Roles
 from microagg.plan.registry import find
@@ -168,7 +168,7 @@ def _told_apart(released: Frame, wanted: Sequence[Any], text: Frame | None) -> d
     """Values of columns, told apart as whoever has the released file can."""
     found = known_columns(released, wanted)
     written = {} if text is None else known_columns(text, [n for n in found if text.has(n)])
-    return found | {name: told_apart(found[name], column) for name, column in written.items()}
+    return found | {name: as_in_file(found[name], column) for name, column in written.items()}
 
 
 def _cautions_of_the_file(

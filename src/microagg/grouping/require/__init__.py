@@ -1,1 +1,1 @@
-"""What groups must satisfy beside their number of records, and the repair of groups that do not."""
+"""Requirements of groups other than k, and the search for groups that satisfy them."""

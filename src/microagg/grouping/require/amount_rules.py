@@ -1,6 +1,6 @@
-"""Rules of dominance: no contributor to a group's total can be told from it by another one.
+"""Rules of dominance: no contributor can compute another's amount from a group's total.
 
-Protects  amounts of firms. A released mean times the size of the group is a total; who knows his own
+Protects  amounts of firms. A released mean times the size of the group is a total; a firm that knows its own
           contribution, or a coalition that knows several, can bound the largest of the others.
 Rules     p %: total − x₁ − x₂ ≥ (p/100)·x₁: the second largest contributor cannot tell the largest one
           within p %. (n, k): the n largest contributions are at most k % of the total.
@@ -11,7 +11,7 @@ Union     Contributions of a union are the sum a + b of two vectors over contrib
           a union is at least the sum of the rests, its x₁ = S₁ at most the sum of the x₁. (n, k):
           S_n(a+b) ≤ S_n(a) + S_n(b) ≤ k·T(a) + k·T(b). Both are closed under union.
           It needs amounts from 0 up: negative ones are refused.
-Secrecy   Whoever knows p or k can sharpen the bounds; they stay out of what is published.
+Secrecy   Someone who knows p or k can sharpen the bounds, so they are not published.
 Source    Hundepool et al., Handbook on Statistical Disclosure Control, chapter 4.
 """
 

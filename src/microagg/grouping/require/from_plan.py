@@ -98,7 +98,7 @@ def make_requirements(
 
     Parameters
     ----------
-    block : with k and what it requires beside
+    block : with k and the other requirements
     units, unit : the unit of each record, and the column that it comes from
     weights : survey weights of the records, as given
     look : of a key of :data:`RULES` and a column: what the rule sees of it, and whether it has an order
@@ -195,7 +195,7 @@ class Within(Requirement):
 
 
 def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
-    """Whether a requirement, or the one of the whole table that it comes from, is of a kind."""
+    """Return whether a requirement, or that of the whole table that it is part of, is of a kind."""
     whole = requirement
     while isinstance(whole, Within):
         whole = whole.whole

@@ -73,11 +73,11 @@ class Requirement(ABC):
         return float(violations(demands_of([self]), group, ends, 1)[0])
 
     def holds(self, labels: Labels) -> bool:
-        """Whether all groups 0, 1, … satisfy it."""
+        """Return whether all groups 0, 1, … satisfy it."""
         return not violations_of(labels, 1, [self]).any()
 
     def figure(self, labels: Labels) -> float:
-        """Return the figure of the worst of the groups 0, 1, …, which a board reads beside pass or fail."""
+        """Return the figure of the worst of the groups 0, 1, …, which a board reads with pass or fail."""
         raise TypeError(f"{type(self).__name__} has no figure")
 
     def worse(self, one: float, other: float) -> float:
@@ -89,7 +89,7 @@ class Requirement(ABC):
         return f"{figure:.3g}"
 
     def feasible(self) -> bool:
-        """Whether the whole table satisfies it, and so at least one partition."""
+        """Return whether the whole table satisfies it, and so at least one partition."""
         return self.violation(np.arange(len(self.demand().codes))) == 0
 
 

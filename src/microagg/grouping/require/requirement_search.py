@@ -1,7 +1,7 @@
 """Groups that satisfy requirements: a start, the repair, the search.
 
 Problem   Given scaled records, k and requirements, find groups that violate nothing at a low SSE.
-Idea      Several starts, of which the best goes on: given groups, repaired by merging (merge.py); groups
+Idea      Several starts; the best one goes on: given groups, repaired by merging (merge.py); groups
           grown with the requirements in mind (start.py); for t-closeness, groups with a record of each
           quantile (soria_comas.py). The search then anneals cells of neighbouring groups as
           methods/refine does, but every group it keeps satisfies all (anneal.py).
@@ -69,15 +69,15 @@ _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for 
 _QUANTILES = (
     16_384  # records that groups of quantiles are made of at once, since their time is quadratic
 )
-_GROWN = 4_096  # records up to which groups are grown beside them
+_GROWN = 4_096  # records up to which groups are grown in addition
 _TURNS = 4  # of effort best without a time limit
-# Groups of mixed columns, which have more coordinates, take longer to settle: as many times the steps for a
-# table, up to so many for each group.
+# Groups of mixed columns, which have more coordinates, take longer to settle: the factor for the steps for
+# a table, and the largest number of steps for each group.
 _MIXED, _ENOUGH = 8, 150
 
 
 def is_compiled() -> bool:
-    """Whether the search can start at once, without compiling its kernels first."""
+    """Return whether the search can start at once, without compiling its kernels first."""
     from microagg.algorithms.required.anneal import anneal_cells
 
     kernel: Any = anneal_cells
@@ -128,7 +128,7 @@ def repair(
     ----------
     X : float64 array of shape (n, d), scaled
     k : int, at least 1
-    requirements : what every group must satisfy beside
+    requirements : what every group must satisfy in addition
     labels : int64 array of shape (n,), any groups
     weights : float64 array of shape (n,), above 0; None: all equal
 
@@ -166,7 +166,7 @@ class _Run(NamedTuple):
 
 
 def _pools(run: _Run, budget: _Budget, labels: Labels) -> tuple[Any, float]:
-    """How pools are made for groups as large as these, and the records in one of them."""
+    """Return how pools are made for groups of this size, and the number of records in one."""
     from microagg.algorithms.required.anneal import Search
 
     mean = len(labels) / (int(labels.max()) + 1)
@@ -287,7 +287,7 @@ def _search(
 def _quantile_starts(X: Floats, demands: Demands, k: int, seed: int) -> list[Labels]:
     """Groups that take a record of each quantile of a column, for each one that must be close.
 
-    A large table is dealt into parts at random, each of which has the distribution of the whole.
+    A large table is dealt into parts at random, each with the distribution of the whole.
     """
     from microagg.algorithms.required.soria_comas import t_first
 
@@ -331,7 +331,7 @@ def satisfy(
     ----------
     X : float64 array of shape (n, d), scaled
     k : int, at least 1
-    requirements : what every group must satisfy beside
+    requirements : what every group must satisfy in addition
     labels : int64 array of shape (n,), groups to begin with; None where there are none
     weights : float64 array of shape (n,), above 0: what each record counts in the SSE
     effort : {"fast", "balanced", "best"}

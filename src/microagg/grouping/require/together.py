@@ -7,7 +7,7 @@ Idea      The members' values are laid side by side: a household of three with c
           record a₁ b₁ a₂ b₂ a₃ b₃. Households are grouped with others of the same size, so that there is no
           padding; the members at one place of the households of a group share their released values.
           A size with fewer than k households, or whose households as one group do not satisfy what is
-          required beside k, is pooled with the next smaller one (or larger, for the smallest): there, the
+          required other than k, is pooled with the next smaller one (or larger, for the smallest): there, the
           places of a smaller household that do not exist are filled with its own last member, who counts
           once more for the distance but has only one row. In a group of households of several sizes the
           members beyond the smallest size share the values of its last place, so that every value is
@@ -51,7 +51,7 @@ def household_records(
     X : float64 array of shape (n, d), scaled: the persons
     households : int64 array of shape (n,), equal for members of one household
     k : int, at least 1; a class has at least k households
-    enough : whether a class satisfies, as one group, what is required beside k; None: any does
+    enough : whether a class, as one group, satisfies the requirements other than k; None: any does
 
     Returns
     -------
@@ -100,8 +100,8 @@ def household_records(
             waiting = waiting[:0]
     if len(waiting) and not classes:
         raise InputError(
-            "Whole units move together, and their members at each place must have what is required beside k; "
-            "all units as one group do not. Ask for less."
+            "Whole units move together, and their members at each place must satisfy the requirements other "
+            "than k; all units as one group do not. Ask for less."
         )
     if len(waiting):  # the smallest sizes have too few: they join the last class
         classes[-1] = np.concatenate([classes[-1], waiting])

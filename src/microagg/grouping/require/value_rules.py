@@ -33,7 +33,7 @@ class Distinct(Requirement):
     """Distinct l-diversity: at least ``least`` different values in every group.
 
     Protects  against the plainest disclosure that k leaves open: all records of a group agree in the
-              confidential column, so that whoever is known to be in it has that value.
+              confidential column, so that a person who is known to be in it has that value.
     Rule      |{values in the group}| ≥ l.
     Union     A union has the values of both groups, so at least as many.
     Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
@@ -112,7 +112,7 @@ class Units(Distinct):
 class Entropy(Requirement):
     """Entropy l-diversity: the values of a confidential column are spread in every group.
 
-    Protects  against groups with l values, one of which nearly everybody has.
+    Protects  against groups with l values if nearly everybody has the same one.
     Rule      exp(H) ≥ l with H = −Σ p·ln p over the shares p of the values in the group: as many values
               as if they were equally frequent.
     Union     H is concave: H(λp + (1−λ)q) ≥ λH(p) + (1−λ)H(q) ≥ min(H(p), H(q)), so both ≥ ln l gives ≥ ln l.
@@ -164,7 +164,7 @@ class Entropy(Requirement):
 
 @dataclass(frozen=True, eq=False)
 class RecursiveDiversity(Requirement):
-    """Recursive (c, l)-diversity: the most frequent value is not too frequent beside the rare ones.
+    """Recursive (c, l)-diversity: the most frequent value is not too frequent compared with the rare ones.
 
     Protects  against an attacker who can rule out l−2 values: what remains is still no clear majority.
     Rule      r₁ < c·(r_l + r_{l+1} + … + r_m), where r₁ ≥ r₂ ≥ … count the values in the group.
@@ -221,7 +221,7 @@ class RecursiveDiversity(Requirement):
         count = np.sort(np.unique(self.codes, return_counts=True)[1])[::-1]
         return (
             f"Recursive diversity with c={self.c:g} and l={self.least} is asked of "
-            f"{column_words(self.column)} in each group; in the whole table the most frequent value has "
+            f"{column_words(self.column)} in each group. In the whole table the most frequent value has "
             f"{count[0]} records and those from the {self.least}. place on {count[self.least - 1 :].sum()}. "
             "Raise c or lower l."
         )
