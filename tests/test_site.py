@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer.main
 from website.execute import Runner, blocks_of
 from website.references import PARTS, command_page, plan_page
 
 import microagg
 from conftest import reference_file
+from microagg.cli.main import app
 from microagg.plan.registry import METHODS
 from microagg.plan.settings_table import rows_of
 
@@ -94,16 +96,48 @@ def test_tutorials_end_in_a_verified_file_and_have_pictures(site):
     for page in tutorials:
         assert runs_at_build(page)
         words = text_of(site / "tutorials" / f"{page.stem}.html")
-        assert "holds" in words.rpartition("verif")[2] or "True" in words.rpartition("write(")[2]
+        assert ends_verified(words), page
         assert list((site / "tutorials").glob(f"{page.stem}-*.svg"))
+
+
+def ends_verified(words: str) -> bool:
+    """Whether the last check that a tutorial makes of its file is there, and what it gave is that k holds."""
+    _, verify, counted = words.rpartition("microagg verify")
+    if verify:
+        return re.search(r"verified .*; k = [\d,]+ holds", counted) is not None
+    _, holds, value = words.rpartition(".holds")
+    return bool(holds) and re.search(r"\bTrue\b", value) is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "holds"),
+    [
+        ("microagg verify x --k 5\nverified     x: 9 records; k = 5 holds", True),
+        (
+            "microagg verify x --k 5\nfails     x: 9 records; k = 5 does not hold for 1 record",
+            False,
+        ),
+        ("a file that is verified: k holds. microagg verify x --k 5", False),
+        ("written.holds\n('green', True, 5)", True),
+        ("written.holds\n('green', False, 5)", False),
+        ("what holds is True", False),
+    ],
+)
+def test_a_tutorial_without_a_verified_file_would_be_noticed(words, holds):
+    assert ends_verified(words) is holds
 
 
 def test_references_have_every_command_flag_and_key():
     command, plan = command_page(), plan_page()
-    for word in ("protect", "plan", "measure", "compare", "verify", "methods", "demo"):
-        assert f"## `microagg {word}`" in command
-    for flag in ("--unit", "--report", "--max-linkage", "--missing-code"):
-        assert flag in command
+    sections = dict(re.findall(r"^## `microagg (\w+)`\n(.*?)(?=^## |\Z)", command, re.M | re.S))
+    commands = typer.main.get_command(app).commands
+    assert set(sections) == set(commands)
+    for name, one in commands.items():
+        rows = re.findall(r"^\| `([^`]*)` \| (.*) \|$", sections[name], re.M)
+        listed = {word.strip(",") for option, _ in rows for word in option.split()}
+        wanted = [p for p in one.params if not getattr(p, "hidden", False)]
+        assert {option for p in wanted for option in p.opts if option.startswith("-")} <= listed
+        assert all(words.strip() for _, words in rows), name
     for row in (row for part in PARTS for row in rows_of(part)):
         assert f"| `{row.key}` |" in plan
         assert row.help

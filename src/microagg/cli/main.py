@@ -6,7 +6,7 @@ import inspect
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -37,9 +37,6 @@ from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
 from microagg.plan.flag_values import split_names
 from microagg.plan.settings import bytes_of
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(
     name="microagg",
@@ -87,15 +84,14 @@ def protect(
         Path | None,
         typer.Option(metavar="PATH", help="Keep a rejected OUT under another name."),
     ] = None,
-    no_overwrite: Annotated[
+    overwrite: Annotated[
         bool,
         typer.Option(
-            "--no-overwrite",
+            "--overwrite/--no-overwrite",
             metavar="",
-            help="Refuse if OUT exists, be it a file or a folder of Parquet files; --overwrite, the "
-            "default, replaces it.",
+            help="Replace OUT if it exists, be it a file or a folder of Parquet files, or refuse.",
         ),
-    ] = False,
+    ] = True,
     compare_k: Annotated[
         bool,
         typer.Option(
@@ -112,7 +108,6 @@ def protect(
             help="Show in the report what other decisions about each column would cost; about 20 seconds.",
         ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", metavar="", hidden=True)] = False,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
     delimiter: Delimiter = None,
@@ -154,8 +149,6 @@ def protect(
             raise InputError(
                 "The table goes to standard output, where --json has no place. Write one of them to a file."
             )
-        if overwrite and no_overwrite:
-            raise InputError("Say --overwrite or --no-overwrite, not both.")
         job = Job(
             source,
             target,
@@ -172,13 +165,11 @@ def protect(
             master=master,
             strict=strict,
             keep_rejected=keep_rejected,
-            overwrite=not no_overwrite,
+            overwrite=overwrite,
             compare=compare_k,
             prices=prices,
         )
-        holds = protect_file(speaker, job)
-    if not holds:
-        raise typer.Exit(1)
+        speaker.exit_unless(protect_file(speaker, job))
 
 
 @with_plan_flags()
@@ -238,11 +229,9 @@ def plan(
         csv = csv_format(delimiter, encoding, decimal)
         kept, droppable = split_names(keep) or [], split_names(may_drop)
         sizes = _whole_numbers(search_k, "--search-k") if search_k else []
-        meets = draft_plan(
-            speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable, sizes
+        speaker.exit_unless(
+            draft_plan(speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable, sizes)
         )
-    if not meets:
-        raise typer.Exit(1)
 
 
 @with_plan_flags(
@@ -309,8 +298,7 @@ def compare(
             methods="all" if named == ["all"] else named,
             budget=budget,
         )
-    if not meets:
-        raise typer.Exit(1)
+        speaker.exit_unless(meets)
 
 
 def _without_credentials(word: str) -> str:

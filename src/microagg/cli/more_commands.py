@@ -124,8 +124,7 @@ def measure(
             min_distinct=min_distinct,
             sample=sample,
         )
-    if not holds:
-        raise typer.Exit(1)
+        speaker.exit_unless(holds)
 
 
 def verify(
@@ -176,8 +175,7 @@ def verify(
             promise,
             csv_format(delimiter, encoding, decimal),
         )
-    if not holds:
-        raise typer.Exit(1)
+        speaker.exit_unless(holds)
 
 
 def methods(as_json: Json = False, quiet: Quiet = False) -> None:

@@ -107,6 +107,11 @@ class Speaker:
                 raise
             self._fail(MicroaggError(fault_words(error)), 2)
 
+    def exit_unless(self, holds: bool) -> None:
+        """End the command with 1 where a promise or a target does not hold."""
+        if not holds:
+            sys.exit(1)
+
     def _fail(self, error: MicroaggError, code: int) -> None:
         self._err.print(Text("Error: ", style="bold red") + Text(visible(str(error))))
         self.give({"error": {"type": type(error).__name__, "message": str(error)}})
