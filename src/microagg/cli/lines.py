@@ -1,44 +1,35 @@
-"""What the command protect says by default, in at most twenty lines: done, cost, to decide, verdict."""
+"""What protect and measure say on stderr; by default protect says it in at most twenty lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from microagg.base.formatting import names, plural
 from microagg.cli.show import Speaker
 from microagg.evidence import Evidence
-from microagg.evidence.measured import Required
-from microagg.evidence.sentences import Caution, Threshold
+from microagg.evidence.sentences import Caution
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Roles
 
 __all__ = [
     "MOST_LINES",
-    "STYLES",
     "Line",
-    "accepted_line",
     "analysis_lines",
-    "cost_lines",
     "dominance_lines",
-    "done_lines",
-    "grouped_lines",
-    "rejected_line",
-    "report_lines",
-    "required_line",
+    "release_lines",
     "say_caution",
     "say_decisions",
+    "say_diversity",
     "say_lines",
-    "verified_line",
 ]
 
 MOST_LINES = 20
-STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 _NAMED = 8  # columns that a line names
 _DECISIONS = 3  # cautions that are said in full
 _ANALYSES = 2
+_CONFIDENTIAL = 2  # confidential columns whose diversity is said
 
 
 class Line(NamedTuple):
@@ -51,41 +42,47 @@ class Line(NamedTuple):
     """Whether it may be left to --verbose where there is more to say."""
 
 
-def done_lines(plan: Plan, roles: Roles, drafted: bool) -> list[Line]:
-    """Say what became of the columns."""
-    found = []
-    if drafted:
-        found.append(
-            Line("drafted", "no columns were named; microagg plan IN shows why each has its role")
-        )
-    found.append(Line("protected", _listed(roles.protected)))
-    for label, columns in (("dropped", roles.dropped), ("renumbered", roles.renumbered)):
+def release_lines(evidence: Evidence, drafted: bool) -> list[Line]:
+    """Return what was done with the columns, how records were grouped, what it cost and what was asked."""
+    drafting = Line(
+        "drafted", "no columns were named; microagg plan IN shows why each has its role"
+    )
+    return [
+        *([drafting] if drafted else []),
+        *_role_lines(evidence.roles),
+        *_group_lines(evidence),
+        *_cost_lines(evidence),
+        *_limit_lines(evidence),
+    ]
+
+
+def _role_lines(roles: Roles) -> list[Line]:
+    found = [Line("protected", _listed(roles.protected))]
+    if roles.dropped:
+        found.append(Line("dropped", _listed(roles.dropped)))
+    if roles.renumbered:
+        found.append(Line("renumbered", _listed(roles.renumbered), optional=True))
+    for label, columns, who in (
+        ("confidential", roles.confidential, "no attacker"),
+        ("unprotected", roles.known, "an attacker"),
+    ):
         if columns:
-            found.append(Line(label, _listed(columns), optional=label == "renumbered"))
-    if roles.confidential:
-        them = _it_or_them(roles.confidential)
-        words = f"{_listed(roles.confidential)}; we assume that no attacker knows {them}"
-        found.append(Line("confidential", words))
-    if roles.known:
-        them = _it_or_them(roles.known)
-        words = f"{_listed(roles.known)}; we assume that an attacker knows {them}"
-        found.append(Line("unprotected", words))
+            them = "it" if len(columns) == 1 else "them"
+            words = f"{_listed(columns)}; we assume that {who} knows {them}"
+            found.append(Line(label, words))
     return found
 
 
-def grouped_lines(evidence: Evidence) -> list[Line]:
+def _group_lines(evidence: Evidence) -> list[Line]:
     """Say how records were grouped, by which unit, strata and weight."""
     plan, roles, parts = evidence.plan, evidence.roles, evidence.parts
     words = [evidence.part_words(parts[0])]
     if len(parts) > 1:
         words = [f"{words[0]}, and {plural(len(parts) - 1, 'more partition')}"]
     if plan.units:
-        column = names(plan.units)
-        noun = str(evidence.who)
-        words.append(
-            f"k counts {noun}"
-            + ("" if column == evidence.who.one or column in noun else f" ({column})")
-        )
+        column, noun = names(plan.units), str(evidence.who)
+        is_named = column == evidence.who.one or column in noun
+        words.append(f"k counts {noun}" + ("" if is_named else f" ({column})"))
     if roles.strata:
         words.append(f"no group crosses {names(roles.strata, _NAMED)}")
     if roles.weight is not None and plan.weight is not None:
@@ -103,85 +100,63 @@ def grouped_lines(evidence: Evidence) -> list[Line]:
     return found
 
 
-def cost_lines(evidence: Evidence) -> list[Line]:
+def _cost_lines(evidence: Evidence) -> list[Line]:
     """Say what protection cost, and what an attacker still gains."""
+    recoded = evidence.recoded_words and f"{evidence.recoded_words}; counted as loss"
+    found = [
+        Line("recoded", recoded, optional=True),
+        Line("missing", evidence.missing_words, optional=True),
+        Line("left out", evidence.suppressed_words),
+        Line("lost", evidence.loss_words),
+        *analysis_lines(evidence.utility)[:_ANALYSES],
+        Line("attacker", evidence.alone_words),
+        Line("", evidence.known_words),
+        Line("", evidence.claim_words),
+        *dominance_lines(evidence.alone),
+    ]
+    return [line for line in found if line.words]
+
+
+def _limit_lines(evidence: Evidence) -> list[Line]:
+    """Say whether the release keeps to what the plan accepts, and groups to what it requires beside k."""
     found = []
-    if evidence.recoded_words:
-        found.append(Line("recoded", f"{evidence.recoded_words}; counted as loss", optional=True))
-    if evidence.missing_words:
-        found.append(Line("missing", evidence.missing_words, optional=True))
-    if evidence.suppressed_words:
-        found.append(Line("left out", evidence.suppressed_words))
-    found.append(Line("lost", evidence.loss_words))
-    found += analysis_lines(evidence.utility)[:_ANALYSES]
-    found.append(Line("attacker", evidence.alone_words))
-    if evidence.known_words:
-        found.append(Line("", evidence.known_words))
-    if evidence.claim_words:
-        found.append(Line("", evidence.claim_words))
-    return [*found, *dominance_lines(evidence.alone)]
+    if evidence.thresholds:
+        words = "; ".join(
+            f"{one.what} {one.found} ({one.limit}): {_result(one.passed)}"
+            for one in evidence.thresholds
+        )
+        passed = all(one.passed for one in evidence.thresholds)
+        found.append(Line("accepted", words, "bold" if passed else "bold red"))
+    extra = [one for one in (evidence.counted.required if evidence.counted else ()) if not one.is_k]
+    if extra:
+        passed = all(one.passed for one in extra)
+        words = "; ".join(
+            f"{one.words}: {_result(one.passed)}, {one.found} in the worst group" for one in extra
+        )
+        if len(extra) > 2 and passed:
+            words = f"all {len(extra)} requirements besides k pass"
+        found.append(Line("required", words, optional=passed))
+    return found
+
+
+def _result(passed: bool) -> str:
+    return "pass" if passed else "fail"
 
 
 def dominance_lines(risk: Risk) -> list[Line]:
     """Say whether the dominance rules that were asked for hold."""
-    return [
-        Line("", f"{names([name])}: the (1, {rule.percent:g} %) rule holds", optional=True)
-        if rule.holds
-        else Line(
-            "",
-            f"{names([name])}: the (1, {rule.percent:g} %) rule is broken in "
-            f"{plural(rule.classes_over, 'group')}",
-        )
-        for name, rule in risk.dominance.items()
-    ]
+    found = []
+    for name, rule in risk.dominance.items():
+        broken = f"is broken in {plural(rule.classes_over, 'group')}"
+        words = f"{names([name])}: the (1, {rule.percent:g} %) rule"
+        words += " holds" if rule.holds else f" {broken}"
+        found.append(Line("", words, optional=rule.holds))
+    return found
 
 
 def analysis_lines(utility: Utility) -> list[Line]:
     """Say what became of the user's own analyses."""
     return [Line("", analysis.words) for analysis in utility.analyses]
-
-
-def accepted_line(thresholds: Sequence[Threshold]) -> list[Line]:
-    """Say whether the release keeps to what the plan accepts."""
-    if not thresholds:
-        return []
-    words = "; ".join(
-        f"{one.what} {one.found} ({one.limit}): {'pass' if one.passed else 'fail'}"
-        for one in thresholds
-    )
-    passed = all(one.passed for one in thresholds)
-    return [Line("accepted", words, "bold" if passed else "bold red")]
-
-
-def required_line(required: Sequence[Required]) -> list[Line]:
-    """Say whether groups satisfy what is required beside k."""
-    extra = [one for one in required if not one.is_k]
-    if not extra:
-        return []
-    if len(extra) > 2 and all(one.passed for one in extra):
-        return [Line("required", f"all {len(extra)} requirements besides k pass", optional=True)]
-    words = "; ".join(
-        f"{one.words}: {'pass' if one.passed else 'fail'}, {one.found} in the worst group"
-        for one in extra
-    )
-    return [Line("required", words, optional=all(one.passed for one in extra))]
-
-
-def verified_line(target: str, counted: str) -> Line:
-    """Say what was counted in the written file."""
-    return Line("verified", f"{target}, read back: {counted}")
-
-
-def report_lines(report: Path | None) -> list[Line]:
-    """Say where the report is."""
-    if report is None:
-        return []
-    return [Line("report", f"{report}, and every number in {report.with_suffix('.json').name}")]
-
-
-def rejected_line(rejected: str) -> list[Line]:
-    """Say why the file was not released and the exit code is 1."""
-    return [Line("rejected", rejected, "bold red")] if rejected else []
 
 
 def say_lines(speaker: Speaker, lines: Iterable[Line], room: int | None = None) -> None:
@@ -223,8 +198,18 @@ def say_caution(speaker: Speaker, caution: Caution) -> None:
         speaker.say("usable?", caution.sentence, "bold yellow")
 
 
-def _it_or_them(columns: Sequence[Any]) -> str:
-    return "it" if len(columns) == 1 else "them"
+def say_diversity(speaker: Speaker, risk: Risk) -> None:
+    """Say how many values of confidential columns groups have, the weakest column first."""
+    found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
+    for name, column in found[:_CONFIDENTIAL]:
+        least = f"at least {column.distinct_l:,} different values in each group"
+        if column.distinct_l == 1:
+            least = "in some groups all records have the same value"
+        words = f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}"
+        speaker.say("", words)
+    if len(found) > _CONFIDENTIAL:
+        more = plural(len(found) - _CONFIDENTIAL, "more confidential column")
+        speaker.say("", f"{more} at lower risk; see --json")
 
 
 def _listed(columns: Sequence[Any]) -> str:

@@ -11,8 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.formatting import UnitWords, names, number, percent, plural, share, table_size
-from microagg.cli.lines import analysis_lines, dominance_lines, say_caution, say_lines
-from microagg.cli.protect_command import say_secrets
+from microagg.cli.lines import (
+    analysis_lines,
+    dominance_lines,
+    say_caution,
+    say_diversity,
+    say_lines,
+)
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.cautions import about_agreement, about_dominance, about_known
@@ -128,7 +133,7 @@ def measure_files(
             f"{cases_words(with_known.linkage)}; {share(with_known.unique)} of the records are "
             "then unique",
         )
-    say_secrets(speaker, alone)
+    say_diversity(speaker, alone)
     say_lines(speaker, dominance_lines(alone))
     if with_known.below_k and ask.k is not None:
         harms = rank(both, known, ask.k)

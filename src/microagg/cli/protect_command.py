@@ -1,4 +1,4 @@
-"""What the commands protect and plan say and show."""
+"""The command protect."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from microagg.base.formatting import names, plural
+from microagg.base.formatting import names
 from microagg.cli.lines import (
     MOST_LINES,
-    STYLES,
     Line,
-    accepted_line,
     analysis_lines,
-    cost_lines,
-    done_lines,
-    grouped_lines,
-    rejected_line,
-    report_lines,
-    required_line,
+    release_lines,
     say_caution,
     say_decisions,
+    say_diversity,
     say_lines,
-    verified_line,
 )
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
@@ -31,17 +24,16 @@ from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
 from microagg.job.run import Job, Observer, Outcome, run
-from microagg.measure.risk import Risk
 from microagg.plan.plan import Plan
 from microagg.warming.needed import AFTER_GROUPING, needed
 
-__all__ = ["protect_file", "say_secrets"]
+__all__ = ["protect_file"]
 
-_SECRETS = 2  # confidential columns that are told of
+_STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 
 
 class _Listener(Observer):
-    """Tells a person at a terminal."""
+    """Shows a job at a terminal."""
 
     def __init__(self, speaker: Speaker, job: Job, compiling: Compiling) -> None:
         self._speaker, self._job = speaker, job
@@ -103,9 +95,7 @@ def protect_file(speaker: Speaker, job: Job) -> bool:
     _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone
         speaker.give(_as_dict(job, outcome))
-    if (
-        evidence.rejected and speaker.quiet
-    ):  # who is told nothing else is told why the exit code is 1
+    if evidence.rejected and speaker.quiet:  # else nothing would say why the exit code is 1
         speaker.warn(evidence.rejected)
     return not evidence.rejected
 
@@ -144,25 +134,19 @@ def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
 
 def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
     """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
-    evidence = outcome.evidence
-    counted = evidence.counted
+    evidence, report = outcome.evidence, job.report
     if speaker.verbose:
-        _say_reasons(speaker, outcome)
-    lines = [
-        *done_lines(evidence.plan, evidence.roles, outcome.guesses is not None),
-        *grouped_lines(evidence),
-        *cost_lines(evidence),
-        *accepted_line(evidence.thresholds),
-        *required_line(counted.required if counted else ()),
-    ]
-    end = [
-        verified_line(
-            "the rejected file" if evidence.rejected else str(job.target), evidence.counted_words
-        ),
-        *report_lines(job.report if job.report in outcome.files else None),
-        *rejected_line(evidence.rejected),
-        Line(evidence.verdict, evidence.verdict_words, STYLES[evidence.verdict]),
-    ]
+        for name, found in (outcome.guesses or {}).items():
+            speaker.say(found.role, f"{names([name])}: {found.reason}")
+    lines = release_lines(evidence, outcome.guesses is not None)
+    counted = "the rejected file" if evidence.rejected else str(job.target)
+    end = [Line("verified", f"{counted}, read back: {evidence.counted_words}")]
+    if report is not None and report in outcome.files:
+        every = report.with_suffix(".json").name
+        end.append(Line("report", f"{report}, and every number in {every}"))
+    if evidence.rejected:
+        end.append(Line("rejected", evidence.rejected, "bold red"))
+    end.append(Line(evidence.verdict, evidence.verdict_words, _STYLES[evidence.verdict]))
     if speaker.verbose:
         say_lines(speaker, lines)
         _say_more(speaker, evidence)
@@ -180,30 +164,6 @@ def _say_more(speaker: Speaker, evidence: Evidence) -> None:
         speaker.say("grouped", evidence.part_words(part))
     say_lines(speaker, analysis_lines(evidence.utility)[2:])
     speaker.say("hidden", evidence.hidden_words)
-    say_secrets(speaker, evidence.alone)
+    say_diversity(speaker, evidence.alone)
     for caution in evidence.cautions:
         say_caution(speaker, caution)
-
-
-def say_secrets(speaker: Speaker, risk: Risk) -> None:
-    """Say how confidential columns and magnitudes are spread in the groups, the weakest first."""
-    found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
-    for name, column in found[:_SECRETS]:
-        least = (
-            "in some groups all records have the same value"
-            if column.distinct_l == 1
-            else f"at least {column.distinct_l:,} different values in each group"
-        )
-        speaker.say(
-            "",
-            f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}",
-        )
-    if len(found) > _SECRETS:
-        more = plural(len(found) - _SECRETS, "more confidential column")
-        speaker.say("", f"{more} at lower risk; see --json")
-
-
-def _say_reasons(speaker: Speaker, outcome: Outcome) -> None:
-    """Say why each column has its role, where that was drafted."""
-    for name, found in (outcome.guesses or {}).items():
-        speaker.say(found.role, f"{names([name])}: {found.reason}")
