@@ -16,7 +16,7 @@ import pytest
 from microagg.errors import InputError
 from microagg.page.bodies import Limits
 from microagg.page.opened_folders import Folders
-from microagg.page.private_folder import PrivateFolder
+from microagg.page.serve import Server
 from visitor import Visitor, served
 
 CANARY = "canary-5512"
@@ -118,9 +118,7 @@ def strict(tmp_path_factory):
 
 
 def uploads(server):
-    return [
-        path for path in server.private.path.rglob("*") if path.parent.name.startswith("upload")
-    ]
+    return [path for path in server.private.rglob("*") if path.parent.name.startswith("upload")]
 
 
 def test_an_upload_is_private_and_removed_with_the_server(tmp_path, caplog):
@@ -133,7 +131,7 @@ def test_an_upload_is_private_and_removed_with_the_server(tmp_path, caplog):
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
         assert server.desk.table.opened.path == path
-    assert not server.private.path.exists()
+    assert not server.private.exists()
     assert CANARY not in caplog.text
 
 
@@ -212,29 +210,29 @@ def head(visitor, more):
 
 def test_what_a_killed_server_left_is_removed_at_the_next_start(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from microagg.page.private_folder import PrivateFolder; "
-        "p = PrivateFolder(Path(sys.argv[1])); (p.new('upload') / 'x.csv').write_text('1'); "
-        "print(p.path, flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from microagg.formats.atomic import private_folder\n"
+        "with private_folder(Path(sys.argv[1]), 'microagg-page-') as p:\n"
+        "    (p / 'x.csv').write_text('1'); print(p, flush=True); time.sleep(60)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     left = Path(process.stdout.readline().strip())
-    living = PrivateFolder(tmp_path)
+    living = Server([], temporary=tmp_path)
     assert left.exists()  # its server lives
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     foreign = tmp_path / "microagg-page-link"
     foreign.symlink_to(tmp_path.parent)
-    fresh = PrivateFolder(tmp_path)
+    fresh = Server([], temporary=tmp_path)
     assert not left.exists()
-    assert living.path.exists()
+    assert living.private.exists()
     assert foreign.is_symlink()
     for one in (living, fresh):
-        assert one.path.stat().st_mode & 0o777 == 0o700
-        one.remove()
-    assert not living.path.exists()
+        assert one.private.stat().st_mode & 0o777 == 0o700
+        one.close()
+    assert not living.private.exists()
 
 
 def test_the_command_ends_cleanly(tmp_path):

@@ -190,7 +190,7 @@ def test_the_browser_is_started_without_the_token(folder, tmp_path, monkeypatch)
         (address,) = started
         assert address.startswith("file://")
         assert server.keys.token not in address
-        way = server.private.path / "enter.html"
+        way = server.private / "enter.html"
         assert server.keys.token in way.read_text()
         assert way.stat().st_mode & 0o777 == 0o600
 
@@ -216,7 +216,7 @@ def test_another_user_of_this_machine_sees_nothing(folder):
     with tempfile.TemporaryDirectory() as everybodys:
         os.chmod(everybodys, 0o755)
         with served(folder, temporary=Path(everybodys)) as server:
-            words = [str(server.port), everybodys, str(server.private.path)]
+            words = [str(server.port), everybodys, str(server.private)]
             done = subprocess.run(
                 [sys.executable, "-I", "-c", attempt, *words],
                 text=True,
@@ -262,7 +262,7 @@ def test_the_log_goes_where_the_command_speaks(folder, monkeypatch):
 
 def test_it_ends_when_nobody_comes(folder, tmp_path):
     with served(folder, temporary=tmp_path, limits=Limits(idle=0.1)) as server:
-        private = server.private.path
+        private = server.private
         assert private.exists()
         ends = time.monotonic() + 30
         while private.exists():

@@ -201,7 +201,7 @@ class Page:
 
     async def open_upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""
-        folder = self.desk.private.new("upload")
+        folder = self.desk.new_folder("upload-")
         try:
             path = await upload_to(request, folder, self._limits)
         except BaseException:

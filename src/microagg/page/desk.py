@@ -7,6 +7,8 @@ process of its own, while no other holds the table, so that it takes the memory 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import plural
-from microagg.page.private_folder import PrivateFolder
 from microagg.page.process import Worker
 from microagg.page.tasks import (
     STOP,
@@ -99,7 +100,7 @@ class Entry:
 class Desk:
     """The state of one user's work, and its queue."""
 
-    def __init__(self, private: PrivateFolder) -> None:
+    def __init__(self, private: Path) -> None:
         self.lock = threading.RLock()
         self.private = private
         self.table: Table | None = None
@@ -239,7 +240,11 @@ class Desk:
         with self.lock:
             opened, self.pending = self.pending, None
             if opened is not None and opened.uploaded:
-                self.private.drop(opened.path.parent)
+                _remove(opened.path.parent)
+
+    def new_folder(self, start: str) -> Path:
+        """Make a folder in the private one, which nobody else can read."""
+        return Path(tempfile.mkdtemp(prefix=start, dir=self.private))
 
     # Releases.
 
@@ -251,7 +256,7 @@ class Desk:
         """Queue a release of the open table by a plan."""
         assert self.table is not None
         opened = self.table.opened
-        folder = self.private.new("release")
+        folder = self.new_folder("release-")
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
@@ -403,9 +408,9 @@ class Desk:
     def _open(self, task: Look, found: Mapping[str, Any]) -> None:
         """Put another table on the desk; all about the one before goes."""
         for release in self.releases:
-            self.private.drop(release.folder)
+            _remove(release.folder)
         if self.table is not None and self.table.opened.uploaded:
-            self.private.drop(self.table.opened.path.parent)
+            _remove(self.table.opened.path.parent)
         for entry in self.entries:
             if entry.state == "waiting" and entry.task.opened != task.opened:
                 self._end(entry, "cancelled", "Cancelled, since another table was opened.")
@@ -415,6 +420,10 @@ class Desk:
         self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
         self.releases, self.cells, self.tried, self.scatters = [], {}, None, {}
         self.found, self._prices = None, {}
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _apart_from_choice(plan: Plan) -> Plan:

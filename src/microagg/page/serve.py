@@ -8,21 +8,22 @@ import logging
 import os
 import socket
 import sys
+import tempfile
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import uvicorn
 
 from microagg.errors import InputError, shown
+from microagg.formats.atomic import private_folder
 from microagg.page.app import Page
 from microagg.page.bodies import Limits
 from microagg.page.desk import Desk
 from microagg.page.guard import Guard, Keys, log
 from microagg.page.opened_folders import Folders
-from microagg.page.private_folder import PrivateFolder
 from microagg.page.tasks import Look, Opened
 
 __all__ = ["Server", "serve"]
@@ -51,7 +52,9 @@ class Server:
         self.sockets = _listening(port)
         self.port: int = self.sockets[0].getsockname()[1]
         self.keys = Keys()
-        self.private = PrivateFolder(temporary)
+        self._held = ExitStack()
+        folder = private_folder(temporary or Path(tempfile.gettempdir()), "microagg-page-")
+        self.private = self._held.enter_context(folder)
         self.desk = Desk(self.private)
         self.page = Page(self.desk, Folders(roots), self.keys.home, self.limits)
         guard = Guard(self.page.app(), self.keys, self.port, self._entered)
@@ -90,7 +93,7 @@ class Server:
     def close(self) -> None:
         """End the worker and remove all files."""
         self.desk.close()
-        self.private.remove()
+        self._held.close()
         for one in self.sockets:
             one.close()
 
@@ -139,7 +142,7 @@ def _open_browser(server: Server) -> bool:
     All users of a machine can read the words by which a program was started: the token must not be among
     those of the browser.
     """
-    way = server.private.path / "enter.html"
+    way = server.private / "enter.html"
     address = html.escape(server.address)
     handle = os.open(way, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
