@@ -114,7 +114,7 @@ def test_without_its_private_parts_pyreadstat_reads_and_writes_all_but_a_little(
         if module.startswith("pyreadstat"):
             monkeypatch.delattr(f"{module}.{name}")
     with pytest.warns(
-        RuntimeWarning, match="not in this version of it; so the alignment of columns is"
+        RuntimeWarning, match="this version does not have; so the alignment of columns is"
     ):
         write_file(labelled, tmp_path / "a.sav")
     found = read_file(tmp_path / "a.sav").as_written

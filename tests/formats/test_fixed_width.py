@@ -157,7 +157,11 @@ def test_separated_fields(tmp_path, front):
         ('SEX 1 1 "9"', 'SEX 1 1 "99"', "a missing code of column 'SEX' is wider"),
         ('SEX 1 1 "9"', 'SEX 1 1 "9', "line 1 of .* a quote is opened and not closed"),
         ("SEX 1 1", "<NUMERIC>\nSEX 1 1", "line 1 of .* stands above the first column"),
-        ("sex.cdl", "gone.cdl", "list of codes of column 'SEX' must be beside the description"),
+        (
+            "sex.cdl",
+            "gone.cdl",
+            "list of codes of column 'SEX' must be in the folder of the description",
+        ),
         ('SEX 1 1 "9"', "SEX 1 1", "column 'SEX' has one in row 4 that .*sex.cdl' lacks"),
     ],
 )

@@ -92,7 +92,7 @@ def as_place(given: str | Path | Address) -> Place:
 
 
 def is_plain(place: Place) -> bool:
-    """Whether a place is a local file or folder that is read and written as it is."""
+    """Return whether a place is a local file or folder that is read and written as it is."""
     return isinstance(place, Path) and place != STANDARD and place.suffix.lower() not in CODECS
 
 

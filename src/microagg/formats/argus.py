@@ -136,7 +136,7 @@ def read_description(path: Path, encoding: str = "utf-8") -> Description:
         elif tag.startswith("<"):
             if not places:
                 raise _wrong(path, number, f"{shown(words[0])} stands above the first column")
-            places[-1] = _told(places[-1], words, line.strip(), path, number)
+            places[-1] = _with_line(places[-1], words, line.strip(), path, number)
         else:
             places.append(_place(words, separator is None and not names_in_front, path, number))
     if names_in_front and separator is None:
@@ -181,8 +181,8 @@ def _place(words: list[str], fixed: bool, path: Path, number: int) -> Place:
     return Place(name, start, width, missing)
 
 
-def _told(place: Place, words: list[str], line: str, path: Path, number: int) -> Place:
-    """Add what a line in angle brackets tells about a column."""
+def _with_line(place: Place, words: list[str], line: str, path: Path, number: int) -> Place:
+    """Add what a line in angle brackets says about a column."""
     tag = words[0].strip("<>").upper()
     if tag not in _KNOWN or not words[0].endswith(">"):
         raise _wrong(path, number, f"{shown(words[0])} is not known")

@@ -54,12 +54,10 @@ class Parts(list[Path]):
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``target``, which takes its name when the block succeeds.
+    """Yield a temporary path next to ``target``, which takes its name when the block succeeds.
 
-    It has the same ending, so that the format can be told from it.
-
-    When the block raises, the temporary file is removed and ``target`` is as it was
-    before, be it absent or the very input of the run.
+    It has the same ending, which says the format. When the block raises, the temporary file is removed and
+    ``target`` is as it was before, be it absent or the very input of the run.
     """
     with replacing_all([target]) as parts:
         yield parts[0]
@@ -69,7 +67,7 @@ def replacing(target: Path) -> Iterator[Path]:
 def replacing_all(
     targets: Sequence[Path], folder: bool = False, overwrite: bool = True
 ) -> Iterator[Parts]:
-    """Yield temporary paths beside several targets, which take their names when the block succeeds.
+    """Yield temporary paths next to several targets, which take their names when the block succeeds.
 
     With ``folder`` the last target is one, and so is its temporary path. Without ``overwrite`` the last
     target must not exist; see :func:`check_target`.
@@ -79,7 +77,7 @@ def replacing_all(
     earlier one replaced is put back, for which it is copied first. So the largest file goes last.
     Those in ``parts.withheld`` take no name and are removed.
 
-    Whoever catches an interrupt sees from ``parts.named`` whether the files are there.
+    After an interrupt, ``parts.named`` says whether the files are there.
     """
     targets = [_real(target) for target in targets]  # a link stays a link
     is_folder = [folder and target is targets[-1] for target in targets]
@@ -90,7 +88,7 @@ def replacing_all(
         try:
             for target, several in zip(targets, is_folder, strict=True):
                 _remove_orphans(target, several)
-                parts.append(held.enter_context(_part_beside(target, several)))
+                parts.append(held.enter_context(_part_next_to(target, several)))
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
             for part, target in ((parts[j], targets[j]) for j in chosen):
@@ -123,7 +121,7 @@ def _take_names(
             _take_name(part, target)
         parts.named = True
     except BaseException as error:  # Ctrl-C too
-        # What was renamed is told by what is no longer there, even between two steps.
+        # A part that is no longer there was renamed, even between two steps.
         renamed = [j for j, part in enumerate(files) if not part.exists()]
         if len(renamed) == len(files):
             parts.named = True
@@ -152,7 +150,7 @@ def _take_name(part: Path, target: Path) -> None:
     if not (target.is_dir() and any(target.iterdir())):
         part.replace(target)
         return
-    aside = _name_beside(target)
+    aside = _name_next_to(target)
     try:
         target.rename(aside)
         part.replace(target)
@@ -174,16 +172,16 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
     """Copy what a target stands for now, to put it back if need be."""
     if not target.exists():
         return None
-    copy = held.enter_context(_part_beside(target))
+    copy = held.enter_context(_part_next_to(target))
     shutil.copyfile(target, copy)
     copy.chmod(_mode_for(target))
     return copy
 
 
 @contextmanager
-def _part_beside(target: Path, folder: bool = False) -> Iterator[Path]:
+def _part_next_to(target: Path, folder: bool = False) -> Iterator[Path]:
     """Make a temporary file or folder, which is removed at the end unless it took its name."""
-    part = _name_beside(target)
+    part = _name_next_to(target)
 
     def make() -> Path:
         if folder:
@@ -227,7 +225,7 @@ def _locked(make: Callable[[], Path]) -> Iterator[Path]:
         # Another run took it for an orphan before it was locked, and removed it: once more.
 
 
-def _name_beside(target: Path) -> Path:
+def _name_next_to(target: Path) -> Path:
     name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
     return target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
 

@@ -35,8 +35,8 @@ from microagg.tables.numbers_in_text import NumberTest
 __all__ = ["Batch", "BatchSource", "BatchWriter", "open_batches"]
 
 AT_ONCE = 1 << 17
-# What a cell of a CSV file takes as Arrow beside its letters: as text 4 bytes that say where it ends,
-# as a number 8, and the delimiter is gone.
+# Bytes of a cell of a CSV file as Arrow, without its letters: as text 4 that say where it ends, as a
+# number 8, and the delimiter is gone.
 _BYTES_OF_A_CELL = 11
 # A batch of this many bytes is large enough, however few records it has.
 _BATCH_BYTES = 1 << 26
@@ -101,7 +101,7 @@ class BatchSource(ABC):
 
     @abstractmethod
     def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
-        """Records as they stand in the file, some at a time."""
+        """Yield records as they stand in the file, some at a time."""
 
     @abstractmethod
     def _typed(self, table: pa.Table) -> pa.Table:
@@ -312,12 +312,12 @@ class _ParquetBatches(BatchSource):
         stored = [name for name in columns if name not in keys]
         schema = pa.schema([self._stored.field(name) for name in columns], self._stored.metadata)
         for file, part in zip(self._files, self._parts, strict=True):
-            told = dict(part.keys)
+            given = dict(part.keys)
             # Read ahead a little at a time: otherwise a row group is held with all of its columns.
             with opened_parquet(file, buffer_size=_READ_AHEAD, pre_buffer=False) as parquet:
                 for batch in parquet.iter_batches(at_once, columns=stored):
                     found = [
-                        repeated(told[name], keys[name], batch.num_rows)
+                        repeated(given[name], keys[name], batch.num_rows)
                         if name in keys
                         else batch.column(name)
                         for name in columns

@@ -1,7 +1,7 @@
 """CSV, read as text so that what is not protected is written back to the letter.
 
-A postal code 00123, an amount 1.50 or an id of 25 digits comes out as it went in. What numbers
-the text stands for is told by ``tables/numbers_in_text.py``. Blank lines are skipped, as most programs do.
+A postal code 00123, an amount 1.50 or an id of 25 digits comes out as it went in.
+``tables/numbers_in_text.py`` finds out which columns are numbers. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class CsvText:
         self.about_lines = lines * self.size // max(len(head), 1)
         """Lines of the file, about."""
         refuse_equal_names(path, self.names)
-        # A hundred rows or more, lest wide tables fall into many pieces.
+        # A hundred rows or more, so that wide tables do not fall into many pieces.
         self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
 
     def read(self) -> pa.Table:
@@ -205,7 +205,7 @@ class CsvText:
 
 
 def _may_have_swallowed_the_rest(table: pa.Table) -> bool:
-    """Whether the last cell has several lines: a quote that was never closed may have begun there."""
+    """Return whether the last cell has several lines: an unclosed quote may have begun there."""
     return bool(table.num_rows) and "\n" in table.column(table.num_columns - 1)[-1].as_py()
 
 

@@ -146,7 +146,7 @@ def _text(cell: Any) -> str:
 
 
 def _kind(cells: list[Any]) -> str:
-    """What all cells of a column are that are not empty."""
+    """Name the kind that all cells of a column have, empty ones aside."""
     kinds = {_kind_of_cell(cell) for cell in cells if cell != ""}
     return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "text"
 
@@ -201,7 +201,7 @@ def _cells(name: str, column: Any, kind: str | None, make: Any, sheet: Any) -> I
 
 
 def _dates_fit(values: Any) -> bool:
-    """Whether dates are such as Excel has; all other values fit."""
+    """Return whether dates are such as Excel has; all other values fit."""
     if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
         return True
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:

@@ -84,7 +84,7 @@ def _parts_of(book: zipfile.ZipFile, sheet: str | None) -> list[zipfile.ZipInfo]
         if part.filename.lower().startswith("xl/worksheets/")
         and part.filename.lower().endswith((".xml", ".bin"))
     ]
-    if "content.xml" in book.namelist():  # OpenDocument, of which all sheets are read
+    if "content.xml" in book.namelist():  # OpenDocument: all sheets are read
         return [book.getinfo("content.xml")]
     try:
         names = ElementTree.fromstring(book.read("xl/workbook.xml"))
@@ -118,7 +118,7 @@ def _size_of(book: zipfile.ZipFile, part: zipfile.ZipInfo) -> tuple[int, int]:
 
 
 def _look_at_rows(xml: bytes, rows: int, columns: int, last: int) -> tuple[int, int, int]:
-    """Go on with some rows: how many there were, the last column, the greatest number of a row."""
+    """Add some rows to: the number of rows, the last column, the greatest number of a row."""
     cells = _CELL_AS_USUAL.findall(xml)
     numbers = _ROW_AS_USUAL.findall(xml)
     if (
@@ -136,7 +136,7 @@ def _look_at_rows(xml: bytes, rows: int, columns: int, last: int) -> tuple[int, 
 
 
 def _column_number(letters: bytes) -> int:
-    """Number a column that Excel names, from 1.
+    """Return the number, from 1, of a column that Excel names.
 
     >>> [_column_number(name) for name in (b"A", b"Z", b"AA", b"XFD")]
     [1, 26, 27, 16384]
@@ -148,7 +148,7 @@ def _column_number(letters: bytes) -> int:
 
 
 def _size_of_records(content: bytes) -> tuple[int, int]:
-    """Rows and columns of a sheet of binary records: a number and a size of up to 2 and 4 bytes each."""
+    """Return rows and columns of a sheet of binary records: a number and a size, then the content."""
     at = rows = columns = 0
     while at < len(content):
         kind, at = _number(content, at, 2)
@@ -175,7 +175,7 @@ def _number(content: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _size_of_open_document(book: zipfile.ZipFile, part: zipfile.ZipInfo) -> tuple[int, int]:
-    """Rows and columns of the largest table, repetitions included, up to the last cell with a value."""
+    """Return rows and columns of the largest table up to the last cell with a value."""
     part.file_size = 1 << 62
     most = (0, 0)
     rows = columns = last_row = last_column = repeated = 0
@@ -205,5 +205,5 @@ def _repeated(one: ElementTree.Element, name: str) -> int:
 
 
 def _amount(size: float) -> str:
-    """Bytes in words."""
+    """Write a number of bytes for a message."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

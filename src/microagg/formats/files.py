@@ -146,12 +146,12 @@ def kind_of(path: Path, writing: bool = False) -> str:
 
 
 def stands_for_several(path: Path) -> bool:
-    """Whether a path stands for Parquet files; a folder whose name ends as other files do does not."""
+    """Return whether a path stands for Parquet files; a folder named like another file does not."""
     return KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
 
 
 def is_folder_target(target: Path, source: Path | None = None) -> bool:
-    """Whether a target is a folder of Parquet files: there is one, or one is made for such a source."""
+    """Return whether a target is a folder of Parquet files: it exists, or the source is one."""
     if target.is_dir() and stands_for_several(target):
         return True
     several = source is not None and stands_for_several(source)
@@ -228,7 +228,7 @@ def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
 
     Parameters
     ----------
-    table : with what is told about its columns as metadata, see :class:`Labelled`
+    table : with facts about its columns as metadata, see :class:`Labelled`
     kind : of the file, see :data:`microagg.formats.FORMATS`
     version : of the format, where it is known
 

@@ -1,4 +1,4 @@
-"""Files whose columns have fixed positions, or stand between separators, with a description beside them.
+"""Files whose columns have fixed positions, or stand between separators, as a description says.
 
 Every field is kept with its blanks, so that what is not protected is written back to the letter. New
 numbers are written as the old ones of their column were: with its decimals, and blanks or zeros on
@@ -77,14 +77,14 @@ def _no_description() -> TableError:
     )
 
 
-def _description_beside(path: Path) -> Path:
+def _find_description(path: Path) -> Path:
     """Return the description of a file: the .rda of the same name."""
     for ending in (".rda", ".RDA"):
-        beside = path.with_suffix(ending)
-        if beside.is_file():
-            return beside
+        rda = path.with_suffix(ending)
+        if rda.is_file():
+            return rda
     raise TableError(
-        f"A file without column names needs a description beside it; there is no "
+        f"A file without column names needs a description in the same folder; there is no "
         f"{shown(str(path.with_suffix('.rda')), 300)}. Write one as µ-ARGUS does: a line NAME START WIDTH "
         "for each column, and <NUMERIC> below those that hold numbers."
     )
@@ -93,10 +93,10 @@ def _description_beside(path: Path) -> Path:
 def _read_fields(
     path: Path, description: Description | None = None, encoding: str | None = None
 ) -> tuple[pa.Table, FixedFormat]:
-    beside = None if description is not None else _description_beside(path)
+    rda = None if description is not None else _find_description(path)
     if description is None:
-        assert beside is not None
-        description = read_description(beside, encoding or "utf-8")
+        assert rda is not None
+        description = read_description(rda, encoding or "utf-8")
     form = FixedFormat(description, encoding or "utf-8")
     if description.separator is not None:
         text = CsvText(path, form.csv)
@@ -121,7 +121,7 @@ def _read_fields(
     )
     fields = []
     for place in description.places:
-        labels = () if beside is None else _labels(place, table[place.name], beside.parent)
+        labels = () if rda is None else _labels(place, table[place.name], rda.parent)
         facts = ColumnFacts(value_labels=labels, missing=place.missing, width=place.width)
         fields.append(pa.field(place.name, pa.string(), metadata=facts.as_metadata()))
     return pa.table(table.columns, schema=pa.schema(fields)), form
@@ -163,7 +163,7 @@ def _stripped(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _missing(column: pa.ChunkedArray, place: Place) -> Any:
-    """Which fields are blank, or hold a missing code."""
+    """Return a mask of the fields that are blank or hold a missing code."""
     codes = ["", *(code.strip() for code in place.missing)]
     return pc.is_in(_stripped(column), value_set=pa.array(codes, column.type))
 
@@ -204,8 +204,8 @@ def _labels(place: Place, column: pa.ChunkedArray, folder: Path) -> tuple[tuple[
     path = folder / Path(place.codelist.replace("\\", "/")).name
     if not path.is_file():
         raise TableError(
-            f"The list of codes of column {shown(place.name)} must be beside the description; there is no "
-            f"{shown(str(path), 300)}. Put it there, or take the line <CODELIST> away."
+            f"The list of codes of column {shown(place.name)} must be in the folder of the description; "
+            f"there is no {shown(str(path), 300)}. Put it there, or take the line <CODELIST> away."
         )
     text = path.read_bytes().decode("utf-8", errors="replace")
     labels: dict[str, str] = {}

@@ -39,7 +39,7 @@ class Format:
     words: ClassVar[str]
     """With its article, for sentences."""
     is_text: ClassVar[bool] = False
-    """Whether every column is read as the text that stands in the file, from which types are told."""
+    """Whether every column is read as the text that stands in the file."""
     is_program: ClassVar[bool] = False
     """Whether it is a statistical program's: labels and missing codes are part of each file."""
     keeps_facts: ClassVar[bool] = False
@@ -52,7 +52,7 @@ class Format:
     """Whether a spreadsheet program takes some texts of a file for formulas."""
     has_sheets: ClassVar[bool] = False
     has_description: ClassVar[bool] = False
-    """Whether a description beside the file tells its columns; only a file of this format brings one."""
+    """Whether a description of the columns comes with the file."""
     text_also_for: ClassVar[tuple[str, ...]] = ()
     """Other formats to which unchanged text is written as it was read."""
     tags_also_for: ClassVar[tuple[str, ...]] = ()
@@ -87,7 +87,7 @@ class Format:
         return as_typed(table, form.csv.decimal, numbers) if self.is_text else typed(table)
 
     def about(self, form: FileFormat, target: Format) -> Iterator[str]:
-        """Say what of a file of this format, beside its columns, is not written to a target."""
+        """Say what a file of this format holds, apart from its columns, that a target does not get."""
         yield from ()
 
     def refuse(self, table: pa.Table, version: int = 0) -> None:
@@ -199,7 +199,7 @@ class Format:
         yield from ()
 
     def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
-        """Whether a column of a file that was read back holds what was to be written."""
+        """Return whether a column of a file that was read back holds what was to be written."""
         one, other = stored_values(table[name]), stored_values(found[name])
         if is_text(one.type):
             return self._same_text(one, other)
@@ -218,7 +218,7 @@ class Format:
         return repr(one.to_pylist()) == repr(other.to_pylist())  # in which NaN is NaN, nested too
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
-        """Whether values of a column may take more bytes than they did."""
+        """Return whether values of a column may take more bytes than they did."""
         return False
 
 
@@ -252,7 +252,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def equal_numbers(one: Any, other: Any) -> bool:
-    """Whether two columns hold the same numbers."""
+    """Return whether two columns hold the same numbers."""
     a, b = (column.cast(pa.float64(), safe=False).to_numpy() for column in (one, other))
     return bool(np.array_equal(a, b, equal_nan=True))
 

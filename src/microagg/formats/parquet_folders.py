@@ -30,7 +30,7 @@ _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def is_several(path: Path) -> bool:
-    """Whether a path stands for several Parquet files: a folder, or a pattern such as a/*.parquet."""
+    """Return whether a path stands for several Parquet files: a folder, or a pattern like a/*.parquet."""
     if path.is_dir():
         return True
     return glob.has_magic(str(path)) and not path.exists() and path.suffix.lower() in _ENDINGS
@@ -137,9 +137,9 @@ def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
 
 
 def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:
-    """What the name of a folder tells, for some records."""
-    told = int(value) if value is not None and pa.types.is_integer(kind) else value
-    return pa.repeat(pa.scalar(told, kind), rows)
+    """Return the value that the name of a folder gives, once for each record."""
+    given = int(value) if value is not None and pa.types.is_integer(kind) else value
+    return pa.repeat(pa.scalar(given, kind), rows)
 
 
 def _digits(value: str | None) -> bool:

@@ -53,7 +53,7 @@ class Sas(Program):
             )
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
-        """Whether a number took fewer than 8 bytes."""
+        """Return whether a column holds numbers: these may have taken fewer than 8 bytes."""
         return column.storage == "double"
 
     def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:

@@ -79,7 +79,7 @@ class Stata(Program):
             )
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
-        """Whether text of an old file may take more bytes, now that it is UTF-8."""
+        """Return whether text of an old file may take more bytes, now that it is UTF-8."""
         return facts.version < _OLDEST and column.storage == "string"
 
     def _letters(self, tags: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -297,7 +297,7 @@ def _with_missing(values: Any, letters: Any, storage: str) -> Any:
 
 
 def _number(letter: str) -> int:
-    """Which of Stata's missing values a letter is; the underscore of SAS is none, and only missing."""
+    """Return the number of Stata's missing value for a letter; the underscore of SAS is 0, the point."""
     return 0 if letter == "_" else ord(letter.lower()) - ord("a") + 1
 
 
@@ -343,7 +343,7 @@ def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]]) -> bytes:
 
 
 def _characteristics(facts: Labelled) -> bytes:
-    """Notes of the table: Stata keeps their number and each of them as a characteristic."""
+    """Write the notes of the table: their number, and each of them, as a characteristic."""
     if not facts.notes:
         return b""
     texts = {"note0": str(len(facts.notes))}

@@ -2,7 +2,7 @@
 
 Numbers are read as the file stores them. Codes that SPSS declares as missing stay the numbers they are,
 with the declaration in the metadata; where Stata or SAS tag missing values with letters, the column is
-kept as text (``1.5``, ``.a``), from which both are told.
+kept as text (``1.5``, ``.a``).
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class Program(Format):
         return sound(table), FileFormat(csv=how.csv)
 
     def _check(self, path: Path) -> list[str]:
-        """Refuse a damaged file that pyreadstat could not survive; it tells of all other damage itself.
+        """Refuse a damaged file that pyreadstat could not survive; it reports all other damage itself.
 
-        Returns what the file tells that pyreadstat does not, in words.
+        Returns facts of the file that pyreadstat does not read, in words.
         """
         return []
 
@@ -131,7 +131,7 @@ class Program(Format):
         )
 
     def _version(self, head: bytes) -> tuple[int, int]:
-        """Version of the format and compression, from the first bytes of a file; 0: not told."""
+        """Find version and compression in the first bytes of a file; 0: unknown."""
         return 0, 0
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
@@ -183,7 +183,7 @@ class Program(Format):
         return super()._same_text(one, other)
 
     def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
-        """Whether a column holds what was to be written, letters of missing values among it."""
+        """Return whether a column holds what was to be written, letters of missing values included."""
         if not (self.tags_also_for and is_number_or_tag(table.schema.field(name))):
             return super().same(table, found, name)
         (a, tags), (b, others) = (_numbers_and_tags(t, name) for t in (table, found))
@@ -230,7 +230,7 @@ def private_part(module: str, name: str) -> Callable[..., Any] | None:
 def warn_of_moved_part(consequence: str) -> None:
     """Warn that this version of pyreadstat lacks a private part."""
     warnings.warn(
-        f"microagg uses private parts of pyreadstat, one of which is not in this version of it; so "
+        f"microagg uses a private part of pyreadstat that this version does not have; so "
         f"{consequence}. Install the pyreadstat that microagg asks for: "
         'pip install --upgrade "microagg[files]".',
         RuntimeWarning,
@@ -291,7 +291,7 @@ def _stored(table: pa.Table, family: str) -> tuple[Values, Values, Labelled]:
     """
     facts = Labelled.of(table.schema)
     same = facts.family == family
-    columns, tags, told = {}, {}, {}
+    columns, tags, own_facts = {}, {}, {}
     for column, given in zip(table.schema, table.columns, strict=True):
         fact = facts[column.name]
         # Of the facts of another family, it understands words and no formats.
@@ -310,9 +310,9 @@ def _stored(table: pa.Table, family: str) -> tuple[Values, Values, Labelled]:
         else:
             doubles = values.cast(pa.float64(), safe=False)
             columns[column.name] = np.array(doubles, dtype=np.float64)
-        told[column.name] = own
+        own_facts[column.name] = own
     labelled = Labelled(
-        told,
+        own_facts,
         family,
         label=facts.label,
         notes=facts.notes,

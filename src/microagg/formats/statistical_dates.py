@@ -1,7 +1,7 @@
 """Dates and times as statistical packages count them.
 
-SPSS counts seconds since 14 October 1582, SAS and Stata days, seconds or milliseconds since 1960; what
-a number means is told by its format. A column becomes dates or times of Arrow only where each value
+SPSS counts seconds since 14 October 1582, SAS and Stata days, seconds or milliseconds since 1960; the
+format of a column says which. A column becomes dates or times of Arrow only where each value
 comes back as the very same number; else it stays numbers, and nothing is lost.
 """
 

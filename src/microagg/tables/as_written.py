@@ -1,4 +1,4 @@
-"""Values told apart exactly as a file tells them apart: ids of twenty digits are no doubles."""
+"""Values that differ where the file differs: ids of twenty digits are not compared as doubles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def values_as_written(frame: Frame, name: Any, from_csv: bool) -> pa.ChunkedArra
 
 
 def codes_as_written(frame: Frame, name: Any, from_csv: bool) -> Labels:
-    """Number the distinct values of a column 0, 1, …; −1 where it is missing.
+    """Return the number of each record's value among the distinct values; −1 where it is missing.
 
     >>> frame = Frame(pa.table({"id": ["100000000000000000001", "", "100000000000000000002"]}))
     >>> codes_as_written(frame, "id", from_csv=True).tolist()

@@ -21,7 +21,7 @@ from microagg.tables.frame_libraries import is_text
 
 __all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "to_arrow"]
 
-# Ways to write dates as text that are told from each other; a day in front needs a day beyond 12.
+# Ways to write dates as text; a day in front is recognised where one is beyond 12.
 _FORMATS = (
     "%Y-%m-%d",
     "%Y-%m-%dT%H:%M:%SZ",
@@ -124,7 +124,7 @@ def _read(texts: Any, form: str) -> Any:
 
 
 def _shaped(text: str, form: str) -> bool:
-    """Whether a text has the length and the signs of a format, before anything is parsed."""
+    """Return whether a text has the length and the signs of a format, before anything is parsed."""
     sample = re.sub("%[mdHMS]", "00", form.replace("%Y", "0000"))
     return len(text) == len(sample) and all(
         a == b or (a.isdigit() and b == "0") for a, b in zip(text, sample, strict=True)

@@ -1,4 +1,4 @@
-"""What files of statistical packages tell about a table and its columns beside the values.
+"""Facts about a table and its columns in files of statistical packages.
 
 Labels, value labels, missing codes, formats and widths travel as metadata of Arrow fields, so that a
 column takes them along wherever it goes, through Parquet too, and one that is dropped takes its own
@@ -40,7 +40,7 @@ _TAG = r"^\.[A-Za-z_]$"
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What a file tells about one column.
+    """Facts of a file about one column.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def _checked(name: str, value: Any, column: str) -> Any:
 
 
 def _is_pair_or_code(value: Any, labels: bool) -> bool:
-    """Whether a value is a labelled code; or, of missing codes, one or the two ends of a range."""
+    """Return whether a value is a labelled code; or, of missing codes, one code or a range."""
     if not isinstance(value, list):
         return not labels and isinstance(value, int | float | str)
     if len(value) != 2:
@@ -140,7 +140,7 @@ def _bad_facts(column: str) -> TableError:
 
 @dataclass(frozen=True)
 class Labelled:
-    """What a file of a statistical package tells beside the values.
+    """Facts of a file of a statistical package.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Labelled:
     table_name : name that SAS gives the table
     version : of the format of the file, as it counts
     compression : of an SPSS file: 0 none, 1 by bytes, 2 by zlib
-    lost : what the package that reads the file tells of but cannot write, in words
+    lost : facts that cannot be written again, in words
     """
 
     columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Labelled:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Labelled:
-        """Read what the metadata of an Arrow schema tells.
+        """Read the facts from the metadata of an Arrow schema.
 
         >>> facts = Labelled({"age": ColumnFacts(label="Age in years")}, "spss", label="Survey")
         >>> schema = facts.on(pa.schema({"age": pa.int64()}))
@@ -190,7 +190,7 @@ class Labelled:
         return cls(columns, **found)
 
     def on(self, schema: pa.Schema) -> pa.Schema:
-        """Return the schema with what is told about the table and its columns as metadata."""
+        """Return the schema with the facts about the table and its columns as metadata."""
         fields = []
         for column in schema:
             others = {k: v for k, v in (column.metadata or {}).items() if not k.startswith(_PREFIX)}
@@ -220,7 +220,7 @@ def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
 
 
 def is_number_or_tag(column: pa.Field) -> bool:
-    """Whether a column of text holds numbers among which some are missing for a reason, such as .a."""
+    """Return whether a column of text holds numbers and reasons for missing ones, such as .a."""
     storage = ColumnFacts.of(column).storage
     return is_text(column.type) and storage is not None and not storage.startswith("string")
 
@@ -277,7 +277,7 @@ def _as_stored(
 
 
 class WholeTest:
-    """Which columns of numbers and tags are whole numbers, told from all batches of a table."""
+    """Finds the columns of numbers and tags that hold whole numbers in all batches of a table."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.columns = [
@@ -306,7 +306,7 @@ class WholeTest:
 
 
 def are_whole(values: Any) -> bool:
-    """Whether doubles are whole numbers that an integer type holds exactly, none of them minus zero."""
+    """Return whether doubles are whole numbers that an integer type holds, none of them minus zero."""
     with np.errstate(invalid="ignore"):
         whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
         return bool(len(values) and (whole & ~((values == 0) & np.signbit(values))).all())

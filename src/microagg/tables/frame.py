@@ -107,9 +107,9 @@ class Frame:
         return [name for name in notes.get("index_columns", ()) if isinstance(name, str)]
 
     def distinct_row_labels(self) -> int:
-        """Number of distinct row labels of a pandas frame, which are released with it.
+        """Count the distinct row labels of a pandas frame, which are released with it.
 
-        The labels 0, 1, 2, … that pandas gives by itself tell nothing: 0.
+        The labels 0, 1, 2, … that pandas gives by itself do not count.
         """
         if not self._wrapped.implementation.is_pandas_like():
             return 0
@@ -118,18 +118,18 @@ class Frame:
         return 0 if automatic else int(index.nunique(dropna=False))
 
     def has(self, name: Any) -> bool:
-        """Whether there is a column of this name."""
+        """Return whether there is a column of this name."""
         try:
             return name in self._position
         except TypeError:  # a list, say, which is no name
             return False
 
     def is_numeric(self, name: Any) -> bool:
-        """Whether a column holds numbers, however they are stored (truth values are none)."""
+        """Return whether a column holds numbers, however they are stored (truth values are none)."""
         return self._library.kind(self._column(name)) is not None
 
     def is_integer(self, name: Any) -> bool:
-        """Whether a column holds whole numbers by its type."""
+        """Return whether a column holds whole numbers by its type."""
         return self._library.kind(self._column(name)) == "integer"
 
     def values(self, name: Any) -> Floats:
@@ -145,7 +145,7 @@ class Frame:
         return self._library.doubles(self._column(name))
 
     def is_ordered(self, name: Any) -> bool:
-        """Whether a column holds categories whose type says that they have an order."""
+        """Return whether a column holds categories whose type says that they have an order."""
         kind = self.arrow_column(name).type
         return bool(getattr(kind, "ordered", False))
 
@@ -162,7 +162,7 @@ class Frame:
     def categories(
         self, name: Any, missing_words: Sequence[str] = ("",)
     ) -> tuple[Labels, list[Any]]:
-        """Number the distinct values of a column: the number of each record, −1 if missing; the values.
+        """Return the number of each record's value, −1 if missing, and the distinct values.
 
         Values are in the order that their type gives them, those that do not occur among them, else
         ascending. Texts among ``missing_words`` are
@@ -209,7 +209,7 @@ class Frame:
             ) from None
 
     def levels(self, name: Any) -> tuple[Labels, list[Any]]:
-        """Number the distinct values of a column of any type: the number of each record, the values.
+        """Return the number of each record's value, and the distinct values, of a column of any type.
 
         Numbers are in ascending order, other values by first appearance; missing is a value, None,
         and comes last.
@@ -231,7 +231,7 @@ class Frame:
         return np.array([rank[value] for value in values], dtype=np.int64), levels
 
     def kind_in_words(self, name: Any) -> str:
-        """What a column holds, for messages: text, truth values, categories, dates or times, …."""
+        """Name what a column holds, for messages: text, truth values, categories, dates or times, …."""
         if self.is_numeric(name):
             return "numbers"
         dtype = self._series(name).dtype

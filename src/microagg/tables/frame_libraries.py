@@ -49,12 +49,12 @@ def library_of(implementation: Any) -> Library:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type of Arrow is one of text."""
+    """Return whether a type of Arrow is one of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a type of Arrow is one of numbers."""
+    """Return whether a type of Arrow is one of numbers."""
     return _number_kind(kind) is not None
 
 
@@ -194,7 +194,7 @@ def pandas_notes(schema: Any) -> dict[str, Any]:
     if not isinstance(notes, dict) or not all(isinstance(notes.get(n, []), list) for n in lists):
         raise TableError(
             "What pandas notes in a table's schema is a JSON object with lists of columns; here it is "
-            "something else, so that the index cannot be told from the data. Write the table again "
+            "something else, so that index and data cannot be separated. Write the table again "
             "without it, in pyarrow by table.replace_schema_metadata(None)."
         )
     return notes
@@ -353,7 +353,7 @@ class _Pandas(Library):
         columns = {j: new.get(j, frame.iloc[:, j]) for j in range(frame.shape[1])}
         result = frame._constructor(columns, index=frame.index, copy=False)
         result.columns = frame.columns
-        return result  # without attrs, which tell of the frame that was given
+        return result  # without attrs, which may describe the original frame
 
 
 def _pandas_of_arrow(values: Any, index: Any) -> Any:

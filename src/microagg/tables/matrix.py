@@ -18,7 +18,7 @@ __all__ = ["as_matrix", "columns_matrix", "is_frame"]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether the data are a frame (of any library, eager or lazy) rather than an array."""
+    """Return whether the data are a frame (of any library, eager or lazy) rather than an array."""
     if isinstance(data, np.ndarray | list | tuple):
         return False
     import narwhals as nw

@@ -1,4 +1,4 @@
-"""Which columns of text are numbers, and of which type: decided on a whole column, or batch by batch.
+"""Columns of text that are numbers, and their types: decided on a whole column, or batch by batch.
 
 There are four ways to turn a column into numbers, tried in this order: as whole numbers or as doubles with
 every cell as it is, then the same with null in place of each word for a missing value. A column takes
@@ -61,7 +61,7 @@ class OddCells:
         return OddCells(row, self.count + further.count, self.with_comma + further.with_comma)
 
     def in_words(self) -> str:
-        """Where the cells are, without what is in them.
+        """Say where the cells are, without what is in them.
 
         >>> OddCells(row=6, count=1).in_words()
         'one odd cell in row 7'
@@ -142,7 +142,7 @@ class NumberTest:
         self._ways = tuple(held)
 
     def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Convert a column of which this is all; text stays text."""
+        """Convert a column that is complete; text stays text."""
         numbers = self._look(text)
         for way in self._ways if numbers is not None and self._present else ():
             found = _cast(numbers, way)

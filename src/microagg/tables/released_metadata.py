@@ -1,7 +1,7 @@
-"""What a released table says about itself: an allowlist.
+"""The metadata of a released table: an allowlist.
 
 A release needs the types, labels and formats of its columns, and labels of the codes that some released
-record has. Anything else that stands beside the values may tell of people (a note, the label of a code
+record has. All other metadata may be about people (a note, the label of a code
 that only one record had, what a pipeline wrote into the schema) and is left out.
 """
 
@@ -121,9 +121,9 @@ def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None =
     if notes:
         whole[_PANDAS] = json.dumps(_released_notes(notes, schema, rows)).encode()
     if _FILE in (schema.metadata or {}):
-        told = Labelled.of(schema)
+        facts = Labelled.of(schema)
         # Whose formats the columns have, and how the file is written.
-        plain = Labelled({}, told.family, version=told.version, compression=told.compression)
+        plain = Labelled({}, facts.family, version=facts.version, compression=facts.compression)
         whole |= plain.on(pa.schema([])).metadata or {}
     return pa.schema(fields, whole or None)
 

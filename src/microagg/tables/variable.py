@@ -144,7 +144,7 @@ def variable_of(
 
 
 def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
-    """What the type of a column says about its kind."""
+    """Infer the kind of a column from its type."""
     if frame.is_numeric(name):
         return "integer" if frame.is_integer(name) else "number"
     words = frame.kind_in_words(name)
@@ -214,7 +214,7 @@ def _check_whole(values: Floats, name: Any) -> None:
 
 
 def _tags(values: Floats, codes: Sequence[Any]) -> Labels | None:
-    """Which of the codes each number is; −1: none. None if no code occurs."""
+    """Return the number of the code that each value is, −1: none; None if no code occurs."""
     found = np.full(len(values), -1)
     for tag, code in enumerate(codes):
         number = _as_number(code)
@@ -233,7 +233,7 @@ def _as_number(code: Any) -> float | None:
 
 
 def _numbers_in_text(frame: Frame, name: Any, codes: Sequence[Any], check: bool = True) -> Any:
-    """Read numbers that stand as text beside codes for missing ones, such as "refused"."""
+    """Read numbers that stand as text among codes for missing ones, such as "refused"."""
     texts = frame.trimmed_texts(name)
     if texts is None:
         if check:
@@ -288,7 +288,7 @@ def _why_no_dates(column: Any, codes: Sequence[Any]) -> str:
         return ""
     row = first_no_date(column, codes)
     if row is None:
-        return " written in several ways, or of which day and month cannot be told apart"
+        return " written in several ways, or with day and month in an order that nobody can know"
     return f", in row {row + 1} (the first record is row 1) one that is no date"
 
 
@@ -345,7 +345,7 @@ def _categories(
 def _declared(
     name: Any, found: Sequence[Any], occurring: list[int], levels: Sequence[Any], numbers: Labels
 ) -> tuple[Labels, tuple[Any, ...]]:
-    """Number the values by their declared order; refuse one that was not declared."""
+    """Order the values as their levels are declared; refuse one that was not declared."""
     place = np.full(len(found) + 1, -1)
     shown_as = list(levels)
     for rank, level in enumerate(levels):
@@ -366,7 +366,7 @@ def _declared(
 
 
 def _matching(level: Any, found: Sequence[Any]) -> int | None:
-    """Which of the values a level of the plan means: the same value, or the same text or number."""
+    """Find the value that a level of the plan means: the same value, or the same text or number."""
     for number, value in enumerate(found):
         if type(value) is type(level) and value == level:
             return number
