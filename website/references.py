@@ -15,7 +15,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings_table import Section, rows_of
 
-__all__ = ["PARTS", "command_page", "plan_page"]
+__all__ = ["PARTS", "command_page", "keys_of", "plan_page"]
 
 # The parts of a plan and where they stand in a file.
 PARTS: dict[type[Any], str] = {
@@ -89,14 +89,19 @@ def plan_page() -> str:
     for part, place in PARTS.items():
         words = inspect.cleandoc(part.__doc__ or "").split("\n\n")[0]
         parts += [f"## {part.__name__}", f"{words}\n\nWhere: {place}."]
-        rows = ["| key | type | default | flag | |", "|---|---|---|---|---|"]
-        types = {field.name: field.type for field in dataclasses.fields(part)}
-        for row in rows_of(part):
-            flag = f"`{row.flag.split(',')[0]}`" if row.flag else ""
-            cells = (f"`{row.key}`", f"`{types[row.name]}`", _default(row.default), flag, row.help)
-            rows.append(f"| {' | '.join(map(_cell, cells))} |")
-        parts.append("\n".join(rows))
+        parts.append(keys_of(part))
     return "\n\n".join(parts) + "\n"
+
+
+def keys_of(part: type[Section]) -> str:
+    """Write the keys of a part of the plan as a table."""
+    lines = ["| key | type | default | flag | |", "|---|---|---|---|---|"]
+    types = {field.name: field.type for field in dataclasses.fields(part)}
+    for row in rows_of(part):
+        flag = f"`{row.flag.split(',')[0]}`" if row.flag else ""
+        cells = (f"`{row.key}`", f"`{types[row.name]}`", _default(row.default), flag, row.help)
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
 
 
 def _default(default: Any) -> str:

@@ -191,11 +191,11 @@ CASES = {
         {"round": "totals", "digits": 2, "random_state": 7, "shuffle": True},
     ),
     "relations": (
-        [{"what": "relations", "relations": "income >= rent\n"}],
+        [{"what": "whole", "relations": "income >= rent\n"}],
         {"relations": "income >= rent"},
     ),
     "analyses": (
-        [{"what": "analyses", "analyses": "income ~ rent\ngini(income)\n"}],
+        [{"what": "whole", "analyses": "income ~ rent\ngini(income)\n"}],
         {"analyses": ["income ~ rent", "gini(income)"]},
     ),
 }

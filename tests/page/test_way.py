@@ -56,7 +56,7 @@ def edit_survey(tour):
     tour.role("rb090", "block-0")
     tour.role("py140n", "confidential")
     tour.role("db030", "unit")
-    tour.set("#small", "merge")
+    tour.set("#small-strata", "merge")
     tour.until(lambda: tour.server.desk.plan.strata.small == "merge")
     place = tour.server.desk.table.names.index("py010n")
     tour.set(f"#kind-{place}", "spiked")

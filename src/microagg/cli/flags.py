@@ -43,7 +43,7 @@ def flag_of(row: Setting) -> Any:
     ]
 
 
-def plan_flags(settings: type[PlanSettings] = Plan) -> dict[str, Any]:
+def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
     """Return the flags that build a plan, by the name of their parameter."""
     found = {}
     for _, row in flag_rows(settings):
@@ -53,7 +53,7 @@ def plan_flags(settings: type[PlanSettings] = Plan) -> dict[str, Any]:
     return {**found, "plan": flag_of(_PLAN)}
 
 
-def with_plan_flags(*left_out: str) -> Callable[[F], F]:
+def with_plan_flags(*left_out: str, settings: type[PlanSettings] = Plan) -> Callable[[F], F]:
     """Give a command, in place of its ``**flags``, the flags that build a plan."""
 
     def added(function: F) -> F:
@@ -61,7 +61,7 @@ def with_plan_flags(*left_out: str) -> Callable[[F], F]:
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         flags = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in plan_flags().items()
+            for name, kind in plan_flags(settings).items()
             if name not in left_out
         ]
         needed = [p for p in own if p.default is p.empty]

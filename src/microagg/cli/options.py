@@ -9,6 +9,7 @@ import typer
 
 from microagg.cli.flags import plan_flags
 from microagg.formats.addresses import as_place
+from microagg.plan.plan import Plan
 
 if TYPE_CHECKING:
     from microagg.formats.files import CsvFormat
@@ -97,7 +98,7 @@ Dominance = Annotated[
 DominancePercent = Annotated[
     float, typer.Option(metavar="P", help="The p of the (1, p) rule: largest share of one record.")
 ]
-Analyses = plan_flags()["analysis"]
+Analyses = plan_flags(Plan)["analysis"]
 MaxLoss = Annotated[
     float | None, typer.Option(help="Target: at most this information loss, in percent.")
 ]

@@ -13,31 +13,23 @@ from dataclasses import replace
 from typing import Any
 
 from microagg.errors import InputError, shown
+from microagg.plan.block import BLOCK_SETTINGS, Block, Require
 from microagg.plan.change_role import decided, give_role
-from microagg.plan.flag_values import read_value, split_coarsen, split_names
+from microagg.plan.column import Column, fits_kind
+from microagg.plan.flag_values import LIST, SWITCH
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS, find
-from microagg.plan.sections import Accept
-from microagg.plan.settings_table import rows_of
+from microagg.plan.sections import Unit
+from microagg.plan.settings_table import Section, Setting, rows_of
 
 __all__ = ["RULES", "UNIT_RELEASES", "edited"]
 
 Fields = Mapping[str, str]
 Data = dict[str, Any]
 
-# Requirements: those of a column, with what is asked for, and those of the whole group.
-RULES = {
-    "distinct": "least number of different values",
-    "entropy": "l of entropy l-diversity",
-    "recursive": "c, l",
-    "closeness": "t, largest distance from 0 to 1",
-    "p_percent": "p in percent",
-    "n_k": "n, k in percent",
-    "population": "least sum of weights",
-    "individual_risk": "largest risk, 0 to 1",
-}
+RULES = {row.name: row for row in rows_of(Require)}
+"""Requirements, each with the label of what is asked for."""
 UNIT_RELEASES = {"drop": "not at all", "renumber": "as random numbers", "known": "as it is"}
-_OF_NO_COLUMN = ("population", "individual_risk")
 # Settings of a block that only some methods have.
 _OPTIONS = {option.name for method in METHODS.values() for option in method.options}
 
@@ -53,14 +45,14 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     """
     what = fields.get("what", "")
     if what == "text":  # the whole plan as a file
-        changed = Plan.from_toml_text(fields.get("text", ""))
+        changed = type(plan).from_toml_text(fields.get("text", ""))
     elif what == "decide":  # as a price or a caution's cure says it
-        form = _Form(fields, names, kinds)
+        form = _Form(fields, names, kinds, type(plan))
         changed = decided(plan, form.column(), form.text("decision"), kinds.get(form.column()))
     elif what in _EDITS:
         data = deepcopy(plan.as_dict())
-        _EDITS[what](data, _Form(fields, names, kinds))
-        changed = Plan.from_dict(data)
+        _EDITS[what](data, _Form(fields, names, kinds, type(plan)))
+        changed = type(plan).from_dict(data)
     else:
         raise InputError(f"The page has no edit {shown(what)}. Reload it.")
     changed.roles(names)  # names that the table does not have are refused
@@ -70,25 +62,28 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
 class _Form:
     """The fields of a form, read as what they are about."""
 
-    def __init__(self, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> None:
-        self._fields, self._names, self.kinds = fields, names, kinds
+    def __init__(
+        self, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any], settings: type[Plan]
+    ) -> None:
+        self._fields, self._names, self.kinds, self.settings = fields, names, kinds, settings
 
     def text(self, key: str) -> str:
         return self._fields.get(key, "").strip()
 
-    def value(self, key: str) -> Any:
-        """A number or a word; the plan tells what it cannot be. None where nothing is given."""
-        return read_value(self.text(key)) if self.text(key) else None
+    def put(self, table: Data, row: Setting) -> None:
+        """Set what is given; what is not goes back to its default."""
+        text = self.text(row.name)
+        table.pop(row.key, None)
+        if row.form is SWITCH and text == "yes":
+            table[row.key] = True
+        elif text and row.form is not SWITCH:
+            table[row.key] = text if row.choices else row.typed.read(text)
 
-    def values(self, key: str) -> list[Any]:
-        """Values separated by commas or lines."""
-        found = split_names([line for line in self.text(key).splitlines() if line.strip()])
-        return [read_value(word.strip()) for word in found or [] if word.strip()]
-
-    def recoding(self) -> Any:
-        """How a column is recoded, written as the flag has it; None where nothing is given."""
-        how = self.text("coarsen").replace(" ", "")
-        return split_coarsen(how) if how else None
+    def put_all(self, table: Data, section: type[Section]) -> None:
+        """Set all settings of a section that the page has a field for."""
+        for row in rows_of(section):
+            if row.label:
+                self.put(table, row)
 
     def column(self, key: str = "column") -> str:
         place = self.text(key)
@@ -105,68 +100,51 @@ class _Form:
         return found
 
 
-def _put(table: Data, key: str, value: Any) -> None:
-    """Set what is given; what is not goes back to its default."""
-    if value is None or value == "":
-        table.pop(key, None)
-    else:
-        table[key] = value
-
-
 def _role(data: Data, form: _Form) -> None:
     # A column that does not look like a quantity is protected by the kind that the draft names.
     give_role(data, form.column(), form.text("role"), form.kinds.get(form.column()))
 
 
 def _column(data: Data, form: _Form) -> None:
-    """How a protected column is read, recoded, compared and released."""
-    name, kind = form.column(), form.text("kind")
+    """Set how a protected column is read, recoded, compared and released."""
+    name, kind = form.column(), form.text("kind") or None
     columns = data.setdefault("columns", {})
-    before = columns.get(name, {})
-    # Of another kind the settings fall away that only the former kind has.
-    own = before if before.get("kind", "") == kind else {}
-    column = {key: own[key] for key in ("parents", "release", "spike") if key in own}
-    _put(column, "kind", kind)
-    _put(column, "importance", form.value("importance"))
-    _put(column, "transform", form.text("transform"))
-    _put(column, "round", form.text("round"))
-    _put(column, "coarsen", form.recoding())
-    if kind in ("ordinal", "nominal"):
-        _put(column, "levels", form.values("levels") or None)
-    if kind == "hierarchy":
-        _put(column, "prefixes", form.values("prefixes") or None)
-    if kind == "spiked":
-        _put(column, "spike", form.value("spike"))
-    if kind in ("ordinal", "hierarchy", "spiked"):
-        _put(column, "release", form.text("release"))
-    columns.pop(name, None)
+    before = columns.pop(name, {})
+    # What the page has no field for stays, unless the column is of another kind.
+    column = {key: before[key] for key in ("parents",) if key in before and before["kind"] == kind}
+    for row in rows_of(Column):
+        fits = not row.fits or kind in row.fits
+        if row.label and fits and fits_kind(row, form.text(row.name), kind):
+            form.put(column, row)
     if column:
         columns[name] = column
-    codes = form.values("codes")
+    codes = LIST.read(form.text("codes"))
     missing = data.setdefault("missing", {})
-    kept = {key: value for key, value in missing.get("codes", {}).items() if key != name}
-    _put(missing, "codes", {**kept, **({name: codes} if codes else {})} or None)
+    every = {**missing.pop("codes", {}), name: codes}
+    if any(every.values()):
+        missing["codes"] = {key: value for key, value in every.items() if value}
     if not missing:
         del data["missing"]
 
 
 def _coarsen(data: Data, form: _Form) -> None:
-    """How a stratum, or a column left as it is, is recoded."""
-    columns, name, how = data.setdefault("columns", {}), form.column(), form.recoding()
-    columns.pop(name, None)
-    _put(columns, name, how and {"coarsen": how})
+    """Set how a stratum, or a column left as it is, is recoded."""
+    columns = data.setdefault("columns", {})
+    column: Data = {}
+    form.put(column, next(row for row in rows_of(Column) if row.name == "coarsen"))
+    columns.pop(form.column(), None)
+    if column:
+        columns[form.column()] = column
 
 
 def _block(data: Data, form: _Form) -> None:
-    block, method = form.block(data), form.text("method")
-    _choose(block, method)
-    _put(block, "k", form.value("k"))
-    if "effort" in {option.name for option in find(method).options}:
-        _put(block, "effort", form.text("effort"))
-    _put(block, "scale", form.text("scale"))
-    _put(block, "aggregate", form.text("aggregate"))
-    _put(block, "per_column", form.text("per_column") == "yes" or None)
-    _put(block, "refine", "balanced" if form.text("refine") == "yes" else None)
+    block = form.block(data)
+    _choose(block, form.text("method"))
+    form.put_all(block, Block)
+    if "effort" in {option.name for option in find(block["method"]).options}:
+        block.pop("effort", None)
+        if form.text("effort"):
+            block["effort"] = form.text("effort")
 
 
 def _choose(block: Data, method: str) -> None:
@@ -178,9 +156,9 @@ def _choose(block: Data, method: str) -> None:
 
 
 def _k(data: Data, form: _Form) -> None:
-    """One k, and method if there is one, for all blocks: what a choice of the map says."""
+    """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
     for block in data["block"]:
-        _put(block, "k", form.value("k"))
+        form.put(block, BLOCK_SETTINGS["k"])
         if form.text("method"):
             _choose(block, form.text("method"))
 
@@ -190,36 +168,38 @@ def _require(data: Data, form: _Form) -> None:
     require = block.setdefault("require", {})
     if rule not in RULES:
         raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
-    values = form.values("value")
-    value = values[0] if len(values) == 1 else values
+    values = LIST.read(form.text("value"))
     if not values:
-        raise InputError(f"{rule} asks for {RULES[rule]}; nothing is given. Fill it in.")
-    if rule in _OF_NO_COLUMN:
-        require[rule] = value
-    else:
+        raise InputError(f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in.")
+    value = values[0] if len(values) == 1 else values
+    if _is_by_column(rule):
         require.setdefault(rule, {})[form.column()] = value
+    else:
+        require[rule] = value
+
+
+def _is_by_column(rule: str) -> bool:
+    """Return whether a requirement is about a column, and not about the whole group."""
+    return rule in RULES and RULES[rule].default == {}
 
 
 def _no_longer_require(data: Data, form: _Form) -> None:
     rule, block = form.text("rule"), form.block(data)
     require = block.get("require", {})
-    if rule in _OF_NO_COLUMN:
-        require.pop(rule, None)
-    else:
+    if _is_by_column(rule):
         require.get(rule, {}).pop(form.column(), None)
-        if not require.get(rule, True):
-            del require[rule]
+    if not _is_by_column(rule) or not require.get(rule):
+        require.pop(rule, None)
     if not require:
         block.pop("require", None)
 
 
 def _unit(data: Data, form: _Form) -> None:
-    """How units are grouped and called, and what becomes of their column in the file."""
+    """Set how units are grouped and called, and what becomes of their column in the file."""
     if "unit" not in data:
         raise InputError("No column is the unit. Give one the role unit.")
     unit, release = data["unit"], form.text("release") or "drop"
-    unit["mode"] = form.text("mode") or "count"
-    _put(unit, "name", form.text("name"))
+    form.put_all(unit, Unit)
     if release not in UNIT_RELEASES:
         raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
     for role in UNIT_RELEASES:
@@ -228,7 +208,7 @@ def _unit(data: Data, form: _Form) -> None:
 
 
 def _reason(data: Data, form: _Form) -> None:
-    """Why no attacker knows a confidential column."""
+    """Set the reason why no attacker knows a confidential column."""
     claims = data.get("confidential", [])
     if form.column() not in claims:
         raise InputError(
@@ -238,45 +218,29 @@ def _reason(data: Data, form: _Form) -> None:
     data["confidential"] = {**reasons, form.column(): form.text("reason")}
 
 
-def _strata(data: Data, form: _Form) -> None:
-    data.setdefault("strata", {"columns": []})["small"] = form.text("small")
-
-
-def _weight(data: Data, form: _Form) -> None:
-    given = {"release": form.text("release"), "grouping": form.text("grouping")}
-    data["weight"] = {**data.get("weight", {}), **given}
-
-
-def _missing(data: Data, form: _Form) -> None:
-    missing = data.setdefault("missing", {})
-    _put(missing, "policy", form.text("policy"))
-    _put(missing, "most", form.value("most"))
-
-
-def _accept(data: Data, form: _Form) -> None:
-    accept = data.setdefault("accept", {})
-    for row in rows_of(Accept):
-        _put(accept, row.name, form.value(row.name))
-
-
 def _whole(data: Data, form: _Form) -> None:
-    for key in ("round", "digits", "seed"):
-        _put(data, key, form.value(key))
-    _put(data, "shuffle", form.text("shuffle") == "yes" or None)
-
-
-def _relations(data: Data, form: _Form) -> None:
-    lines = [line.strip() for line in form.text("relations").splitlines() if line.strip()]
-    _put(data, "relation", [{"holds": line} for line in lines] or None)
-
-
-def _analyses(data: Data, form: _Form) -> None:
-    lines = [line.strip() for line in form.text("analyses").splitlines() if line.strip()]
+    """Set what the plan says about the whole release."""
     listed = [one for one in data.get("analyses", ()) if not isinstance(one, str)]
-    _put(data, "analyses", [*lines, *listed] or None)
+    form.put_all(data, form.settings)
+    if listed:  # analyses that are no text, which the page does not show
+        data["analyses"] = [*data.get("analyses", ()), *listed]
+
+
+def _section(key: str, section: type[Section]) -> Callable[[Data, _Form], None]:
+    """Return the edit that sets a section."""
+
+    def edit(data: Data, form: _Form) -> None:
+        form.put_all(data.setdefault(key, {}), section)
+
+    return edit
 
 
 _EDITS: dict[str, Callable[[Data, _Form], None]] = {
+    **{
+        row.key: _section(row.key, row.section)
+        for row in rows_of(Plan)
+        if row.section not in (None, Column, Block)
+    },
     "role": _role,
     "column": _column,
     "coarsen": _coarsen,
@@ -286,11 +250,5 @@ _EDITS: dict[str, Callable[[Data, _Form], None]] = {
     "no_longer_require": _no_longer_require,
     "reason": _reason,
     "unit": _unit,
-    "strata": _strata,
-    "weight": _weight,
-    "missing": _missing,
-    "accept": _accept,
     "whole": _whole,
-    "relations": _relations,
-    "analyses": _analyses,
 }

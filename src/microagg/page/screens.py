@@ -13,17 +13,13 @@ from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
 from microagg.page.desk import Desk, Release, Table
 from microagg.page.edits import RULES, UNIT_RELEASES
+from microagg.page.forms import fields_of
 from microagg.page.plan_figures import cures_of, gives_part, next_part
 from microagg.page.tasks import Compare, Protect, Scatter
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
-from microagg.plan.column import KINDS
-from microagg.plan.flag_values import join_coarsen, join_names
-from microagg.plan.plan import Plan
+from microagg.plan.flag_values import write_list
+from microagg.plan.plan import Block, Column, Plan
 from microagg.plan.registry import find
-from microagg.plan.registry import methods as registered
-from microagg.plan.sections import POLICIES
-from microagg.plan.settings import AGGREGATES, SCALES
-from microagg.plan.settings_table import plain
 from microagg.protecting.choices import FAST, Targets, about_methods, suggestion
 from microagg.report.html import MOST_COLUMNS
 
@@ -41,18 +37,6 @@ __all__ = [
 _SIZES = (3, 5, 10)
 _MOST_K = 50  # at the right end of the slider
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")  # offered beside that of the source
-_RELEASES = {
-    "ordinal": ("median", "the median"),
-    "hierarchy": ("node", "the common ancestor"),
-    "spiked": ("spike", "the spike for the whole group"),
-}
-_POLICY_WORDS = {
-    "pattern": "groups share what is missing",
-    "majority": "a group releases what most have",
-    "fill": "all get the group's value",
-    "drop": "such records are left out",
-    "error": "are refused",
-}
 
 
 def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
@@ -100,40 +84,35 @@ def plan_screen(
             *((role, ROLE_WORDS[role]) for role in ROLE_WORDS),
             ("block-new", "protect, new block"),
         ],
-        "kinds": [("", "as the table says"), *((kind, kind) for kind in KINDS)],
-        "releases": _RELEASES,
-        "blocks": [_block(block) for block in plan.blocks],
+        "blocks": [_block(block, place) for place, block in enumerate(plan.blocks)],
         "block_places": [(i, i + 1) for i in range(len(plan.blocks))],
-        "methods": [(method.name, method.name) for method in registered()],
-        "scales": [(scale, scale) for scale in SCALES],
-        "aggregates": [("", "mean, or what fits its cost"), *((a, a) for a in AGGREGATES)],
         "unit_releases": list(UNIT_RELEASES.items()),
         "unit_release": next(
             (role for role in UNIT_RELEASES if plan.unit in getattr(plan, role)), "known"
         ),
-        "policies": [(policy, _POLICY_WORDS[policy]) for policy in POLICIES],
+        "unit_fields": fields_of(plan.unit_section).values(),
+        "weight_fields": [] if plan.weight is None else fields_of(plan.weight).values(),
+        "strata_fields": fields_of(plan.strata).values(),
+        "missing_fields": fields_of(plan.missing).values(),
+        "accept_fields": fields_of(plan.accept).values(),
+        "whole_fields": fields_of(plan).values(),
         "required": _required(plan, places),
-        "rules": [(rule, f"{rule}: {asks}") for rule, asks in RULES.items()],
+        "rules": [(rule, f"{rule}: {row.label}") for rule, row in RULES.items()],
         "every_column": every,
-        "relations": "\n".join(relation.text for relation in plan.relations),
-        "analyses": "\n".join(one for one in plan.analyses if isinstance(one, str)),
         "text": plan.to_toml() if text is None else text,
     }
 
 
 def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
-    name, setting = column["name"], plan.columns.get(column["name"], Plan().column(None))
+    name, setting = column["name"], plan.columns.get(column["name"], Column())
     role = role_of(plan, name)
-    codes = plan.missing.codes.get(name, ())
     return {
         "place": place,
         "name": name,
         "role": role,
         "is_protected": role.startswith("block-"),
-        "setting": setting,
-        "levels": "" if setting.levels is None else join_names([str(v) for v in setting.levels]),
-        "codes": join_names([str(code) for code in codes]),
-        "coarsen": "" if setting.coarsen is None else join_coarsen(plain(setting.coarsen)),
+        "fields": fields_of(setting, place),
+        "codes": write_list(plan.missing.codes.get(name, ())),
         "reason": column["reason"],
         "is_priced": role not in UNPRICED,
         "label": column["label"],
@@ -143,25 +122,18 @@ def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
     }
 
 
-def _block(block: Any) -> dict[str, Any]:
+def _block(block: Block, place: int) -> dict[str, Any]:
     method = find(block.method)
+    summary = method.summary[:1].upper() + method.summary[1:]
+    fields = fields_of(block, place)
+    first = [fields.pop("k"), fields.pop("method")._replace(hint=f"{summary}.")]
     return {
         "columns": block.columns,
-        "k": block.k,
-        "method": block.method,
-        "summary": method.summary[:1].upper() + method.summary[1:],
+        "first_fields": first,
+        "more_fields": fields.values(),
         "has_effort": "effort" in {option.name for option in method.options},
-        "effort": _effort(block),
-        "scale": block.scale,
-        "aggregate": block.aggregate,
-        "per_column": block.per_column,
-        "refine": block.refine,
+        "effort": block.options.get("effort", "balanced"),
     }
-
-
-def _effort(block: Any) -> str:
-    given = block.options.get("effort", "balanced")
-    return "" if given == "balanced" else str(given)
 
 
 def _required(plan: Plan, places: dict[str, int]) -> list[dict[str, Any]]:

@@ -22,11 +22,12 @@ from microagg.plan.checks import (
     unknown,
 )
 from microagg.plan.flag_values import COUNT, NAMES, RULES, SWITCH
-from microagg.plan.registry import find
+from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
     AGGREGATE_OF_COST,
     AGGREGATES,
+    EFFORTS,
     SCALES,
     check_count,
     check_effort,
@@ -239,6 +240,7 @@ class Block(Section):
         check=lambda _, given: find(given).name,
         flag="--method, -m",
         help="See: microagg methods; auto if left out.",
+        choices={name: name for name in METHODS},
         label="Method",
     )
     options: Mapping[str, Any] = setting(
@@ -252,7 +254,9 @@ class Block(Section):
         check=_check_refine,
         flag="--refine",
         help="Improve what the method found by local search: fast, balanced or best.",
-        label="Refine the groups afterwards",
+        choices={effort: effort for effort in EFFORTS},
+        label="Groups refined afterwards",
+        placeholder="no",
     )
     bound: bool | str | None = setting(
         None,

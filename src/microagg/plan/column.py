@@ -9,15 +9,23 @@ from typing import Any
 from microagg.errors import InputError, shown
 from microagg.plan.checks import check_keys, check_table, check_word, distinct_values, number
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.flag_values import COARSEN, KIND, NUMBER_BY_COLUMN, WORD_BY_COLUMN
-from microagg.plan.settings_table import Section, rows_of, setting
+from microagg.plan.flag_values import (
+    COARSEN,
+    KIND,
+    LIST,
+    LONG_LIST,
+    NUMBER_BY_COLUMN,
+    RECODING,
+    WORD_BY_COLUMN,
+)
+from microagg.plan.settings_table import Section, Setting, rows_of, setting
 
-__all__ = ["CATEGORIES", "KINDS", "QUANTITIES", "ROUNDINGS", "Column", "columns_with"]
+__all__ = ["CATEGORIES", "KINDS", "QUANTITIES", "Column", "columns_with", "fits_kind"]
 
 KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
 CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
 QUANTITIES = ("number", "integer", "date", "spiked")
-ROUNDINGS = {"no": "no", "nearest": "to whole numbers", "totals": "and the total kept"}
+_QUANTITY = (None, *QUANTITIES)
 _RELEASED_BY = {"median": "ordinal", "node": "hierarchy", "spike": "spiked"}
 
 
@@ -82,6 +90,7 @@ class Column(Section):
         help="What a column holds, where its values do not tell: number, integer, boolean, nominal, ordinal, "
         "date, spiked or hierarchy; or its levels from lowest to highest, as in pay=low,middle,high.",
         label="Kind",
+        placeholder="as the table says",
     )
     levels: tuple[str | float | bool, ...] | None = setting(
         None,
@@ -89,6 +98,8 @@ class Column(Section):
         help="The values of an ordinal column from lowest to highest, or those of a nominal one; by default "
         "what the table says.",
         label="Levels, separated by commas, of ordinal ones from low to high",
+        typed=LONG_LIST,
+        fits=("ordinal", "nominal"),
     )
     importance: float = setting(
         1.0,
@@ -110,14 +121,16 @@ class Column(Section):
         help="Compare the log or the rank of a skewed column; its values are released all the same.",
         label="Compared by",
         placeholder="its values",
+        fits=_QUANTITY,
     )
     round: str | None = setting(
         None,
-        choices=ROUNDINGS,
+        choices={"no": "no", "nearest": "to whole numbers", "totals": "and the total kept"},
         help="no, nearest (whole numbers stay whole) or totals (and their sum stays the same); by default as "
         "the plan says.",
         label="Rounded",
         placeholder="as the plan says",
+        fits=_QUANTITY,
     )
     release: str | None = setting(
         None,
@@ -130,6 +143,7 @@ class Column(Section):
         "group) of a spiked one; by default the admissible value nearest to the mean.",
         label="Released",
         placeholder="nearest to the mean",
+        fits=tuple(_RELEASED_BY.values()),
     )
     spike: float | None = setting(
         None,
@@ -137,6 +151,7 @@ class Column(Section):
         help="The value that many records of a spiked column share; by default 0.",
         label="Spike at",
         placeholder="0",
+        fits=("spiked",),
     )
     prefixes: tuple[int, ...] | None = setting(
         None,
@@ -144,11 +159,14 @@ class Column(Section):
         help="Lengths of the prefixes of a code that are the levels of its hierarchy.",
         label="Lengths of prefixes",
         placeholder="1, 2, 4",
+        typed=LIST,
+        fits=("hierarchy",),
     )
     parents: Mapping[str, str] | None = setting(
         None,
         check=_check_parents,
         help="The parent of each code of a hierarchy; a code without one is a root.",
+        fits=("hierarchy",),
     )
     coarsen: Coarsen | None = setting(
         None,
@@ -164,6 +182,7 @@ class Column(Section):
         hint="Before groups are formed; counted as loss. Numbers: bands:5, bands:0/18/65, round:100, top:80, "
         "bottom:16. Categories: rare:20, prefix:2. Dates: to:month.",
         placeholder="bands:5,top:80",
+        typed=RECODING,
     )
 
     def check_together(self) -> None:
@@ -181,17 +200,13 @@ class Column(Section):
 
     def _kinds_that_settings_need(self) -> dict[str, tuple[str | None, ...]]:
         """Return the settings that are given and fit some kinds only, with those kinds."""
-        quantity = (None, *QUANTITIES)
-        needs: dict[str, tuple[str | None, ...]] = {
-            "levels": ("ordinal", "nominal"),
-            "transform": quantity,
-            "round": (*KINDS, None) if self.round == "no" else quantity,
-            "release": () if self.release is None else (_RELEASED_BY[self.release],),
-            "spike": ("spiked",),
-            "prefixes": ("hierarchy",),
-            "parents": ("hierarchy",),
-            "coarsen": () if self.coarsen is None else (None, *self.coarsen.kinds),
-        }
+        needs = {row.name: row.fits for row in rows_of(Column) if row.fits}
+        if self.round == "no":
+            del needs["round"]
+        if self.release is not None:
+            needs["release"] = (_RELEASED_BY[self.release],)
+        if self.coarsen is not None:
+            needs["coarsen"] = (None, *self.coarsen.kinds)
         return {name: kinds for name, kinds in needs.items() if getattr(self, name) is not None}
 
     def of_kind(self, kind: str | None, **given: Any) -> Column:
@@ -209,6 +224,11 @@ class Column(Section):
         if self.round is not None:
             return self
         return replace(self, round=rounding if self.kind in (None, *QUANTITIES) else "no")
+
+
+def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
+    """Return whether a word is one that a setting may be for columns of some kind."""
+    return row.name != "release" or _RELEASED_BY.get(word) in (None, kind)
 
 
 def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[Any, Column]:

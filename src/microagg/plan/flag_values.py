@@ -17,20 +17,29 @@ __all__ = [
     "CODES",
     "COUNT",
     "KIND",
+    "LINES",
+    "LIST",
+    "LONG_LIST",
     "NAME",
     "NAMES",
     "NUMBER",
     "NUMBER_BY_COLUMN",
+    "RECODING",
+    "RELATIONS",
     "ROUND",
     "RULES",
     "SEED",
     "SHARE",
     "SWITCH",
+    "TEXT",
     "TEXTS",
+    "TYPED_SEED",
+    "VALUE",
     "WORD",
     "WORD_BY_COLUMN",
     "Form",
     "NoFlagError",
+    "Typed",
     "join_coarsen",
     "join_names",
     "join_pair",
@@ -39,6 +48,7 @@ __all__ = [
     "split_names",
     "split_pair",
     "words_of",
+    "write_list",
 ]
 
 
@@ -214,7 +224,7 @@ def join_coarsen(how: Mapping[str, Any]) -> str:
     return ",".join(written)
 
 
-_RECODING = "age=bands:5,top:80"
+_EXAMPLE = "age=bands:5,top:80"
 
 
 def split_coarsen(text: str) -> dict[str, Any]:
@@ -228,7 +238,7 @@ def split_coarsen(text: str) -> dict[str, Any]:
         key, sign, value = part.strip().partition(":")
         if not sign or key in found:
             raise InputError(
-                f"--coarsen takes a column and how it is recoded, each setting once, such as {_RECODING}; "
+                f"--coarsen takes a column and how it is recoded, each setting once, such as {_EXAMPLE}; "
                 f"got {shown(text)}."
             )
         values = [read_value(one) for one in value.removesuffix("/").split("/")]
@@ -332,6 +342,30 @@ def _write_switch(value: Any) -> list[str]:
     return ["yes" if value else "no"]
 
 
+class Typed(NamedTuple):
+    """How a value is typed into a field of the page."""
+
+    read: Callable[[str], Any]
+    """Makes what a plan file would hold from the text."""
+    write: Callable[[Any], str] = str
+    is_long: bool = False
+    """Whether the field has several lines."""
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _read_list(text: str) -> list[Any]:
+    """Read values separated by commas or lines."""
+    return [read_value(word.strip()) for word in split_names(_lines(text)) or () if word.strip()]
+
+
+def write_list(values: Any) -> str:
+    """Put values as a text that is typed."""
+    return join_names([str(value) for value in values])
+
+
 def _same(_: str, value: Any) -> Any:
     return value
 
@@ -357,6 +391,15 @@ NAMES = Form(list[str], "COLUMNS", lambda _, words: split_names(words), lambda v
 TEXTS = Form(list[str], "TEXT", _same, _write_texts)
 CLAIMS = Form(list[str], "COLUMNS", _read_claims, _write_claims)
 RULES = Form(list[str], "RULE=NUMBER", _read_rules, _write_rules)
+VALUE, TEXT = Typed(read_value), Typed(str)
+LIST, LONG_LIST = Typed(_read_list, write_list), Typed(_read_list, write_list, is_long=True)
+# An analysis may also be a list, which the page does not show.
+LINES = Typed(
+    _lines, lambda texts: "\n".join(one for one in texts if isinstance(one, str)), is_long=True
+)
+RELATIONS = Typed(lambda text: [{"holds": line} for line in _lines(text)], "\n".join, is_long=True)
+RECODING = Typed(lambda text: split_coarsen(text.replace(" ", "")), join_coarsen)
+TYPED_SEED = Typed(read_value, lambda seed: "fresh" if seed is None else str(seed))
 SEED = Form(str, None, _read_seed, lambda seed: ["fresh" if seed is None else str(seed)])
 CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, _join_values, may_repeat=True)
 KIND = _by_column(
@@ -367,4 +410,4 @@ KIND = _by_column(
 )
 NUMBER_BY_COLUMN = _by_column("COLUMN=NUMBER", "income=2", read_value, str)
 WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str, str)
-COARSEN = _by_column("COLUMN=HOW", _RECODING, split_coarsen, join_coarsen)
+COARSEN = _by_column("COLUMN=HOW", _EXAMPLE, split_coarsen, join_coarsen)

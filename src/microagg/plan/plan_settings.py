@@ -20,8 +20,19 @@ from microagg.plan.checks import (
     text_names,
 )
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import CATEGORIES, ROUNDINGS, Column, columns_with
-from microagg.plan.flag_values import CLAIMS, COUNT, NAMES, ROUND, SEED, SWITCH, TEXTS
+from microagg.plan.column import CATEGORIES, Column, columns_with
+from microagg.plan.flag_values import (
+    CLAIMS,
+    COUNT,
+    LINES,
+    NAMES,
+    RELATIONS,
+    ROUND,
+    SEED,
+    SWITCH,
+    TEXTS,
+    TYPED_SEED,
+)
 from microagg.plan.relations import Relation
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings import check_random_state
@@ -151,6 +162,7 @@ class PlanSettings(Section):
         "break it is refused.",
         label="Relations that hold in every record, one a line",
         placeholder="gross = net + tax",
+        typed=RELATIONS,
     )
     analyses: tuple[Any, ...] = setting(
         (),
@@ -164,6 +176,7 @@ class PlanSettings(Section):
         "by region'. May be given several times.",
         label="Analyses that must survive, one a line",
         placeholder="income ~ age + sex",
+        typed=LINES,
     )
     blocks: tuple[Block, ...] = setting(
         lambda: (Block(),),
@@ -175,7 +188,11 @@ class PlanSettings(Section):
     )
     round: str = setting(
         "no",
-        choices=ROUNDINGS,
+        choices={
+            "no": "may get decimals",
+            "nearest": "stay whole",
+            "totals": "stay whole, totals too",
+        },
         change=lambda _, given: ROUND.read("", given) if isinstance(given, bool) else given,
         flag="--round",
         form=ROUND,
@@ -216,6 +233,7 @@ class PlanSettings(Section):
         form=SEED,
         help="Seed of methods that draw random numbers, 0 if left out; the word fresh draws a new one.",
         label="Seed",
+        typed=TYPED_SEED,
     )
     notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
     """Why a column got its role, for the comments of a drafted plan."""

@@ -21,7 +21,7 @@ from microagg.plan.checks import (
     text_name,
     text_names,
 )
-from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, Form
+from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, Form
 from microagg.plan.settings_table import Section, setting
 
 __all__ = [
@@ -163,6 +163,7 @@ class Unit(Section):
         label="One of them is called",
         hint="Sentences then say 5 households.",
         placeholder="household",
+        typed=TEXT,
     )
 
     def check_together(self) -> None:

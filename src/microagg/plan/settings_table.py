@@ -1,7 +1,7 @@
 """The table of settings: a setting is one field of a section, and its row says all that is known of it.
 
     class Strata(Section):
-        small: str = setting("error", choices={"error": "is refused", ...}, flag="--small-strata", help="...")
+        small: str = setting("error", choices={"error": "is refused", ...}, flag="--small-...", help="...")
 
 Checks, keywords, flags, TOML in and out, the page's fields and the reference are all made from the rows.
 """
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 from microagg.plan.checks import Check, check_keys, check_word
-from microagg.plan.flag_values import NAME, WORD, Form
+from microagg.plan.flag_values import NAME, VALUE, WORD, Form, Typed
 
 __all__ = ["Section", "Setting", "plain", "rows_of", "setting"]
 
@@ -36,7 +36,7 @@ class Setting:
     check: Check | None = None
     """Returns a value as the plan holds it, or refuses it; gets the setting's name for its message."""
     choices: Mapping[str, str] = field(default_factory=dict)
-    """The words that it may be, in place of a check, and how the page puts them."""
+    """The words that it may be, where there is no check, and how the page puts them."""
     flag: str = ""
     """Of the command; empty: only a plan file can say it."""
     form: Form = WORD
@@ -66,6 +66,10 @@ class Setting:
     hint: str = ""
     """What the page says under the field."""
     placeholder: str = ""
+    typed: Typed = VALUE
+    """How the value is typed into the field."""
+    fits: tuple[str | None, ...] = ()
+    """The kinds of column that have the setting; empty: all."""
     name: str = ""
     """These three are those of the field: :func:`rows_of` fills them in."""
     default: Any = None
@@ -79,9 +83,11 @@ class Setting:
 
     def checked(self, value: Any) -> Any:
         """Return the value as the plan holds it; refuse a wrong one."""
+        if self.check is not None:
+            return self.check(self.said, value)
         if self.choices:
             check_word(self.said, value, tuple(self.choices))
-        return value if self.check is None else self.check(self.said, value)
+        return value
 
     def changed(self, before: Any, given: Any) -> Any:
         """Return the value that a keyword gives; of a section, what it does not name stays."""

@@ -1,0 +1,112 @@
+"""A setting is one row: a plan with one more row has the setting everywhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from inspect import signature
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+from website.references import keys_of
+
+import microagg
+from microagg.cli.flags import with_plan_flags
+from microagg.errors import InputError
+from microagg.page.edits import edited
+from microagg.page.forms import fields_of
+from microagg.plan.block import Block
+from microagg.plan.conversion import flag_rows, keywords_of_flags
+from microagg.plan.flag_values import COUNT
+from microagg.plan.plan import Accept, Plan
+from microagg.plan.settings import check_count
+from microagg.plan.settings_table import rows_of, setting
+
+
+@dataclass(frozen=True)
+class OneMore(Plan):
+    """The plan with one more setting."""
+
+    patience: int = setting(
+        3,
+        check=check_count,
+        flag="--patience",
+        form=COUNT,
+        help="How many times to try.",
+        label="Patience",
+        hint="More tries lose less.",
+    )
+
+
+PLAN = OneMore.of(patience=5, columns=["a"], k=3)
+
+
+def test_one_row_is_a_keyword_with_its_check():
+    assert PLAN.patience == 5
+    assert PLAN.override(k=4).patience == 5
+    with pytest.raises(InputError, match="patience must be a whole number of at least 1; got 0"):
+        PLAN.override(patience=0)
+    with pytest.raises(InputError, match=r"called 'patence'; did you mean patience\?"):
+        PLAN.override(patence=7)
+
+
+def test_one_row_is_a_key_of_the_file():
+    assert "patience = 5\n" in PLAN.to_toml()
+    assert OneMore.from_toml_text(PLAN.to_toml()) == PLAN
+    assert "patience" not in OneMore.of(k=3).as_dict()
+    with pytest.raises(InputError, match=r"did you mean patience\?"):
+        OneMore.from_dict({"microagg": 1, "patiense": 1})
+
+
+def test_one_row_is_a_flag_with_its_help():
+    words = PLAN.as_command("IN", "OUT")
+    assert words[words.index("--patience") + 1] == "5"
+    assert keywords_of_flags(OneMore, {"patience": 5}) == {"patience": 5}
+    assert "patience=5" in PLAN.as_call()
+    app = typer.Typer()
+    found = []
+    app.command()(with_plan_flags(settings=OneMore)(lambda **flags: found.append(flags)))
+    assert (
+        "How many times to try."
+        in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
+    )
+    CliRunner().invoke(app, ["--patience", "7"], catch_exceptions=False)
+    assert found[0]["patience"] == 7
+
+
+def test_one_row_is_a_field_of_the_page():
+    field = fields_of(PLAN)["patience"]
+    assert (field.label, field.value, field.hint) == ("Patience", "5", "More tries lose less.")
+    assert edited(PLAN, {"what": "whole", "patience": "7"}, ["a"], {}).patience == 7
+
+
+def test_one_row_is_a_line_of_the_reference():
+    assert "| `patience` | `int` | `3` | `--patience` | How many times to try. |" in keys_of(
+        OneMore
+    )
+
+
+def test_every_flag_is_written_once():
+    source = Path(microagg.__file__).parent
+    files = [
+        *(source / "plan").glob("*.py"),
+        source / "cli" / "flags.py",
+        source / "page" / "edits.py",
+    ]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    text = re.sub(r"^ *>>>.*$", "", text, flags=re.M)  # examples
+    flags = [row.flag.split(",")[0] for _, row in flag_rows(Plan)]
+    assert len(flags) == len(set(flags)) > 40
+    assert [flag for flag in flags if len(re.findall(rf'"{flag}["/,]', text)) != 1] == []
+
+
+def test_every_setting_is_a_row_and_a_keyword_of_protect():
+    rows = {row.name for row in rows_of(Plan)}
+    assert {f.name for f in fields(Plan)} - rows == {"reasons", "notes"}
+    keywords = {row.keyword for row in rows_of(Plan) if not row.is_spread}
+    keywords |= {row.keyword for section in (Block, Accept) for row in rows_of(section)}
+    named = set(signature(microagg.protect).parameters)
+    assert named - keywords == {"frame", "plan", "coarsen", "progress"}
+    assert keywords - named == set()
