@@ -14,8 +14,8 @@ from scipy.spatial import KDTree
 
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
-from microagg.encode.aggregate import group_aggregates
 from microagg.encode.inertia import Encoder
+from microagg.encode.number import group_aggregates
 from microagg.encode.space import encoder_of
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import group_means

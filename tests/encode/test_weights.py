@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import naive_weighted
 from microagg import InputError
-from microagg.encode.prepare import prepare
+from microagg.encode.prepare import as_weights, prepare
 from microagg.encode.scale import fit_scale, total_squares
-from microagg.encode.weights import as_weights
 from microagg.plan.settings import SCALES
 
 X = np.random.default_rng(0).lognormal(size=(50, 3))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import naive_weighted
 from microagg import InputError
-from microagg.encode.aggregate import group_aggregates
+from microagg.encode.number import group_aggregates
 from microagg.kernels.labels import canonical_labels, group_means, group_sizes, sum_of_squares
 
 values = st.lists(st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), min_size=1, max_size=30)

@@ -381,26 +381,17 @@ def price_table(
         if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in full.analysed
     }
     quick = {key: one for key, one in quick.items() if key not in twice}
-    base, tries = full.with_little_effort(), len(quick)
+    base = full.with_little_effort()
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
     started = time.monotonic()
+    ends = started + budget
+    if progress is not None:
+        progress(0, len(quick))
     if standing is None:
-        part, now, seconds = sampled(records, base, min(sample, len(records)))
-        remaining = started + budget - time.monotonic()
-        if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
-            # Fewer records for each decision, so that all decisions fit into the time.
-            smaller = max(_LEAST_SAMPLE, int(len(part) * max(remaining, 0.0) / (seconds * tries)))
-            part, now, _ = sampled(records, base, smaller)
-        if progress is not None:
-            progress(0, tries)
-        if counted_loss is not None and now.loss > 0:
-            trend = Trend(counted_loss / now.loss)
-        else:
-            trend = Trend.of(part, now, base, len(records))
-        standing = Standing(part, now, trend)
+        standing = _standing(records, base, sample, len(quick), ends, counted_loss)
     part, now, trend = standing.part, standing.now, standing.trend
-    found = try_plans(part, quick, ends=started + budget, on_progress=progress)
+    found = try_plans(part, quick, ends=ends, on_progress=progress)
     found |= {(name, "drop"): found[name, "confidential"] for name, _ in twice}
     priced_decisions = {
         key: _price(key[1], found[key], now, trend, one)
@@ -423,6 +414,20 @@ def price_table(
         budget,
         standing,
     )
+
+
+def _standing(
+    records: Records, plan: Plan, sample: int, tries: int, ends: float, counted_loss: float | None
+) -> Standing:
+    """Try the plan as it stands on a sample, small enough for all trials to fit into the time."""
+    part, now, seconds = sampled(records, plan, min(sample, len(records)))
+    remaining = max(ends - time.monotonic(), 0.0)
+    if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
+        smaller = max(_LEAST_SAMPLE, int(len(part) * remaining / (seconds * tries)))
+        part, now, _ = sampled(records, plan, smaller)
+    if counted_loss is not None and now.loss > 0:
+        return Standing(part, now, Trend(counted_loss / now.loss))
+    return Standing(part, now, Trend.of(part, now, plan, len(records)))
 
 
 def _by_column(

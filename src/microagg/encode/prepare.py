@@ -1,18 +1,27 @@
-"""Check the records, k and the scale before any grouping; then scale the records."""
+"""Check the records, k, the scale and the weights before any grouping; then scale the records."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats
 from microagg.encode.scale import fit_scale, total_squares
-from microagg.encode.weights import as_weights
+from microagg.errors import InputError, shown
 from microagg.plan.settings import check_k, check_scale
-from microagg.tables.matrix import as_matrix
+from microagg.tables.frame import Frame
+from microagg.tables.matrix import as_matrix, is_frame
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "as_weights", "prepare", "weights_of"]
+
+# Where one record weighs this many times as much as another, sums of weights lose the lighter one.
+_WIDEST = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,3 +66,91 @@ def prepare(X: Any, k: Any, scale: str, weights: Any = None) -> Prepared:
     values = as_matrix(X)
     k = check_k(k, len(values))
     return Prepared(values, k, scale, as_weights(weights, len(values)))
+
+
+def as_weights(weights: Any, n: int) -> Floats | None:
+    """Return the weights of n records with a mean of 1; None if all weights are equal.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,), or None
+        Finite numbers above 0, in any unit. Never changed.
+    n : int
+
+    >>> as_weights([2, 4, 6], 3).tolist(), as_weights([7, 7, 7], 3)
+    ([0.5, 1.0, 1.5], None)
+    """
+    if weights is None:
+        return None
+    given = _one_column(weights, n)
+    _check_weights(given)
+    least, most = float(given.min()), float(given.max())
+    if least == most:
+        return None
+    if most / least > _WIDEST:
+        raise InputError(
+            f"The largest weight may be {_WIDEST:g} times the least at most, since sums of weights lose "
+            f"lighter records; it is {most / least:.3g} times. The least is in row "
+            f"{int(given.argmin()) + 1} (the first record is row 1): raise it, or leave that record out."
+        )
+    # A power of two keeps the sum from overflowing or vanishing, and is exact.
+    near_one = np.ldexp(given, -int(np.frexp(most)[1]))
+    scaled: Floats = near_one / near_one.mean()
+    return scaled
+
+
+def _one_column(weights: Any, n: int) -> Floats:
+    """Turn the weights into doubles, NaN for missing ones; refuse what is no column of n numbers."""
+    if is_frame(weights):
+        array = as_matrix(weights)
+        array = array[:, 0] if array.shape[1] == 1 else array
+    else:
+        if isinstance(weights, np.ma.MaskedArray):
+            weights = np.ma.filled(weights.astype(np.float64), np.nan)
+        array = _doubles(weights)
+    if array.shape != (n,):
+        raise InputError(
+            f"Weights must be {n} numbers, one for each record; got shape {array.shape}. Pass them in "
+            "the order of the rows."
+        )
+    return array
+
+
+def _doubles(weights: Any) -> Floats:
+    """Convert to doubles; None counts as missing."""
+    array = np.asarray(weights)
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64)
+    for i, value in enumerate(array.reshape(-1).tolist()):
+        if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
+            raise InputError(
+                f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
+                f"{type(value).__name__}. Convert the column to numbers."
+            )
+    return array.astype(np.float64)
+
+
+def weights_of(table: Frame, name: Any) -> Floats:
+    """Read survey weights from a column, all of them finite and above 0."""
+    if not table.is_numeric(name):
+        raise InputError(
+            f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
+        )
+    found = table.doubles(name)
+    _check_weights(found, f"column {shown(name)}, ")
+    return found
+
+
+def _check_weights(values: Floats, column: str = "") -> None:
+    """Refuse weights that are missing, infinite or not above 0."""
+    wrong = ~(np.isfinite(values) & (values > 0))
+    if not wrong.any():
+        return
+    row = int(np.argmax(wrong))
+    value = values[row]
+    fact = "missing" if np.isnan(value) else "infinite" if value > 0 else "not above 0"
+    more = f", and so are {plural(int(wrong.sum()) - 1, 'other')}" if wrong.sum() > 1 else ""
+    raise InputError(
+        f"Weights are finite numbers above 0, one for each record; in {column}row {row + 1} (the first "
+        f"record is row 1), the weight is {fact}{more}. Correct the weights, or leave out those records."
+    )

@@ -10,8 +10,8 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import inner_nodes
+from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
-from microagg.encode.weights import weights_of
 from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import codes_as_written

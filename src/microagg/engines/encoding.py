@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
+from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
-from microagg.encode.weights import weights_of
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.errors import InputError, shown

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats
+from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, Tally, fit, tally
-from microagg.encode.weights import weights_of
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written

@@ -13,8 +13,8 @@ import pyarrow as pa
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments, Summary
 from microagg.encode.missing import distinct_rows
+from microagg.encode.prepare import weights_of
 from microagg.encode.spiked import spike_of
-from microagg.encode.weights import weights_of
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_relations
 from microagg.measure.count_classes import row_keys

@@ -16,12 +16,12 @@ from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
+from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
 from microagg.encode.recoded_table import Recoded, recode_table
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import merge_small, strata_of
-from microagg.encode.weights import weights_of
 from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import integer
+from microagg.encode import number
 from microagg.encode.missing import group_states
 from microagg.encode.nominal import modes
 from microagg.encode.space import names_of_levels, released_values, with_admissible
@@ -187,11 +187,11 @@ def _rounded(
         return np.rint(found)
     if whole:
         if plan.column(variable.name).round == "nearest":
-            return integer.nearest(found)
+            return number.nearest(found)
         there = ~variable.missing
         own = None if weights is None else weights[there]
         mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
-        return integer.totals(found, mass)
+        return number.totals(found, mass)
     related = any(variable.name in relation.columns for relation in plan.relations)
     if plan.digits is None and (weights is not None or related):
         return found  # totals and relations hold exactly only without rounding
