@@ -19,7 +19,6 @@ from microagg.base.typing import Labels
 from microagg.drafting.guess import Guess
 from microagg.drafting.identifying import check_pointing, left_unnamed
 from microagg.drafting.infer import guess
-from microagg.drafting.profile import profiles
 from microagg.encode.missing import join_rare
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
@@ -129,11 +128,10 @@ def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
     if not open_ones:
         return {}
     found = guess(table, k=plan.k, names=set(open_ones))
-    seen = dict(profiles(table, set(open_ones)))
     columns, notes = dict(plan.columns), dict(plan.notes)
     for name, one in found.items():
         # Numbers that never repeat stand for nothing that records could share.
-        is_code = one.looks_like == "code" and seen[name].distinct < seen[name].present
+        is_code = one.looks_like == "code" and one.distinct < one.present
         in_text = one.looks_like == "number stored as text" and one.kind == "number"
         if (is_code or (in_text and not one.codes)) and not one.unreadable:
             columns[name] = columns.get(name, Column()).of_kind(one.kind)

@@ -77,6 +77,10 @@ class Guess:
     """Of an identifier that repeats: whether k may count it, by its name or the order of its rows."""
     unreadable: bool = False
     """Whether it is dropped only because its values cannot be read."""
+    distinct: int = 0
+    """Number of different values."""
+    present: int = 0
+    """Number of records whose value is not missing."""
 
     @property
     def reason(self) -> str:

@@ -13,7 +13,6 @@ from microagg.base.formatting import names, plural
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
-from microagg.drafting.profile import Profile, profiles
 from microagg.errors import InputError
 from microagg.plan.flag_values import join_names
 from microagg.plan.plan import Plan
@@ -49,8 +48,7 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
     if not wanted:
         return
     looks = guess(table, k=plan.k, names=wanted, missing_words=missing_words)
-    seen = dict(profiles(table, wanted, missing_words))
-    open_ones = [name for name in unnamed if _is_nearly_all_different(looks[name], seen[name])]
+    open_ones = [name for name in unnamed if _is_nearly_all_different(looks[name])]
     if open_ones:
         are = "has" if len(open_ones) == 1 else "have"
         raise InputError(
@@ -58,7 +56,7 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
             f"({_described(open_ones, looks)}). {_ways_out(open_ones)}, or, if an attacker may know "
             f"{_it(open_ones)}, say so: --known {_argument(open_ones)}."
         )
-    claimed = [name for name in plan.confidential if _points(name, looks[name], seen[name])]
+    claimed = [name for name in plan.confidential if _points(name, looks[name])]
     if claimed:
         raise InputError(
             "A column that points to single records can never be confidential: somebody always knows whose "
@@ -66,18 +64,18 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
         )
 
 
-def _is_nearly_all_different(looks: Guess, seen: Profile) -> bool:
+def _is_nearly_all_different(looks: Guess) -> bool:
     """Return whether a column alone identifies single records."""
-    return looks.points_to_records and seen.distinct >= _NEARLY_ALL * seen.present
+    return looks.points_to_records and looks.distinct >= _NEARLY_ALL * looks.present
 
 
-def _points(name: Any, looks: Guess, seen: Profile) -> bool:
+def _points(name: Any, looks: Guess) -> bool:
     """Return whether a column is an id of few records each, a name of people, or a text."""
-    if _is_nearly_all_different(looks, seen):
+    if _is_nearly_all_different(looks):
         return True
     if looks.looks_like == "name or text":
         return any(word in say.NAME for word in say.words(name))
-    return looks.points_to_records and seen.present <= _RECORDS_OF_AN_ID * seen.distinct
+    return looks.points_to_records and looks.present <= _RECORDS_OF_AN_ID * looks.distinct
 
 
 def _described(columns: Sequence[Any], looks: Mapping[Any, Guess]) -> str:

@@ -66,22 +66,24 @@ def guess(
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
     index = set(table.index_columns())
-    found = {}
+    found, counts = {}, {}
     for name, profile in profiles(table, names, missing_words):
+        counts[name] = profile.distinct, profile.present
         if name in index:
             found[name] = dropped(
                 "identifier", None, "The row labels of a frame of pandas", "they identify records."
             )
         else:
             found[name] = _of_column(table, name, profile, k)
-    found = settle_units(table, found, k, unit)
-    return settle_weights(found, unit, weight)
+    found = settle_weights(settle_units(table, found, k, unit), unit, weight)
+    return {
+        name: replace(found[name], distinct=distinct, present=present)
+        for name, (distinct, present) in counts.items()
+    }
 
 
 def _of_column(table: Frame, name: Any, profile: Profile, k: int) -> Guess:
-    column = NamedProfile(profile, say.words(name), k)
-    if profile.ordered:
-        column = replace(column, ordered=True)
+    column = NamedProfile(profile, say.words(name), k, profile.ordered)
     if profile.type != "text" or profile.texts is None:
         return _guess(column)
     try:
