@@ -187,7 +187,7 @@ def test_weights_give_weighted_means(X):
     group = estimator.labels_ == 0
     expected = np.average(X[group], axis=0, weights=weights[group])
     assert protected[group][0] == pytest.approx(expected, abs=1e-5)
-    with pytest.raises(InputError, match=r"sample_weight.*above 0"):
+    with pytest.raises(InputError, match=r"sample_weight.*above zero"):
         estimator.fit(X, sample_weight=np.zeros(len(X)))
 
 

@@ -297,8 +297,8 @@ def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (len(table),) or not (values > 0).all():
         raise InputError(
-            f"sample_weight has one number above 0 for each of the {len(table)} records; got shape "
-            f"{values.shape}, and {np.sum(~(values > 0))} of them are not above 0. A record of weight 0 "
+            f"sample_weight has one number above zero for each of the {len(table)} records; got shape "
+            f"{values.shape}, and {np.sum(~(values > 0))} of them are not above zero. A record of weight zero "
             "would be released unprotected."
         )
     frame = nw.from_native(table.native, eager_only=True)
