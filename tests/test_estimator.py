@@ -143,11 +143,11 @@ def test_parameters_survive_cloning():
         ({"k": 0}, "k, the least number"),
         ({"k": 41}, "minimum of 41 is required"),
         ({"method": "none"}, "method='none' is not known"),
-        ({"aggregate": "mode"}, "aggregate='mode' is not known"),
+        ({"aggregate": "mode"}, "aggregate is one of .*; got 'mode'"),
         ({"options": {"gamma": 1}}, "has no option 'gamma'"),
         ({"options": [1]}, "options is a dict"),
         ({"options": {"method": "mdav"}}, "options is a dict"),
-        ({"aggregate": ["mean"]}, "is not known"),
+        ({"aggregate": ["mean"]}, "aggregate is one of"),
     ],
 )
 def test_bad_settings_are_refused_when_fitted(X, settings, message):

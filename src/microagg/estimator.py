@@ -298,8 +298,8 @@ def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
     if values.shape != (len(table),) or not (values > 0).all():
         raise InputError(
             f"sample_weight has one number above zero for each of the {len(table)} records; got shape "
-            f"{values.shape}, and {np.sum(~(values > 0))} of them are not above zero. A record of weight zero "
-            "would be released unprotected."
+            f"{values.shape}, and {np.sum(~(values > 0))} of them are not above zero. A record of weight "
+            "zero would be released unprotected."
         )
     frame = nw.from_native(table.native, eager_only=True)
     column = nw.to_native(nw.new_series(name, values, backend=frame.implementation))

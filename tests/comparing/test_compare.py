@@ -167,7 +167,7 @@ def test_a_method_that_refuses_leaves_a_reason(frame, monkeypatch):
         ({"methods": ["simple"]}, "is for one column"),
         ({"methods": []}, "No method was named"),
         ({"columns": ["z"]}, "no column 'z'"),
-        ({"scale": "x"}, "scale='x'"),
+        ({"scale": "x"}, "scale is one of .*; got 'x'"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_work(frame, settings, message):

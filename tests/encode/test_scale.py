@@ -77,5 +77,5 @@ def test_input_is_not_changed():
 
 
 def test_unknown_scale():
-    with pytest.raises(InputError, match="choose one of 'zscore', 'range', 'robust', 'none'"):
+    with pytest.raises(InputError, match="scale is one of 'zscore', 'range', 'robust', 'none'"):
         fit_scale(X, "minmax")
