@@ -1,7 +1,8 @@
 """Runs that are killed or interrupted at random moments: a whole file or none, and no false word.
 
 Each run is a process forked from one that has loaded everything, so that most signals fall into the
-work itself. ``make test-all`` sends many more of them.
+work itself; a run on Spark starts from nothing, with a Java of its own. ``make test-all`` sends many more
+of them, and ``python tests/attacks/test_kills.py FOLDER parquet kill spark 0 50`` as many as it is asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from microagg.cli.main import main as command
@@ -46,6 +49,10 @@ def start(source: Path, target: Path, said: Path, engine: str) -> int:
         handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
+        if engine == "spark":  # Java does not live in a forked process
+            environment = {**os.environ, "TMPDIR": str(source.with_name("tmp"))}
+            words = [sys.executable, "-m", *asked(source, target, engine)]
+            os.execve(sys.executable, words, environment)
         run(source, target, engine)
         code = 0
     except SystemExit as end:
@@ -55,11 +62,66 @@ def start(source: Path, target: Path, said: Path, engine: str) -> int:
     os._exit(code)
 
 
+def asked(source: Path, target: Path, engine: str) -> list[str]:
+    words = [
+        "microagg",
+        "protect",
+        str(source),
+        str(target),
+        "--k",
+        str(K),
+        "-c",
+        ",".join(COLUMNS),
+    ]
+    words += ["--method", "mdav", "--engine", engine]
+    return [*words, "--master", "local[2]"] if engine == "spark" else words
+
+
 def run(source: Path, target: Path, engine: str) -> None:
-    names = ",".join(COLUMNS)
-    sys.argv = ["microagg", "protect", str(source), str(target), "--k", str(K), "-c", names]
-    sys.argv += ["--method", "mdav", "--engine", engine]
+    sys.argv = asked(source, target, engine)
     command()
+
+
+def content(target: Path) -> bytes | None:
+    """What a target holds; of a folder the rows, which Spark writes in any order."""
+    if not target.is_dir():
+        return target.read_bytes() if target.exists() else None
+    names = [path.name for path in target.iterdir()]
+    if names == ["old.parquet"]:
+        return (target / names[0]).read_bytes()
+    if any(not name.endswith(".parquet") for name in names):
+        return f"other files: {names}".encode()
+    rows = pq.read_table(target)
+    return repr(rows.sort_by([(name, "ascending") for name in rows.column_names])).encode()
+
+
+def put_old(target: Path, engine: str) -> None:
+    """Put something there that a run replaces."""
+    if engine == "spark":
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        target /= "old.parquet"
+    target.write_bytes(b"old")
+
+
+def put_nothing(target: Path) -> None:
+    if target.is_dir():
+        shutil.rmtree(target)
+    target.unlink(missing_ok=True)
+
+
+def still_running(folder: Path) -> list[str]:
+    """Processes of runs on Spark, after some time to end in."""
+    for _ in range(300):
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if f"TMPDIR={folder / 'tmp'}\0".encode() in path.read_bytes():
+                    found.append(path.parent.name)
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
 
 
 def parts_in(folder: Path) -> list[str]:
@@ -74,7 +136,7 @@ def fault_of(
 ) -> str | None:
     """Start a run, send a signal after a while; return what is wrong then, if anything is."""
     original = source.read_bytes()
-    before = target.read_bytes() if target.exists() else None
+    before = content(target)
     said = source.with_name("said.txt")
     child = start(source, target, said, engine)
     time.sleep(wait)
@@ -82,7 +144,7 @@ def fault_of(
         os.kill(child, sent)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     words = said.read_text() if said.exists() else ""
-    after = target.read_bytes() if target.exists() else None
+    after = content(target)
     # Python tells so of an interrupt that came where a library cannot pass it on; it is lost.
     if "Traceback" in words and "Exception ignored in" not in words:
         return words
@@ -105,23 +167,26 @@ def fault_of(
 def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int) -> None:
     """Send one signal to many runs, print the faults by seed and how many runs it ended."""
     source, target = folder / f"in.{ending}", folder / f"out.{ending}"
+    (folder / "tmp").mkdir()
     write_file(table(), source)
     sent = SIGNALS[word]
-    with contextlib.suppress(SystemExit):
-        run(source, target, engine)  # here, so that each process finds all of it loaded
-    expected = target.read_bytes()
+    if engine == "spark":
+        os.waitpid(start(source, target, folder / "said.txt", engine), 0)
+    else:
+        with contextlib.suppress(SystemExit):
+            run(source, target, engine)  # here, so that each process finds all of it loaded
+    expected = content(target)
     began = time.perf_counter()
     os.waitpid(start(source, target, folder / "said.txt", engine), 0)
     whole = time.perf_counter() - began
     faults, ended = {}, 0
     for seed in range(low, high):
         chance = random.Random(seed)
+        put_nothing(target)
         if chance.random() < 0.5:
-            target.unlink(missing_ok=True)
-        else:
-            target.write_bytes(b"old")
+            put_old(target, engine)
         fault = fault_of(source, target, sent, chance.uniform(0, 1.1 * whole), engine)
-        left = target.read_bytes() if target.exists() else None
+        left = content(target)
         ended += left in (None, b"old")
         if fault is None and left not in (None, b"old", expected):  # of work that was gone on with
             fault = "the file is not that of a run that nobody ended"
@@ -130,8 +195,12 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     os.waitpid(start(source, target, folder / "said.txt", engine), 0)
     if parts_in(folder):
         faults[high] = f"{parts_in(folder)} is there after a whole run"
-    if target.read_bytes() != expected:
+    if content(target) != expected:
         faults[high] = "the last run made no such file"
+    if engine == "spark" and still_running(folder):
+        faults[high] = f"still running: {still_running(folder)}"
+    if any((folder / "tmp").glob("microagg-*")):
+        faults[high] = f"left: {sorted(path.name for path in (folder / 'tmp').iterdir())}"
     print(json.dumps({"faults": faults, "ended": ended}), flush=True)
     # A process that forked while libraries had threads may abort when these are torn down at its end.
     os._exit(0)
@@ -140,7 +209,7 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
 def attack(folder: Path, ending: str, word: str, engine: str, seeds: range) -> dict[str, object]:
     bounds = [str(seeds.start), str(seeds.stop)]
     done = subprocess.run(
-        [sys.executable, __file__, folder, ending, word, engine, *bounds],
+        [sys.executable, __file__, str(folder), ending, word, engine, *bounds],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -180,6 +249,18 @@ def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
 )
 def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, word, engine):
     found = attack(tmp_path, ending, word, engine, range(QUICK, QUICK + LONG))
+    assert found["faults"] == {}
+    assert found["ended"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_many_runs_on_spark_that_are_killed_leave_whole_folders_or_none(tmp_path):
+    from engines.conftest import _required
+
+    pytest.importorskip("pyspark")
+    _required()
+    found = attack(tmp_path, "parquet", "kill", "spark", range(50))
     assert found["faults"] == {}
     assert found["ended"]
 

@@ -19,7 +19,7 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
 from microagg.tables.frame import Frame
 
-__all__ = ["count_units", "merge_small", "strata_of"]
+__all__ = ["count_units", "merge_small", "missing_stratum", "strata_of", "stratum_too_small"]
 
 
 def strata_of(
@@ -36,12 +36,7 @@ def strata_of(
     for name in columns:
         codes, _ = frame.categories(name)
         if (codes < 0).any():
-            row = int(np.argmax(codes < 0)) + 1
-            raise InputError(
-                f"Every record belongs to a stratum; column {shown(name)} is missing in row {row} (the first "
-                'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those '
-                "records."
-            )
+            raise missing_stratum(name, int(np.argmax(codes < 0)))
         values.append(codes if text is None else text.categories(name)[0])
     table = np.column_stack(values)
     found = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
@@ -79,7 +74,9 @@ def merge_small(
         worst = int(short[np.argmin(shared[short])])
         row = int(np.argmax(strata == worst))
         if small != "merge" or there.sum() == 1:
-            raise _too_small(frame, columns, row, int(shared[worst]), len(short), k, who)
+            own = [frame.categories(name) for name in columns]
+            of_row = [levels[codes[row]] for codes, levels in own]
+            raise stratum_too_small(columns, of_row, int(shared[worst]), len(short), k, who)
         members = strata == worst
         others = np.flatnonzero(there & (np.arange(g) != worst))
         first = np.array([int(np.argmax(strata == other)) for other in others])
@@ -102,16 +99,27 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
     return np.bincount(pairs[:, 0], minlength=g)
 
 
-def _too_small(
-    frame: Frame, columns: Sequence[Any], row: int, found: int, others: int, k: int, who: UnitWords
+def missing_stratum(name: Any, row: int) -> InputError:
+    """Return the error about a record without a stratum."""
+    return InputError(
+        f"Every record belongs to a stratum; column {shown(name)} is missing in row {row + 1} (the first "
+        'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those records.'
+    )
+
+
+def stratum_too_small(
+    columns: Sequence[Any],
+    values: Sequence[Any],
+    found: int,
+    others: int,
+    k: int,
+    who: UnitWords = RECORDS,
 ) -> InputError:
-    values = []
-    for name in columns:
-        codes, levels = frame.categories(name)
-        values.append(f"{shown(name)} = {shown(levels[codes[row]])}")
+    """Return the error about a stratum, given by its values, with fewer than k units."""
+    named = [f"{shown(name)} = {shown(one)}" for name, one in zip(columns, values, strict=True)]
     more = f", and {plural(others - 1, 'more stratum', 'more strata')}" if others > 1 else ""
     return InputError(
         f"Groups never cross strata, so each stratum needs at least k = {k} {who}; that of "
-        f"{', '.join(values)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
+        f"{', '.join(named)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
         'small = "merge" in the plan, --small-strata merge.'
     )

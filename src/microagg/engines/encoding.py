@@ -20,14 +20,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
+from microagg.encode.strata import stratum_too_small
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
-from microagg.errors import InputError, shown
-from microagg.grouping.require.from_plan import RULES, amounts_of, asked_columns
+from microagg.grouping.require.from_plan import RULES, Seen, amounts_of, asked_columns
 from microagg.measure.coordinates import placed
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Block, Column, Plan
@@ -154,28 +155,15 @@ class Encoding:
         """Records of each of the parts of the table that groups may not cross."""
         return np.bincount(self._apart, self.sizes).astype(np.int64)
 
-    def check_cells(self) -> None:
-        """Refuse strata, and patterns of missing values, that fewer than k records have."""
-        # A rare pattern all of whose records were joined with others is empty.
-        short = np.flatnonzero((self.cell_sizes < self.k) & (self.cell_sizes > 0))
-        if not len(short):
-            return
-        cell = list(self.cells)[int(np.flatnonzero(self._apart == short[0])[0])]
-        strata = self.plan.strata_of(self.block).columns
-        names = [
-            f"{shown(name)} = {shown(value)}" for name, value in zip(strata, cell[0], strict=True)
-        ]
-        more = f", and {len(short) - 1:,} more" if len(short) > 1 else ""
-        pattern = [
-            str(coder.name) for coder, state in zip(self.coders, cell[1], strict=True) if state
-        ]
-        if pattern:
-            names.append(f"without {', '.join(shown(name) for name in pattern)}")
-        raise InputError(
-            f"Groups never cross strata or patterns of missing values, so that each needs at least k = "
-            f"{self.k} records; {', '.join(names)} has {int(self.cell_sizes[short[0]])}{more}. Lower k, name "
-            'coarser strata, or say another policy for missing values, such as "majority".'
-        )
+    def check_strata(self) -> None:
+        """Refuse strata that fewer than k records have."""
+        sizes = np.bincount(self.strata, self.sizes).astype(np.int64)
+        short = np.flatnonzero(sizes < self.k)
+        if len(short):
+            worst = int(short[np.argmin(sizes[short])])
+            values = list(self.cells)[int(np.argmax(self.strata == worst))][0]
+            columns = self.plan.strata_of(self.block).columns
+            raise stratum_too_small(columns, values, int(sizes[worst]), len(short), self.k)
 
     def apart(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""
@@ -241,7 +229,10 @@ class Encoding:
             parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
         for kind, name in self.asked_columns:
             if RULES[kind].sees == "amounts":
-                parts.append(amounts_of(frame, name, tells_row=False).view(np.uint64)[:, None])
+                amounts = amounts_of(frame, name)
+                asked = getattr(self.block.require, kind)[name]
+                RULES[kind].make(amounts, asked, Seen(names([name]), None))  # refuses wrong ones
+                parts.append(amounts.view(np.uint64)[:, None])
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
         parts.append(keys)

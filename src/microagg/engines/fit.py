@@ -38,7 +38,10 @@ from microagg.engines.recode_batches import (
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError, shown
+from microagg.grouping.require.from_plan import make_requirements
+from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.coordinates import state_encoder
+from microagg.plan.block import Require
 from microagg.plan.plan import Block, Column, Plan
 from microagg.plan.settings import check_k
 from microagg.tables.variable import Variable
@@ -57,20 +60,40 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
             recoders = recoders_of(plan, counted, parts.empty(), parts.is_text)
     after = recoded_plan(plan, recoders.values())
     roles = plan.roles(parts.names)
+    asked = plan.blocks[0].require.distinct
     summary = parts.reduce(
         partial(_recoded_summary, plan=after, recoders=recoders),
         TableSummary.merge,
-        {*roles.protected, *roles.strata, *plan.related, *recoders, *extra},
+        {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked},
     )
     if summary is None:
         raise no_records()
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
+    encoding.check_strata()
+    _check_feasible(after, summary)
     if Rare(encoding).any:
         encoding = parts.gather(
             encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
         )
-    encoding.check_cells()
     return encoding, summary
+
+
+def _check_feasible(plan: Plan, summary: TableSummary) -> None:
+    """Refuse units, different values and weights of which the whole table has fewer than a group needs."""
+    block = plan.blocks[0]
+    unit = plan.unit_of(block).column
+
+    def seen(name: Any) -> Labels:
+        return np.arange(len(summary.different[name]))
+
+    asked = replace(
+        block, require=Require(distinct=block.require.distinct, population=block.require.population)
+    )
+    weights = None if plan.weight is None else np.array([summary.weights.total])
+    units = None if unit is None else seen(unit)
+    check_feasible(
+        make_requirements(asked, units, unit, weights, lambda _, name: (seen(name), False))
+    )
 
 
 def _recoded_summary(

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import percent
 from microagg.base.typing import Labels
 from microagg.encode.missing import join_enough, join_rare
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.table_summary import Cell
-from microagg.errors import InputError
+from microagg.grouping.read_table import check_blanked_patterns
 from microagg.grouping.require.from_plan import within
 
 __all__ = ["Rare", "rare_records", "with_rare_joined"]
@@ -115,15 +114,7 @@ def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> Encoding:
             return all(rule.feasible() for rule in within(rules, rows))
 
         joined = join_enough(joined, states, strata, satisfied, some_of)
-    blanked, every = joined.blanked, encoding.records * len(encoding.coders)
-    most = encoding.plan.missing.most
-    if blanked > most * every:
-        raise InputError(
-            "Groups share what is missing, and patterns that too few records have are joined by blanking "
-            f"values, at most {percent(100 * most)} of them; here it would be "
-            f"{percent(100 * blanked / every)}. Say missing = {{ most = … }}, or another policy such as "
-            '"majority".'
-        )
+    check_blanked_patterns(encoding.patterns, encoding.sizes, joined.blanked, encoding.plan)
     return _with_cells(encoding, records, joined.states)
 
 

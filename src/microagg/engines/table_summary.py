@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from microagg.encode.batch_statistics import Moments, Summary
 from microagg.encode.missing import distinct_rows
 from microagg.encode.prepare import weights_of
 from microagg.encode.spiked import spike_of
+from microagg.encode.strata import missing_stratum
 from microagg.errors import InputError, shown
-from microagg.grouping.read_table import check_relations
+from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Block, Plan
 from microagg.tables.as_written import values_as_written
@@ -39,6 +40,8 @@ class TableSummary:
     cells: Counter[Cell]
     weights: Moments
     records: int = 0
+    different: dict[Any, frozenset[int]] = field(default_factory=dict)
+    """Keys of some values of the unit and of columns with a required number: as many as a group needs."""
 
     def merge(self, other: TableSummary) -> TableSummary:
         """Return what is known of both together."""
@@ -47,6 +50,7 @@ class TableSummary:
             self.cells + other.cells,
             self.weights.merge(other.weights),
             self.records + other.records,
+            {key: own | other.different[key] for key, own in self.different.items()},
         )
 
 
@@ -63,10 +67,18 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
     block = plan.blocks[0]
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     unit = plan.unit_of(block).column
-    units = None
-    if unit is not None:
-        as_read = frame if written is None else Frame(written)
-        units = row_keys([values_as_written(as_read, unit, written is not None)])[:, 0]
+    as_read = frame if written is None else Frame(written)
+
+    def keys_of(name: Any) -> Any:
+        return row_keys([values_as_written(as_read, name, written is not None)])[:, 0]
+
+    units = None if unit is None else keys_of(unit)
+    different = {
+        name: frozenset(np.unique(keys_of(name))[:least].tolist())
+        for name, least in block.require.distinct.items()
+    }
+    if units is not None:
+        different[unit] = frozenset(np.unique(units)[: block.k].tolist())
     columns, variables = {}, {}
     for name in block.columns or ():
         variable = coded_variable(frame, plan, name, written is not None)
@@ -87,9 +99,8 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
     found, which = cells
     often = np.bincount(which, minlength=len(found))
     masses = Moments() if weights is None else Moments().add(weights)
-    return TableSummary(
-        columns, Counter(dict(zip(found, often.tolist(), strict=True))), masses, len(frame)
-    )
+    counted = Counter(dict(zip(found, often.tolist(), strict=True)))
+    return TableSummary(columns, counted, masses, len(frame), different)
 
 
 def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
@@ -106,10 +117,7 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
     if found.kind == "date":  # counted from the same instant in all batches
         found = replace(found, values=found.values + found.origin, origin=0)
     if plan.missing.policy == "error" and found.missing.any():
-        raise InputError(
-            f"Columns to protect must have no missing values by the policy error; column {shown(name)} has "
-            'some. Fill them, or say missing = "pattern".'
-        )
+        raise refused_as_missing(found)
     return found
 
 
@@ -179,10 +187,8 @@ def cells_of(
     for name in wanted:
         own, levels = text.categories(name)
         if (own < 0).any() or (written is not None and (frame.categories(name)[0] < 0).any()):
-            raise InputError(
-                f"Every record belongs to a stratum; column {shown(name)} is missing in some. Fill it, give "
-                'it a value of its own such as "unknown", or drop those records.'
-            )
+            missing = (own < 0) if (own < 0).any() else frame.categories(name)[0] < 0
+            raise missing_stratum(name, int(np.argmax(missing)))
         codes.append(own)
         values.append(levels)
     rows, which = distinct_rows(np.column_stack([*codes, states]))

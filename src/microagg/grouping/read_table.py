@@ -44,6 +44,7 @@ __all__ = [
     "PartInput",
     "broken_relation",
     "check_blanked",
+    "check_blanked_patterns",
     "check_relations",
     "part_input",
     "take_in",
@@ -188,7 +189,7 @@ def _take_in(
     if plan.missing.policy == "error":
         for variable in variables.values():
             if variable.missing.any():
-                raise _refused(variable)
+                raise refused_as_missing(variable)
     units = {name: _units(table, text, plan, name) for name in plan.units}
     if units:
         # Of nested units, such as plants and firms, the fewest are the strictest.
@@ -241,12 +242,12 @@ def _variables(
     return found
 
 
-def _refused(variable: Variable) -> InputError:
-    missing = variable.missing
+def refused_as_missing(variable: Variable) -> InputError:
+    """Return the error about missing values where the policy refuses them."""
     return InputError(
-        f"Columns to protect must have no missing values by the policy error; column "
-        f"{shown(variable.name)} has {int(missing.sum()):,}, the first in row {int(np.argmax(missing)) + 1} "
-        '(the first record is row 1). Fill them, or say missing = "pattern".'
+        "Columns to protect must have no missing values by the policy error; column "
+        f"{shown(variable.name)} has some, the first in row {int(np.argmax(variable.missing)) + 1} (the "
+        'first record is row 1). Fill them, or say missing = "pattern".'
     )
 
 
@@ -366,9 +367,12 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     return ready(joined.states, joined.cells)
 
 
-def _by_majority(states: Labels, k: int) -> tuple[int, int]:
-    """Count the values that the policy majority fills and blanks, in groups of similar patterns."""
-    alike = states[np.lexsort(states.T[::-1])]
+def _by_majority(patterns: Labels, sizes: Labels, k: int) -> tuple[int, int]:
+    """Count what the policy majority fills and blanks in groups of records of like patterns."""
+    # Groups within one pattern change nothing: of each pattern fewer than 2 k records are enough.
+    order = np.lexsort(patterns.T[::-1])
+    few = np.where(sizes < 2 * k, sizes, k + sizes % k)[order]
+    alike = np.repeat(patterns[order], few, axis=0)
     labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
     released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
     filled = int(np.count_nonzero((alike != 0) & (released == 0)))
@@ -376,20 +380,30 @@ def _by_majority(states: Labels, k: int) -> tuple[int, int]:
 
 
 def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
-    """Refuse a join of patterns that blanks too much; the message has the figures of each policy."""
-    blanked, cells = int(np.count_nonzero(states != joined)), states.size
+    """Refuse a join of patterns that blanks too much; see :func:`check_blanked_patterns`."""
+    blanked = int(np.count_nonzero(states != joined))
+    check_blanked_patterns(states, np.ones(len(states), dtype=np.int64), blanked, plan)
+
+
+def check_blanked_patterns(states: Labels, often: Labels, blanked: int, plan: Plan) -> None:
+    """Refuse to blank too many values; say what each policy would do, in figures.
+
+    ``states`` are those of records, or of patterns, and ``often`` is the number of records that have each.
+    """
+    n = int(often.sum())
+    cells = n * states.shape[1]
     if blanked <= plan.missing.most * cells:
         return
-    n = len(states)
-    missing = int(np.count_nonzero(states))
-    incomplete = int((states != 0).any(axis=1).sum())
-    patterns = len(distinct_rows(states)[0])
+    patterns, which = distinct_rows(states)
+    sizes = np.bincount(which, often).astype(np.int64)
+    missing = int(np.count_nonzero(patterns, axis=1) @ sizes)
+    incomplete = int(sizes[patterns.any(axis=1)].sum())
     needed = np.ceil(1000 * blanked / cells) / 1000
-    filled, emptied = _by_majority(states, plan.k)
+    filled, emptied = _by_majority(patterns, sizes, plan.k)
     raise InputError(
         "The records of a group miss the same values, and rare patterns of missing values are joined by "
         f"blanking values, at most {percent(100 * plan.missing.most)} of them. Here "
-        f"{plural(patterns, 'pattern')} would need {blanked:,} of {plural(cells, 'value')} blanked "
+        f"{plural(len(patterns), 'pattern')} would need {blanked:,} of {plural(cells, 'value')} blanked "
         f"({percent(100 * blanked / cells)}). Other policies: majority would fill {plural(filled, 'value')} "
         f"and blank {f'{emptied:,}' if emptied else 'none'} where groups are formed by patterns alone. "
         f"fill would fill up to {plural(missing, 'value')} ({percent(100 * missing / cells)}). drop would "

@@ -292,9 +292,9 @@ def test_demands_on_several_columns_add_up():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: PPercent(np.array([1.0, -1.0]), 5, column="turnover"), "turnover .* in row 1"),
-        (lambda: LargestShare(np.array([np.nan]), 1, 50), "in row 0"),
-        (lambda: Population(np.array([-2.0]), 1, "w"), "w has another one in row 0"),
+        (lambda: PPercent(np.array([1.0, -1.0]), 5, column="turnover"), "turnover .* in row 2"),
+        (lambda: LargestShare(np.array([np.nan]), 1, 50), "in row 1"),
+        (lambda: Population(np.array([-2.0]), 1, "w"), "w has another one in row 1 .the first"),
     ],
 )
 def test_amounts_that_make_no_sense_are_refused(make, words):

@@ -56,6 +56,8 @@ _GONE = re.compile(
     "Answer from Java side is empty|error occurred while trying to connect|worker exited un"
 )
 
+_ROW = re.compile(r"row [\d,]+ \(the first record is row 1\)")
+
 Found = TypeVar("Found")
 
 
@@ -132,8 +134,9 @@ def _guarded(work: Callable[..., Any], *given: Any) -> Any:
     limit_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))  # which Spark sets for a task
     try:
         return work(*given)
-    except MicroaggError:
-        raise
+    except MicroaggError as error:
+        # Rows of Spark have no numbers; those of a part of them would mislead.
+        raise type(error)(_ROW.sub("some row", str(error))) from None
     except Exception as error:
         if os.environ.get("MICROAGG_TRACEBACK"):
             raise

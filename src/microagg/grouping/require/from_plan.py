@@ -152,8 +152,8 @@ def _has_order(frame: Frame, name: Any) -> bool:
     )
 
 
-def amounts_of(frame: Frame, name: Any, tells_row: bool = True) -> Floats:
-    """Amounts for rules of dominance; a part of a table cannot tell the row in which one is missing."""
+def amounts_of(frame: Frame, name: Any) -> Floats:
+    """Return the amounts for rules of dominance."""
     if not frame.is_numeric(name):
         raise InputError(
             f"Rules of dominance are about amounts; column {shown(name)} holds {frame.kind_in_words(name)}."
@@ -163,8 +163,7 @@ def amounts_of(frame: Frame, name: Any, tells_row: bool = True) -> Floats:
         row = int(np.argmax(np.isnan(found))) + 1
         raise InputError(
             f"Rules of dominance need the amount of every record; column {shown(name)} is missing in "
-            + (f"row {row} (the first record is row 1)" if tells_row else "some")
-            + ". Fill it or drop those records."
+            f"row {row} (the first record is row 1). Fill it or drop those records."
         )
     return found
 

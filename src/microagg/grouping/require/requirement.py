@@ -152,8 +152,8 @@ def check_amounts(amounts: Floats, column: str, what: str) -> None:
     if len(wrong):
         raise InputError(
             f"{what} needs finite values from 0 up; {column_words(column)} has another one in row "
-            f"{wrong[0]} and {len(wrong)} in all. Correct or drop these records, or leave the requirement "
-            "out."
+            f"{wrong[0] + 1} (the first record is row 1). Correct or drop such records, or leave the "
+            "requirement out."
         )
 
 
