@@ -324,8 +324,8 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         "unique_before": band(100 * release.risk.unique_before),
     }
     assert full["risk"]["alone"]["dominance"]["income"]["largest"] > 0.5
-    assert "made from the released file and the plan" in Texts(page).text
-    assert "made from the released file and the plan" not in Texts(board).text
+    assert "computed from the released file and the plan" in Texts(page).text
+    assert "computed from the released file and the plan" not in Texts(board).text
 
 
 def test_public_counts_what_everybody_can_count_in_the_file(frame, tmp_path):

@@ -1,4 +1,4 @@
-"""What the command compare does."""
+"""The command compare."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def compare_file(
     suggestion = found.suggest()
     speaker.say("choose", suggestion.words)
     if report is not None:
-        of = (
-            str(source) if is_plain(source) else None
-        )  # of a copy nobody else has the hash says little
+        of = str(source) if is_plain(source) else None  # the hash of a temporary copy helps nobody
         found.report(report, public=public, source=of, command=command)
         speaker.written = [str(report)]
         speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")

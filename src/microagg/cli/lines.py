@@ -118,7 +118,7 @@ def _cost_lines(evidence: Evidence) -> list[Line]:
 
 
 def _limit_lines(evidence: Evidence) -> list[Line]:
-    """Say whether the release keeps to what the plan accepts, and groups to what it requires beside k."""
+    """Say whether the limits of the plan and its requirements other than k hold."""
     found = []
     if evidence.thresholds:
         words = "; ".join(

@@ -57,7 +57,7 @@ def root(
         bool, typer.Option("--version", metavar="", help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """Handle what goes before a command."""
+    """Handle the flags that stand before a command."""
     if version:
         import microagg
 
@@ -340,7 +340,7 @@ _unwrap_help()
 
 
 def main() -> None:
-    """Run the command; being told to end, it ends as cleanly as with Ctrl-C."""
+    """Run the command; a signal to end ends it as cleanly as Ctrl-C."""
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             number = getattr(signal, name)

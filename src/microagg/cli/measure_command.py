@@ -1,4 +1,4 @@
-"""What the commands measure and verify do."""
+"""The commands measure and verify."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _same(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
 def _gates(
     loss: float, linkage: float, alone: Any, accept: Accept, min_distinct: int | None
 ) -> list[tuple[str, bool]]:
-    """Whether what was promised or asked for holds."""
+    """Check the promised k and the targets: a sentence for each, and whether it holds."""
     found = []
     if alone.below_k is not None:
         holds = not alone.below_k

@@ -1,4 +1,4 @@
-"""The commands beside protect, plan and compare: measure, verify, methods, demo, warmup and page."""
+"""The commands that take no plan: measure, verify, methods, demo, warmup and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command page does."""
+"""The command page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = ("starlette", "uvicorn")
 def show_page(
     speaker: Speaker, source: Path | None, port: int, open_browser: bool, idle: float
 ) -> None:
-    """Serve the page until it is ended."""
+    """Serve the page until the user ends it."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise InputError(

@@ -1,4 +1,4 @@
-"""microagg plan: write a plan down, and tell what other decisions would cost."""
+"""The command plan: a plan for a file, and the price of other decisions."""
 
 from __future__ import annotations
 

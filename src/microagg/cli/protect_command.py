@@ -74,15 +74,15 @@ class _Listener(Observer):
 
 
 def parts_of(job: Job, plan: Plan, records: int | None) -> list[str]:
-    """What a job must have compiled; Spark compiles where it runs."""
+    """Return the parts that a job needs compiled here; Spark compiles where it runs."""
     if job.engine == "spark":
         return []
     return needed(plan, records, bound=job.report is not None and not job.public, engine=job.engine)
 
 
 def protect_file(speaker: Speaker, job: Job) -> bool:
-    """Do the job and say so; return whether the result holds."""
-    job.check()  # a mistake is told before anything is compiled
+    """Do the job and report on it; return whether the result holds."""
+    job.check()  # a mistake is reported before anything is compiled
     with Compiling(speaker) as compiling:
         compiling.ask(parts_of(job, job.plan, job.about_records))  # while the table is read
         listener = _Listener(speaker, job, compiling)

@@ -1,4 +1,4 @@
-"""How the command speaks: words on stderr, data on stdout, nothing interpreted as markup."""
+"""Output of the command: words on stderr, data on stdout, nothing interpreted as markup."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_methods(rows: list[Method]) -> None:
 
 
 def _found(done: int) -> str:
-    """Put what a search has found so far, if it tells, or the words that the number brings along."""
+    """Describe the best result of a search so far, or return the words that come with the number."""
     if hasattr(done, "words"):
         return str(done.words)
     loss, gap = getattr(done, "information_loss", None), getattr(done, "gap", None)
@@ -50,7 +50,7 @@ def _found(done: int) -> str:
 
 
 class Speaker:
-    """One run of the command: what it says, and how it ends."""
+    """The output of one run of the command, and its exit code."""
 
     def __init__(self, as_json: bool, quiet: bool, verbose: bool = False) -> None:
         self.as_json = as_json
@@ -58,9 +58,7 @@ class Speaker:
         self.verbose = verbose
         self.lines = 0  # written on stderr
         self.doing = ""  # the stage of the job, for a line in a log
-        self.written: list[
-            str
-        ] = []  # files that have their names, should the run be interrupted now
+        self.written: list[str] = []  # complete files, for the message of an interrupt
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, label: str, words: str, style: str = "bold") -> None:
@@ -95,14 +93,10 @@ class Speaker:
         except MemoryError:
             self._fail(MicroaggError("The table does not fit into memory."), 2)
         except KeyboardInterrupt:
-            told = (
-                f"{', '.join(self.written)} was written" if self.written else "nothing was written"
-            )
-            self._err.print(Text(visible(f"Interrupted: {told}."), style="bold"))
+            written = ", ".join(self.written) or "nothing"
+            self._err.print(Text(visible(f"Interrupted: {written} was written."), style="bold"))
             sys.exit(_INTERRUPTED)
-        except (
-            Exception
-        ) as error:  # whatever it is, it ends in a sentence without values of records
+        except Exception as error:  # its own words may hold values of records
             if os.environ.get("MICROAGG_TRACEBACK"):
                 raise
             self._fail(MicroaggError(fault_words(error)), 2)
@@ -121,10 +115,10 @@ class Speaker:
     def stoppable(
         self, searching: Callable[[], bool] = lambda: True
     ) -> Iterator[Callable[[], bool]]:
-        """Take a first Ctrl-C in the block as the wish to end a search; a second ends the command.
+        """Let a first Ctrl-C in the block end a search, and a second one the command.
 
-        Gives a function that tells whether there was one. While nothing is searched for, the first
-        ends the command.
+        Yield a function that returns whether there was one. If no search runs, the first one ends the
+        command.
         """
         asked = False
 
@@ -143,7 +137,7 @@ class Speaker:
 
     @contextmanager
     def _beating(self, doing: str) -> Iterator[Callable[[int, int], None]]:
-        """Say every 30 seconds where a long job is, as a log needs it; gives a function to note how far."""
+        """Write to a log every 30 seconds where a long job is; yield a function that takes the progress."""
         self.doing, noted, ended = doing, ("", 0, 0), threading.Event()
         started = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""The addresses of the page: each reads a request, asks the desk, and renders a screen or a part of one."""
+"""The addresses of the page: each reads a request, asks the desk, and renders a screen or part of one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class NoTableError(Exception):
-    """A screen was asked for that needs a table, or a release, which is not there."""
+    """A screen needs a table, or a release, that does not exist."""
 
 
 class Page:
@@ -53,7 +53,7 @@ class Page:
         self._style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
     def app(self) -> Starlette:
-        """The application of all addresses under the page's own folder."""
+        """Return the application, with all addresses under the page's own folder."""
         routes = [
             Route("/", self._asked(self.start)),
             Route("/busy", self._asked(self.busy)),
@@ -94,14 +94,14 @@ class Page:
         return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
 
     def _asked(self, handler: Handler) -> Handler:
-        """Turn what goes wrong into a sentence; nothing of a request is written down."""
+        """Turn errors into a sentence; no part of a request is logged."""
 
         async def answer(request: Request) -> Response:
             self.last_asked = time.monotonic()
             try:
                 return await handler(request)
             except NoTableError:
-                words = "Nothing is open yet, or what was asked for is not there any more."
+                words = "No table is open, or this release does not exist any more."
                 return self._nothing("Not there", words, 404)
             except TooMuchError as error:
                 log.warning("refused %s: %s", request.method, error.words)
@@ -144,18 +144,18 @@ class Page:
     # Open.
 
     async def start(self, request: Request) -> Response:
-        """Go on where the work stands."""
+        """Redirect to the screen where the work stands."""
         reading = self.desk.latest(Look)
         asks = self.desk.table is None or self.desk.pending or (reading and reading.open)
         to = "open" if asks else "table"
         return RedirectResponse(self._home + to, 303)
 
     async def busy(self, request: Request) -> Response:
-        """What is at work, in a line."""
+        """Show the running task in one line."""
         return self._screen("part_busy.html", "")
 
     async def open(self, request: Request) -> Response:
-        """Choose a table."""
+        """Show the files to choose from."""
         return self._open("open.html")
 
     def _open(self, template: str, folder: Path | None = None, problem: str = "") -> Response:
@@ -172,14 +172,14 @@ class Page:
         )
 
     async def open_state(self, request: Request) -> Response:
-        """How far the reading is; once it is done, what was read."""
+        """Show the progress of reading; afterwards redirect to the table."""
         entry = self.desk.latest(Look)
         if entry is not None and entry.state == "done":
             return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
         return self._open("part_open.html")
 
     async def open_path(self, request: Request) -> Response:
-        """Look into a folder, or read a file."""
+        """Open a folder, or read a file."""
         form = await form_of(request, self._limits)
         try:
             path = self._folders.check(Path(form.get("path", "").strip()))
@@ -191,7 +191,7 @@ class Page:
         return self._open("part_open.html") if self.desk.pending else await self.open_state(request)
 
     async def open_pending(self, request: Request) -> Response:
-        """Open the table that another one's work stands against, or stay with that."""
+        """Open the other table, or keep the one with work on it, as the user answers."""
         form = await form_of(request, self._limits)
         if form.get("answer") == "open":
             self.desk.open_pending()
@@ -213,17 +213,17 @@ class Page:
     # Understand and plan.
 
     async def table(self, request: Request) -> Response:
-        """What is in the table."""
+        """Show the columns of the table."""
         self._table  # noqa: B018 - there is something to show only with a table
         return self._screen("table.html", "table")
 
     async def plan(self, request: Request) -> Response:
-        """The plan as menus and fields."""
+        """Show the plan as menus and fields."""
         values = screens.plan_screen(self.desk, self._table)
         return self._screen("plan.html", "plan", **values)
 
     async def plan_edit(self, request: Request) -> Response:
-        """Change the plan, or say in place why not."""
+        """Change the plan, or show the error next to its field."""
         form, table = await form_of(request, self._limits), self._table
         error, text = None, None
         try:
@@ -244,14 +244,14 @@ class Page:
         return self._plan_part(request, screens.plan_screen(self.desk, table))
 
     def _plan_part(self, request: Request, values: dict[str, Any]) -> Response:
-        """The plan's forms; the count of changes tells the page an answer that came too late."""
+        """Render the plan's forms; by the number of changes the page ignores an outdated answer."""
         is_part = "hx-request" in request.headers
         found = self._screen("part_plan.html" if is_part else "plan.html", "plan", **values)
         found.headers["X-Changes"] = str(self.desk.changes)
         return found
 
     async def plan_gives(self, request: Request) -> Response:
-        """What the plan gives as it stands, estimated in the background."""
+        """Show estimates for the current plan, made in the background."""
         table = self._table
         if self.desk.prices(self.desk.plan) is None:
             self.desk.price()
@@ -259,7 +259,7 @@ class Page:
         return self._screen("part_gives.html", "plan", **values)
 
     async def plan_prices(self, request: Request) -> Response:
-        """What other decisions about one column would cost."""
+        """Show what other decisions about one column would cost."""
         table, place = self._table, request.path_params["place"]
         if place >= len(table.names):
             raise NoTableError
@@ -269,7 +269,7 @@ class Page:
         return self._screen("part_prices.html", "plan", **values)
 
     async def plan_next(self, request: Request) -> Response:
-        """What to do next, as far as it is known."""
+        """Show what to do next."""
         return self._next()
 
     async def plan_price(self, request: Request) -> Response:
@@ -286,7 +286,9 @@ class Page:
             targets = [number_in(form, key) for key in ("max_loss", "max_linkage")]
             Targets(*targets)
             if targets == [None, None]:
-                raise InputError("A search needs a target. Say the largest loss, or linkage.")
+                raise InputError(
+                    "A search needs a target. Give a largest loss or a largest linkage."
+                )
             keep = [int(place) for place in form.get("keep", "").split(",") if place.isdigit()]
             kept = tuple(table.names[place] for place in keep if place < len(table.names))
             self.desk.submit(Search(table.opened, self.desk.plan, targets[0], targets[1], kept))
@@ -299,14 +301,14 @@ class Page:
         return self._screen("part_next.html", "plan", **values)
 
     async def plan_file(self, request: Request) -> Response:
-        """The plan as a file."""
+        """Send the plan as a file."""
         self._table  # noqa: B018 - there is a plan only with a table
         return _download(self.desk.plan.to_toml(), "plan.toml")
 
     # Try.
 
     async def try_(self, request: Request) -> Response:
-        """The map."""
+        """Show the map of choices."""
         self._table  # noqa: B018
         return self._screen("try.html", "try", **screens.try_screen(self.desk))
 
@@ -314,7 +316,7 @@ class Page:
         return self._screen("part_try.html", "try", **screens.try_screen(self.desk, problem))
 
     async def try_live(self, request: Request) -> Response:
-        """The map as far as it is filled."""
+        """Show the map as it fills."""
         return self._try()
 
     async def try_start(self, request: Request) -> Response:
@@ -328,11 +330,11 @@ class Page:
             targets = [number_in(form, "max_loss"), number_in(form, "max_linkage")]
             Targets(*targets)
             if not methods:
-                raise InputError("No method was named. Tick at least one.")
+                raise InputError("No method is chosen. Tick at least one.")
             if len(methods) * len(sizes) > _MOST_TRIES:
                 raise InputError(
                     f"At most {_MOST_TRIES} choices are tried at once; these are "
-                    f"{len(methods) * len(sizes)}. Name fewer methods or k."
+                    f"{len(methods) * len(sizes)}. Choose fewer methods or k."
                 )
             self.desk.submit(
                 Compare(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
@@ -368,12 +370,12 @@ class Page:
     # Protect.
 
     async def protect(self, request: Request) -> Response:
-        """What is at work and what came of it."""
+        """Show running and finished releases."""
         values = screens.protect_screen(self.desk, self._table)
         return self._screen("protect.html", "protect", **values)
 
     async def protect_live(self, request: Request) -> Response:
-        """The same, without what stands around it."""
+        """Show the changing part of that screen."""
         values = screens.protect_screen(self.desk, self._table)
         return self._screen("part_protect.html", "protect", **values)
 
@@ -385,7 +387,9 @@ class Page:
             offered = screens.protect_screen(self.desk, table)["endings"]
             ending = form.get("ending", "")
             if ending not in offered:
-                raise InputError(f"{shown(ending)} is not written; choose one of {offered}.")
+                raise InputError(
+                    f"microagg cannot write {shown(ending)}. Choose one of {', '.join(offered)}."
+                )
             if not table.opened.uploaded:
                 self._folders.check(table.opened.path)
             self.desk.plan.check_complete()
@@ -410,7 +414,7 @@ class Page:
     # See and take away.
 
     async def see(self, request: Request) -> Response:
-        """The evidence of a release, as the report renders it."""
+        """Show the evidence of a release as the report renders it."""
         return self._see(request, "release.html")
 
     def _see(self, request: Request, template: str) -> Response:
@@ -420,7 +424,7 @@ class Page:
         return self._screen(template, "see", layout="see.html", **values)
 
     async def scatter(self, request: Request) -> Response:
-        """Two columns before and after; drawn by the worker, in its turn."""
+        """Show two columns before and after; the worker reads them in its turn."""
         release, table = self._release(request), self._table
         x, y = (request.query_params.get(key, "") for key in "xy")
         values = screens.see_screen(self.desk, table, release, x, y)
@@ -435,7 +439,7 @@ class Page:
         return self._see(request, "part_scatter.html")
 
     async def versions(self, request: Request) -> Response:
-        """Two releases in one view."""
+        """Show two releases side by side."""
         if not self.desk.releases:
             raise NoTableError
         last = len(self.desk.releases)
@@ -448,13 +452,13 @@ class Page:
         return self._screen("versions.html", "see", **screens.versions_screen(self.desk, a, b))
 
     async def take(self, request: Request) -> Response:
-        """What can be taken away."""
+        """Show the files to take away."""
         release = self._release(request)
         values = screens.take_screen(self.desk, self._table, release)
         return self._screen("take.html", "take", **values)
 
     async def take_file(self, request: Request) -> Response:
-        """One of the files."""
+        """Send one of the files."""
         release = self._release(request)
         files = screens.take_files(release)
         what = request.path_params["what"]
@@ -468,7 +472,7 @@ class Page:
         )
 
     async def style(self, request: Request) -> Response:
-        """The style of the report."""
+        """Send the style sheet of the report."""
         return Response(self._style, media_type="text/css")
 
 
@@ -485,7 +489,7 @@ def _download(text: str, name: str) -> Response:
 
 
 def _bytes(size: int) -> str:
-    """A size for a person.
+    """Write a size for people.
 
     >>> _bytes(900), _bytes(2_100_000), _bytes(500_000_000)
     ('900 bytes', '2.1 MB', '500 MB')

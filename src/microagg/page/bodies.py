@@ -1,4 +1,4 @@
-"""What requests bring along, limited in size and time: forms in memory, uploads into a private file."""
+"""Bodies of requests, limited in size and time: forms in memory, uploads in a private file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 150
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a request may bring, and how long it may take."""
+    """Limits on the size and the time of a request."""
 
     form: int = 1 << 20
     upload: int = 500_000_000
@@ -35,7 +35,7 @@ class Limits:
 
 
 class TooMuchError(Exception):
-    """A request brings too much, or takes too long."""
+    """A request is too large, or takes too long."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -43,9 +43,9 @@ class TooMuchError(Exception):
 
 
 async def _pieces(request: Request, most: int, limits: Limits) -> AsyncIterator[bytes]:
-    """Give what a request brings, piece by piece."""
-    told = request.headers.get("content-length", "0")
-    if not told.isdigit() or int(told) > most:
+    """Yield the body of a request, piece by piece."""
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > most:
         raise TooMuchError(413, f"At most {most / 1e6:,.0f} MB can be sent at once.")
     ends, size = time.monotonic() + limits.seconds, 0
     stream = request.stream().__aiter__()
@@ -56,9 +56,9 @@ async def _pieces(request: Request, most: int, limits: Limits) -> AsyncIterator[
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise TooMuchError(408, "The file came too slowly and was dropped.") from None
+            raise TooMuchError(408, "The upload was too slow; nothing was kept.") from None
         except ClientDisconnect:
-            raise TooMuchError(400, "The file did not come whole and was dropped.") from None
+            raise TooMuchError(400, "The upload broke off; nothing was kept.") from None
         size += len(piece)
         if size > most:
             raise TooMuchError(413, f"At most {most / 1e6:,.0f} MB can be sent at once.")
@@ -66,7 +66,7 @@ async def _pieces(request: Request, most: int, limits: Limits) -> AsyncIterator[
 
 
 async def form_of(request: Request, limits: Limits) -> dict[str, str]:
-    """Read a form; of several values of a field all, separated by commas."""
+    """Read a form; several values of a field are joined by commas."""
     body = b"".join([piece async for piece in _pieces(request, limits.form, limits)])
     found: dict[str, str] = {}
     for key, value in parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True):
@@ -75,7 +75,7 @@ async def form_of(request: Request, limits: Limits) -> dict[str, str]:
 
 
 async def upload_to(request: Request, folder: Path, limits: Limits) -> Path:
-    """Write what is uploaded into a folder, under the last part of the name that the browser tells."""
+    """Write an upload into a folder, under the last part of the name that the browser gives."""
     given = unquote(request.headers.get("x-name", ""), errors="replace")
     name = given.replace("\\", "/").rpartition("/")[2]
     if not name.isprintable() or name.startswith(".") or not 0 < len(name) <= _LONGEST_NAME:

@@ -1,7 +1,7 @@
-"""The desk: all that the page knows, in the server's memory: the table, plans, trials, releases, the queue.
+"""The desk: the state of the page in the server's memory: table, plans, trials, releases, queue.
 
-Tabs and reloads see the same desk. One task is at work at a time, the others wait. A release runs in a
-process of its own, while no other holds the table, so that it takes the memory that the command takes.
+Tabs and reloads see the same desk. One task runs at a time, the others wait. A release runs in a new
+process while no other one holds the table, so that it needs no more memory than the command.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from microagg.page.tasks import (
     STOP,
     Compare,
     Look,
+    Message,
     Opened,
     Price,
     Protect,
     Scatter,
     Search,
     Task,
-    Told,
 )
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Choice, mark_frontier
@@ -88,12 +88,12 @@ class Entry:
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """The time since it began."""
         return (self.ended or time.monotonic()) - self.began if self.began else 0.0
 
     @property
     def open(self) -> bool:
-        """Whether it waits or runs."""
+        """Whether it is waiting or running."""
         return self.state in ("waiting", "running")
 
 
@@ -129,7 +129,7 @@ class Desk:
         return self.plans[self.at]
 
     def edit(self, plan: Plan) -> None:
-        """Put a changed plan after the present one; what had been taken back is gone."""
+        """Put a changed plan after the present one; undone changes are dropped."""
         with self.lock:
             if plan != self.plan:
                 self.plans = [*self.plans[: self.at + 1], plan]
@@ -147,11 +147,11 @@ class Desk:
     # What the plan gives as it stands, and what other decisions would cost.
 
     def prices(self, plan: Plan) -> Mapping[str, Any] | None:
-        """What was estimated of a plan; None: nothing yet."""
+        """Return the estimates for a plan; None if there are none yet."""
         return self._prices.get(plan.to_toml())
 
     def pricing(self, columns: tuple[str, ...] | None = ()) -> Entry | None:
-        """The task that estimates this of the plan as it stands, if there was one."""
+        """Return the task that makes these estimates for the current plan, if there is one."""
         plan = self.plan
         for entry in reversed(self.entries):
             task = entry.task
@@ -160,7 +160,7 @@ class Desk:
         return None
 
     def price(self, columns: tuple[str, ...] | None = ()) -> None:
-        """Have something estimated of the plan as it stands, unless it was or is under way."""
+        """Queue estimates for the current plan, unless they exist or are on their way."""
         with self.lock:
             entry = self.pricing(columns)
             gave_way = entry is not None and not entry.open and entry.stopping
@@ -169,7 +169,7 @@ class Desk:
                 self.submit(Price(self.table.opened, self.plan, columns))
 
     def _drop_prices(self) -> None:
-        """End estimates: nobody waits for those of an older plan, and what is asked for goes first."""
+        """End all estimates: those of an older plan are useless, and other tasks go first."""
         for entry in self.entries:
             if isinstance(entry.task, Price) and entry.state == "waiting":
                 self._end(entry, "cancelled", "")
@@ -187,7 +187,7 @@ class Desk:
     # The map of what was tried.
 
     def map(self) -> list[Choice]:
-        """The choices that were tried, those worth choosing marked."""
+        """Return the choices that were tried, the ones worth choosing marked."""
         with self.lock:
             return mark_frontier([self.cells[key] for key in sorted(self.cells)])
 
@@ -199,7 +199,7 @@ class Desk:
         )
 
     def note_cells(self, plan: Plan, cells: Sequence[Choice]) -> None:
-        """Add what was tried; of an older plan nothing is kept."""
+        """Add choices that were tried; those of an older plan are dropped."""
         with self.lock:
             if self.tried is None or _apart_from_choice(self.tried) != _apart_from_choice(plan):
                 self.cells = {}
@@ -210,17 +210,15 @@ class Desk:
 
     @property
     def work(self) -> str:
-        """What would be lost if another table were opened, in words; empty: nothing."""
+        """The work that opening another table would lose, in words; empty if there is none."""
         edits, releases = len(self.plans) - 1, len(self.releases)
         releases += sum(isinstance(e.task, Protect) and e.open for e in self.entries)
-        told = [
-            *([plural(edits, "change") + " of the plan"] if edits > 0 else []),
-            *([plural(releases, "release")] if releases else []),
-        ]
-        return " and ".join(told)
+        changed = plural(edits, "change") + " of the plan" if edits > 0 else ""
+        released = plural(releases, "release") if releases else ""
+        return " and ".join(filter(None, (changed, released)))
 
     def open(self, opened: Opened) -> None:
-        """Read another table; where work would be lost, only once the user agrees."""
+        """Read another table; if work would be lost, only once the user agrees."""
         with self.lock:
             self.forget_pending()
             if self.table is not None and self.work:
@@ -280,23 +278,23 @@ class Desk:
         return next((one for one in self.entries if one.number == number), None)
 
     def latest(self, kind: type[Any]) -> Entry | None:
-        """The newest task of a kind."""
+        """Return the newest task of a kind."""
         return next((e for e in reversed(self.entries) if isinstance(e.task, kind)), None)
 
     @property
     def running(self) -> Entry | None:
-        """The task at work."""
+        """The running task."""
         return next((entry for entry in self.entries if entry.state == "running"), None)
 
     def stop(self, entry: Entry) -> None:
-        """Ask a search to end and keep what it has found."""
+        """Ask a search to end and to keep its best result."""
         with self.lock:
             if entry.state == "running" and self._worker is not None:
                 entry.stopping = True
                 self._worker.send(STOP)
 
     def cancel(self, entry: Entry) -> None:
-        """End a task at once; nothing of it is kept."""
+        """End a task at once and keep nothing of it."""
         with self.lock:
             if not entry.open:
                 return
@@ -310,7 +308,7 @@ class Desk:
         """Start the worker before it is needed."""
         with self.lock:
             if self._worker is None:
-                self._worker = Worker(self._heard, self._gone)
+                self._worker = Worker(self._receive, self._gone)
 
     def close(self) -> None:
         """End the worker; the desk takes no more tasks."""
@@ -344,25 +342,25 @@ class Desk:
             old.kill()
         self.warm_up()
 
-    def _heard(self, worker: Worker, told: Told) -> None:
+    def _receive(self, worker: Worker, message: Message) -> None:
         with self.lock:
             entry = self.running
             if worker is not self._worker or entry is None:
-                return  # of a task that was cancelled
-            if told.kind == "progress":
-                entry.news = told.data
-                if "cells" in told.data:
-                    self.note_cells(entry.task.plan, told.data["cells"])  # type: ignore[union-attr]
+                return  # about a task that was cancelled
+            if message.kind == "progress":
+                entry.news = message.data
+                if "cells" in message.data:
+                    self.note_cells(entry.task.plan, message.data["cells"])  # type: ignore[union-attr]
                 return
-            if told.kind == "done":
-                self._keep(entry, told.data)
-            self._end(entry, told.kind, told.data.get("words", ""))
+            if message.kind == "done":
+                self._keep(entry, message.data)
+            self._end(entry, message.kind, message.data.get("words", ""))
             if isinstance(entry.task, Protect):  # what it took of memory goes back
                 self._replace_worker()
             self._next()
 
     def _gone(self, worker: Worker, code: int) -> None:
-        """A process has ended; if it was at work, that is told and the queue goes on."""
+        """Report that the worker has ended, if it had a task, and go on with the queue."""
         with self.lock:
             if worker is not self._worker or self._closed:
                 return
@@ -371,9 +369,8 @@ class Desk:
             if entry is not None:
                 why = f"signal {-code}" if code < 0 else f"exit code {code}"
                 words = (
-                    f"The process that did this has ended ({why}), most often for want of memory. "
-                    "Nothing was written. The page goes on; try again, with a faster method or fewer "
-                    "columns if it happens once more."
+                    f"The process ended unexpectedly ({why}), probably because memory ran out. Nothing was "
+                    "written. Try again; if it happens again, choose a faster method or fewer columns."
                 )
                 self._end(entry, "failed", words)
             self._next()
@@ -427,6 +424,6 @@ def _remove(folder: Path) -> None:
 
 
 def _apart_from_choice(plan: Plan) -> Plan:
-    """The plan without what a choice of the map changes."""
+    """Return the plan without the settings that a choice on the map changes."""
     blocks = [replace(block, k=2, method="auto", options={}) for block in plan.blocks]
     return replace(plan, blocks=tuple(blocks))

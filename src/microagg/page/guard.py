@@ -1,4 +1,4 @@
-"""The guard before the page: who may ask, and what every answer says to the browser.
+"""The guard before the page: it admits requests and sets the security headers of every answer.
 
 Other programs on this machine, other users, and web pages in the same browser can all send requests to
 the loopback address. Only who holds the cookie is let in; it is given for a token that works once and that
@@ -61,19 +61,19 @@ class Keys:
         return f"/{self.place}/"
 
     def use(self, token: str) -> bool:
-        """Whether a token is right; it then works no more, and another one takes its place."""
+        """Return whether a token is right; if so, replace it, since it works only once."""
         right = secrets.compare_digest(token.encode(), self.token.encode())
         if right:
             self.token = secrets.token_urlsafe(32)
         return right
 
     def entrance(self, port: int) -> str:
-        """The address by which one browser may enter."""
+        """Return the address that lets one browser in."""
         return f"http://127.0.0.1:{port}{_ENTER}?token={self.token}"
 
 
 class Guard:
-    """Lets in who may ask, and says to the browser what it may do with the answer."""
+    """Admits requests of the user's browser, and tells the browser what it may do with the answer."""
 
     def __init__(self, app: App, keys: Keys, port: int, entered: Callable[[], None]) -> None:
         self._app, self._keys, self._entered = app, keys, entered
@@ -140,7 +140,7 @@ class Guard:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """The headers; of one that stands twice both, so that it is equal to nothing expected."""
+    """Return the request headers; duplicates are joined, so that they match no expected value."""
     found: dict[str, str] = {}
     for key, value in scope["headers"]:
         name, text = key.decode("latin-1").lower(), value.decode("latin-1")

@@ -1,4 +1,4 @@
-"""The folders that the user opened: what lies in them may be read, and nothing else."""
+"""The folders that the user opened: the page reads files in them and no others."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST = 500  # entries that a listing shows
 
 @dataclass(frozen=True)
 class Listing:
-    """What lies in a folder: folders and tables by their full paths."""
+    """The folders and tables in a folder, by their full paths."""
 
     path: Path
     above: Path | None
-    """The folder that it lies in, if that was opened too."""
+    """The folder above, if that was opened too."""
     folders: list[Path]
     files: list[tuple[Path, int]]
     """Tables with their sizes in bytes."""
@@ -30,24 +30,24 @@ class Listing:
 
 
 class Folders:
-    """The roots, without links in their own paths."""
+    """The opened folders, by their true paths."""
 
     def __init__(self, opened: Sequence[Path]) -> None:
         self.roots = [path.resolve(strict=True) for path in opened]
 
     def check(self, path: Path) -> Path:
-        """Return the true path of what lies in an opened folder; refuse all else, links out of it too."""
+        """Return the true path of a file in an opened folder; refuse all others, and links out of it."""
         true: Path | None = None
         if path.is_absolute() and "\0" not in str(path):
             with contextlib.suppress(OSError, RuntimeError):
                 true = path.resolve(strict=True)
         if true is None or not any(true.is_relative_to(root) for root in self.roots):
-            # One sentence for both: what lies elsewhere is not told from what does not exist.
+            # One sentence for both, so that nobody learns which files exist elsewhere.
             raise InputError(
-                "The page reads what lies in the folders that it was started with "
+                "The page reads only files in the folders that it was started with "
                 f"({', '.join(shown(str(root), 300) for root in self.roots)}); "
-                f"{shown(str(path), 300)} does not, or does not exist. Start microagg page with that "
-                "file, or upload it."
+                f"{shown(str(path), 300)} is in none of them, or does not exist. Start microagg page with "
+                "that file, or upload it."
             )
         return true
 
@@ -55,13 +55,13 @@ class Folders:
         """List the folders and tables in a folder; hidden ones and links out of it are left out."""
         folder = self.check(path)
         if not folder.is_dir():
-            raise InputError(f"{shown(str(path), 300)} is no folder. Choose one from the list.")
+            raise InputError(f"{shown(str(path), 300)} is not a folder. Choose one from the list.")
         folders, files, count = [], [], 0
         try:
             entries = sorted(folder.iterdir(), key=lambda entry: entry.name.casefold())
         except OSError as error:
             raise InputError(
-                f"Cannot look into {shown(str(path), 300)}: {error.strerror}. Choose another folder."
+                f"Cannot open {shown(str(path), 300)}: {error.strerror}. Choose another folder."
             ) from None
         for entry in entries:
             is_table = entry.suffix.lower() in ENDINGS

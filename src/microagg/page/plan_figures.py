@@ -1,4 +1,4 @@
-"""Figures on the Plan screen: what the plan gives, what other decisions cost, what to do next."""
+"""Figures on the Plan screen: estimates for the plan, prices of decisions, what to do next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALL = None  # columns
 
 
 def gives_part(desk: Desk, table: Table) -> dict[str, Any]:
-    """What the plan gives as it stands; until that is known, what it gave before the last change."""
+    """Return the estimates for the current plan; until they exist, those before the last change."""
     now, before = desk.prices(desk.plan), None
     if desk.at > 0:
         before = desk.prices(desk.plans[desk.at - 1])
@@ -39,7 +39,7 @@ def gives_part(desk: Desk, table: Table) -> dict[str, Any]:
 
 
 def column_notes(prices: Mapping[str, Any] | None, table: Table) -> list[str]:
-    """Say of each column, in their order, what the plan costs it or stakes by it; empty: nothing."""
+    """Say for each column what it loses, or what happens if it is known after all; empty if nothing."""
     if prices is None:
         return [""] * len(table.names)
     lost = {name: f"{percent(loss)} of it lost" for name, loss in prices["losses"].items()}
@@ -51,7 +51,7 @@ def column_notes(prices: Mapping[str, Any] | None, table: Table) -> list[str]:
 
 
 def prices_part(desk: Desk, table: Table, place: int) -> dict[str, Any]:
-    """What other decisions about one column would cost."""
+    """Return what other decisions about one column would cost."""
     name = table.names[place]
     prices, entry = desk.prices(desk.plan), desk.pricing((name,))
     priced = None if prices is None else prices["columns"].get(name)
@@ -69,7 +69,7 @@ def prices_part(desk: Desk, table: Table, place: int) -> dict[str, Any]:
 
 
 def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
-    """What to do next: cures of cautions, the best decisions, and a search."""
+    """Return what to do next: cures of cautions, the best decisions, and a search."""
     places = {name: place for place, name in enumerate(table.names)}
     prices, of_all, search = desk.prices(desk.plan), desk.pricing(_ALL), desk.latest(Search)
     best = None if prices is None else prices["best"]
@@ -103,7 +103,7 @@ def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
 
 
 def cures_of(model: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
-    """Cautions of a release that a decision about a column cures, with these decisions."""
+    """Return the cautions of a release that a decision about a column cures, with these decisions."""
     places = {name: place for place, name in enumerate(table.names)}
     return [
         {

@@ -1,4 +1,4 @@
-"""The server's side of a worker: start it, hand it tasks, hear of them, end it."""
+"""The server's side of a worker: start it, send tasks, receive messages, end it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from microagg.page.tasks import Task, Told
+from microagg.page.tasks import Message, Task
 
 __all__ = ["Worker"]
 
@@ -17,10 +17,12 @@ _SECONDS_TO_END = 5.0
 
 
 class Worker:
-    """A process of its own; ``heard`` and ``ended`` are called in a thread."""
+    """A process with a thread that calls ``on_message`` and ``on_end``."""
 
     def __init__(
-        self, heard: Callable[[Worker, Told], None], ended: Callable[[Worker, int], None]
+        self,
+        on_message: Callable[[Worker, Message], None],
+        on_end: Callable[[Worker, int], None],
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far = context.Pipe()
@@ -28,7 +30,7 @@ class Worker:
         self._process.start()
         far.close()
         self.used = False
-        self._heard, self._ended = heard, ended
+        self._on_message, self._on_end = on_message, on_end
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -38,30 +40,30 @@ class Worker:
         return int(self._process.pid or 0)
 
     def send(self, task: Task | str) -> None:
-        """Hand over a task, or the wish to stop; a process that has just ended says so by itself."""
+        """Send a task, or the request to stop; a process that has ended reports that itself."""
         self.used = True
         with suppress(OSError):
             self._pipe.send(task)
 
     def kill(self) -> None:
-        """End the process at once; it writes under temporary names, so nothing half has a name."""
+        """End the process at once; it writes under temporary names, so no incomplete file has a name."""
         self._process.kill()
         self._process.join(_SECONDS_TO_END)
 
     def _listen(self) -> None:
         while True:
             try:
-                told = self._pipe.recv()
+                message = self._pipe.recv()
             except (EOFError, OSError):
                 break
-            self._heard(self, told)
+            self._on_message(self, message)
         self._process.join(_SECONDS_TO_END)
         self._pipe.close()
-        self._ended(self, self._process.exitcode or 0)
+        self._on_end(self, self._process.exitcode or 0)
 
 
 def _work(pipe: Connection) -> Any:
-    # Loaded in the worker alone: the server does without numba, matplotlib and the tables.
+    # Loaded in the worker alone: the server needs neither numba nor the table.
     from microagg.base.own_process import start_quickly
 
     start_quickly()

@@ -1,4 +1,4 @@
-"""What each screen shows, from the desk, as plain values for the templates."""
+"""The values that each template shows, taken from the desk."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ __all__ = [
 
 _SIZES = (3, 5, 10)
 _MOST_K = 50  # at the right end of the slider
-_ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")  # offered beside that of the source
+# Offered in addition to that of the source.
+_ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
 
 
 def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
-    """What stands around every screen."""
+    """Return the values of the frame around every screen."""
     there, released = desk.table is not None, bool(desk.releases)
     return {
         "table": desk.table,
@@ -63,7 +64,7 @@ def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
 def plan_screen(
     desk: Desk, table: Table, error: Any = None, text: str | None = None
 ) -> dict[str, Any]:
-    """The plan as menus and fields; ``text`` is what somebody typed in place of it."""
+    """Return the values of the plan's menus and fields; ``text`` is TOML that the user typed."""
     plan, names = desk.plan, table.names
     places = {name: place for place, name in enumerate(names)}
     of_blocks = [
@@ -157,14 +158,14 @@ def _required(plan: Plan, places: dict[str, int]) -> list[dict[str, Any]]:
 
 
 def _in_words(value: Any) -> str:
-    """A number, or the two numbers of a rule."""
+    """Write a number, or the two numbers of a rule."""
     return (
         str(value) if isinstance(value, int | float) else ", ".join(map(str, vars(value).values()))
     )
 
 
 def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
-    """The map of what was tried, and what to try next."""
+    """Return the choices that were tried, and the form to try more."""
     entry, cells = desk.latest(Compare), desk.map()
     block = desk.plan.blocks[0]
     k = block.k or _SIZES[0]
@@ -193,7 +194,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
 
 
 def protect_screen(desk: Desk, table: Table, problem: str | None = None) -> dict[str, Any]:
-    """What is at work, what came of it, and what the next release would be."""
+    """Return running and finished releases, and the form for the next one."""
     entry, plan = desk.latest(Protect), desk.plan
     open_ones = [e for e in desk.entries if isinstance(e.task, Protect) and e.open]
     return {
@@ -211,7 +212,7 @@ def protect_screen(desk: Desk, table: Table, problem: str | None = None) -> dict
 
 
 def _writable(own: str) -> list[str]:
-    """Endings to write, that of the source first."""
+    """Return the endings that can be written, that of the source first."""
     found = []
     for ending in dict.fromkeys([own, *_ENDINGS]):
         with contextlib.suppress(TableError):
@@ -222,7 +223,7 @@ def _writable(own: str) -> list[str]:
 
 
 def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> dict[str, Any]:
-    """What the report says of a release, and a scatter of two columns."""
+    """Return the model of a release's report, and a scatter of two columns."""
     numeric = [
         (str(place), column["name"])
         for place, column in enumerate(table.columns)
@@ -255,7 +256,7 @@ def _gone(release: Release) -> set[str]:
 
 
 def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
-    """Two releases in one view."""
+    """Return two releases side by side."""
     drawn = [r.model["pictures"]["distributions"] for r in (a, b)]
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
     before, after = (r.plan.to_toml().splitlines() for r in (a, b))
@@ -274,7 +275,7 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
 
 
 def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
-    """What can be taken away: the name of each file, whom it is for, and what it holds."""
+    """Return the files to take away: name, readers and content of each."""
     description = Path(release.target).with_suffix(".rda").name
     files = {
         "file": (release.target, "everybody", "the protected table"),
@@ -299,7 +300,7 @@ def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
 
 
 def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:
-    """What can be taken away, and the same by command and in Python."""
+    """Return the files to take away, and the command and the Python call that make them."""
     source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
     words = release.plan.as_command(source, release.target)
     return {
@@ -312,7 +313,7 @@ def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:
 
 
 def _reading(table: Table) -> list[str]:
-    """The flags by which the file is read as it was."""
+    """Return the flags with which the file was read."""
     opened = table.opened
     flags = {
         "--delimiter": opened.delimiter,

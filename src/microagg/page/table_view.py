@@ -1,4 +1,4 @@
-"""What the page shows of a table before anything is done with it, as plain data; the worker counts it."""
+"""A table as the page shows it before any work, as plain data; made by the worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POINTS = 1500  # in a scatter, before and after each
 
 
 def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[dict[str, Any]]:
-    """What each column looks like: counts, the heights of a small histogram, the draft's guess and reason."""
+    """Describe each column: counts, the heights of a small histogram, the draft's role and reason."""
     guesses, found = guess(table, missing_words=missing_words), []
     for name, profile in profiles(table, missing_words=missing_words):
         drafted = guesses[name]
@@ -49,7 +49,7 @@ def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[di
 
 
 def _labels(facts: ColumnFacts) -> dict[str, Any]:
-    """What the file calls the column, and what it calls its values."""
+    """Return the labels that the file has for the column and for its values."""
     named = [
         (f"{value:g}" if isinstance(value, float) else str(value), label)
         for value, label in facts.value_labels[:_LABELS]
@@ -59,7 +59,7 @@ def _labels(facts: ColumnFacts) -> dict[str, Any]:
 
 
 def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str]) -> list[int]:
-    """Counts of bins of equal width, or of the most frequent values of what has no distance."""
+    """Count numbers in bins of equal width, and other values by frequency."""
     numbers = profile.numbers
     if numbers is not None and len(numbers.levels) > _BINS:
         weights = np.cumsum(numbers.counts) / numbers.counts.sum()
@@ -81,7 +81,7 @@ def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str
 
 
 def first_rows(source: Source) -> dict[str, Any]:
-    """The first records as they stand in the file."""
+    """Return the first records as they are written in the file."""
     head = source.as_written.slice(0, _ROWS)
     names = [str(name) for name in head.column_names]
     columns = [[_cell(value) for value in column.to_pylist()] for column in head.columns]
@@ -94,7 +94,7 @@ def _cell(value: Any) -> str:
 
 
 def two_columns(before: Frame, after: Frame, x: str, y: str) -> dict[str, Any]:
-    """Places of evenly chosen records in two columns of numbers, before and after."""
+    """Return evenly chosen records of two numeric columns, before and after."""
     found = {}
     for when, table in (("before", before), ("after", after)):
         both = np.column_stack([_numbers(table, name) for name in (x, y)])
@@ -106,9 +106,9 @@ def two_columns(before: Frame, after: Frame, x: str, y: str) -> dict[str, Any]:
 
 def _numbers(table: Frame, name: str) -> Floats:
     if name not in table.names:
-        raise InputError(f"The table has no column {shown(name)} any more. Choose another one.")
+        raise InputError(f"The table has no column {shown(name)} any more. Choose another column.")
     if table.is_numeric(name):
         return table.doubles(name)
     raise InputError(
-        f"A scatter is of two columns of numbers; {shown(name)} has none. Choose another column."
+        f"A scatter shows two numeric columns; {shown(name)} has no numbers. Choose another column."
     )

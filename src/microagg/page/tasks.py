@@ -1,6 +1,6 @@
-"""What the page asks its worker to do, and what it hears of it: plain data that cross between processes.
+"""Tasks for the worker and its messages: plain data that pass between the two processes.
 
-This module is loaded by both; it imports nothing heavy, so that the server stays small.
+Both load this module; it imports nothing heavy, so that the server stays small.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = [
     "STOP",
     "Compare",
     "Look",
+    "Message",
     "Opened",
     "Price",
     "Protect",
     "Scatter",
     "Search",
     "Task",
-    "Told",
 ]
 
 
@@ -43,7 +43,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Look:
-    """Read a file; tell of its columns and draft a plan."""
+    """Read a file, describe its columns and draft a plan."""
 
     opened: Opened
     title = "reading the table"
@@ -51,13 +51,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Price:
-    """Estimate by a sample what a plan gives as it stands, and what other decisions about columns would."""
+    """Estimate on a sample what the plan gives, and what other decisions about columns would give."""
 
     opened: Opened
     plan: Plan
     columns: tuple[str, ...] | None = ()
-    """Whose decisions are priced; None: those of all columns."""
-    title = "estimating what the plan gives"
+    """Columns with decisions to price; None: all."""
+    title = "estimating loss and risk"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Search:
     max_loss: float | None
     max_linkage: float | None
     keep: tuple[str, ...] = ()
-    """Columns that are not dropped or made coarser."""
+    """Columns that the search neither drops nor makes coarser."""
     title = "searching for a plan"
 
 
@@ -102,7 +102,7 @@ class Protect:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Places of some records in two columns, before and after."""
+    """Read some records of two columns, before and after."""
 
     opened: Opened
     plan: Plan
@@ -111,15 +111,15 @@ class Scatter:
     """Of the release."""
     x: str
     y: str
-    title = "drawing two columns"
+    title = "reading two columns"
 
 
 Task = Look | Price | Search | Compare | Protect | Scatter
 
 
 @dataclass(frozen=True)
-class Told:
-    """One message of the worker."""
+class Message:
+    """A message of the worker."""
 
     kind: str
     """"progress", "done", "refused" (in the words of an error of microagg) or "failed" (in words without

@@ -1,7 +1,7 @@
-"""The worker: a process that reads, tries and protects, so that the page answers meanwhile.
+"""The worker: a process that reads, tries and protects, so that the server can answer at the same time.
 
-It gets tasks over a pipe and tells of them over the same pipe. It ends with the server, whatever happens to
-that: then the pipe is closed at the other end. What a task is, is in :mod:`microagg.page.tasks`.
+Tasks and messages (:mod:`microagg.page.tasks`) go over one pipe. The worker ends whenever the server does,
+because the pipe is then closed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from microagg.page.tasks import (
     STOP,
     Compare,
     Look,
+    Message,
     Opened,
     Price,
     Protect,
     Scatter,
     Search,
     Task,
-    Told,
 )
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
@@ -52,10 +52,8 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def serve_tasks(pipe: Connection) -> None:
-    """Do tasks one after the other, until the pipe ends."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the server, which ends this process
+    """Do tasks one after another until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends this process
     os.umask(0o077)
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
@@ -68,7 +66,7 @@ def serve_tasks(pipe: Connection) -> None:
             try:
                 got = pipe.recv()
             except (EOFError, OSError):
-                os._exit(0)  # nobody is left to tell; a search in threads would go on
+                os._exit(0)  # the server is gone; a search in threads would go on
             with there:
                 if got == STOP:
                     bench.asked.set()
@@ -85,25 +83,25 @@ def serve_tasks(pipe: Connection) -> None:
         pipe.send(_done(task, bench, pipe))
 
 
-def _done(task: Task, bench: Bench, pipe: Connection) -> Told:
+def _done(task: Task, bench: Bench, pipe: Connection) -> Message:
     """Do a task; every error ends in a sentence."""
-    tell = _seldom(lambda data: pipe.send(Told("progress", data)))
+    tell = _seldom(lambda data: pipe.send(Message("progress", data)))
     try:
-        return Told("done", do(task, bench, tell))
+        return Message("done", do(task, bench, tell))
     except StopSearch:
-        return Told("refused", {"words": "Stopped before there was anything to keep."})
+        return Message("refused", {"words": "Stopped before there was anything to keep."})
     except MicroaggError as error:
-        return Told("refused", {"words": str(error)})
+        return Message("refused", {"words": str(error)})
     except MemoryError:
-        return Told("refused", {"words": "The table does not fit into memory."})
+        return Message("refused", {"words": "The table does not fit into memory."})
     except OSError as error:
-        return Told("refused", {"words": f"{error.strerror or type(error).__name__}."})
-    except Exception as error:  # whatever it is, its own words may hold values
-        return Told("failed", {"words": fault_words(error)})
+        return Message("refused", {"words": f"{error.strerror or type(error).__name__}."})
+    except Exception as error:  # its own words may hold values of records
+        return Message("failed", {"words": fault_words(error)})
 
 
 def _seldom(send: Tell) -> Tell:
-    """Send news at most a few times a second, but every change of stage."""
+    """Send progress a few times a second at most, but every change of stage."""
     last: tuple[float, Any] = (0.0, None)
 
     def tell(data: Mapping[str, Any]) -> None:
@@ -117,7 +115,7 @@ def _seldom(send: Tell) -> Tell:
 
 
 class Bench:
-    """What the worker keeps between tasks: the file that was read last."""
+    """The state between tasks: the file that was read last."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -126,7 +124,7 @@ class Bench:
         self._standing: tuple[str, Standing] | None = None
 
     def source(self, opened: Opened) -> Source:
-        """Read a file, unless it is the one at hand."""
+        """Read a file, unless it was the last one read."""
         if self._source is None or self._opened != opened:
             self._opened = self._source = self._standing = None  # one table at a time
             source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
@@ -134,20 +132,20 @@ class Bench:
         return self._source
 
     def standing(self, plan: Plan) -> Standing | None:
-        """What the plan gives on a sample, if it is the one that was asked about last."""
+        """Return the estimates for a plan, if it is the one estimated last."""
         kept = self._standing
         return kept[1] if kept is not None and kept[0] == plan.to_toml() else None
 
     def keep_standing(self, plan: Plan, standing: Standing) -> None:
-        """Keep it for the next question about the same plan."""
+        """Keep the estimates for the next task about the same plan."""
         self._standing = plan.to_toml(), standing
 
     def records(self, opened: Opened, plan: Plan) -> Records:
-        """Read a file, for plans to be tried on it."""
+        """Return the records of a file, on which plans are tried."""
         return records_of(_typed(self.source(opened), plan))
 
     def check(self) -> None:
-        """End a search that somebody asked to stop."""
+        """End the search if the user asked for it."""
         if self.asked.is_set():
             raise StopSearch
 
@@ -158,7 +156,7 @@ def _csv(opened: Opened) -> CsvFormat:
 
 @singledispatch
 def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
-    """Do a task and return what the page shall know."""
+    """Do a task and return its result for the page."""
     raise TypeError(f"{type(task).__name__} is no task")
 
 
@@ -177,12 +175,12 @@ def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
     }
     try:
         found["plan"] = records_of(source).completed(Plan()).plan
-    except MicroaggError as error:  # no quantity: roles are to be chosen by hand
+    except MicroaggError as error:  # the user has to choose the roles
         found |= {"plan": None, "problem": str(error)}
     return found
 
 
-def _share_told(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
+def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
     def hear(done: int, total: int) -> None:
         tell({"share": done / max(total, 1)})
         bench.check()
@@ -197,16 +195,16 @@ def _(task: Price, bench: Bench, tell: Tell) -> dict[str, Any]:
         task.plan,
         sample=_SAMPLE,
         budget=_SECONDS_OF_PRICES,
-        progress=_share_told(bench, tell),
+        progress=_on_progress(bench, tell),
         columns=task.columns,
         standing=bench.standing(task.plan),
     )
     bench.keep_standing(task.plan, found.standing)
-    return _told_prices(found, task.columns is None)
+    return _prices_as_shown(found, task.columns is None)
 
 
-def _told_prices(found: Prices, of_all: bool) -> dict[str, Any]:
-    """Put prices in words, as the page shows them; by name of the column."""
+def _prices_as_shown(found: Prices, of_all: bool) -> dict[str, Any]:
+    """Return prices in words, as the page shows them, by the name of the column."""
     return {
         "facts": found.facts,
         "basis": found.basis,
@@ -232,7 +230,7 @@ def _(task: Search, bench: Bench, tell: Tell) -> dict[str, Any]:
         max_loss=task.max_loss,
         max_linkage=task.max_linkage,
         keep=task.keep,
-        progress=_share_told(bench, tell),
+        progress=_on_progress(bench, tell),
         decided=(),
     )
     own = {one.name: getattr(found, one.name) for one in fields(Plan)}
@@ -253,11 +251,11 @@ def _(task: Compare, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 
 class _Teller(Observer):
-    """Tells the server what the command shows at a terminal."""
+    """Sends the server what the command shows at a terminal."""
 
     def __init__(self, bench: Bench, tell: Tell) -> None:
         self._bench, self._tell = bench, tell
-        self.left: list[str] = []
+        self.lost_facts: list[str] = []
         self.model: dict[str, Any] = {}
 
     def stage(self, name: str, words: str = "") -> None:
@@ -275,7 +273,7 @@ class _Teller(Observer):
         self._bench.check()
 
     def left_out(self, words: str) -> None:
-        self.left.append(words)
+        self.lost_facts.append(words)
 
     def reported(self, model: dict[str, Any]) -> None:
         self.model = model
@@ -300,7 +298,7 @@ def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
     outcome = run(job, teller)
     return {
         "model": teller.model,
-        "left_out": teller.left,
+        "left_out": teller.lost_facts,
         "plan": outcome.evidence.plan,
     }
 

@@ -271,7 +271,7 @@ def _middle(ordered: Sequence[float]) -> tuple[float, float]:
 
 
 def spark(counts: Sequence[int]) -> Markup:
-    """Draw a small histogram, for those who see it; figures stand beside it."""
+    """Draw a small histogram, hidden from screen readers: its figures are in the same row."""
     width, height = _SPARK
     step, most = min(width / max(len(counts), 1), 12), max(counts, default=0) or 1
     bars = "".join(

@@ -1,4 +1,4 @@
-"""A model as one HTML file that needs nothing else, and its JSON twin."""
+"""A model as one self-contained HTML file, and its JSON twin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORST_FIRST = ("amber", "warning", "note")
 
 
 def check_report_target(path: Path, *others: Path) -> None:
-    """Refuse a place where a report cannot go, before any work is done for it."""
+    """Refuse a report that cannot be written, before any work."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"A report is an HTML file; {shown(str(path), 300)} does not end in .html. Choose such a name."
@@ -53,7 +53,7 @@ def check_report_target(path: Path, *others: Path) -> None:
 
 
 def write_report(model: dict[str, Any], path: Path) -> None:
-    """Write the page, and every number of it as JSON beside it; both take their names together."""
+    """Write the report and its numbers as JSON, a file of the same name; both appear together."""
     check_report_target(path)
     texts = report_texts(model)
     with replacing_all([path, path.with_suffix(".json")]) as parts:
@@ -79,7 +79,7 @@ def notebook_view(evidence: Evidence) -> str:
 
 @cache
 def environment(*folders: Path) -> Environment:
-    """Make the one way in which names and values become HTML; templates may lie in other folders too."""
+    """Return the environment by which all names and values become HTML; the page adds its folder."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from microagg.report import charts
@@ -118,12 +118,12 @@ def _unbroken(put: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _figure(value: Any) -> str:
-    """A number, or a date that is already in words."""
+    """Write a number; a date is in words already."""
     return value if isinstance(value, str) else _unbroken(words.number)(value)
 
 
 def _text(text: str) -> str:
-    """Words of the evidence; no line breaks between a number and its sign."""
+    """Keep a number and its sign on one line."""
     return re.sub(r"(?<=\d) (?=%)", _BLANK, words.visible(text))
 
 
@@ -135,13 +135,13 @@ def _brief(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Words as a sentence of their own."""
+    """Turn words into a sentence."""
     text = _text(text)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _breakable(name: str) -> Markup:
-    """A column's name that may go to a new line where a word of it ends."""
+    """Let a column's name break where a word of it ends."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"(?<=[_.\-/])(?=\w)", "<wbr>", str(escape(words.visible(name)))))

@@ -1,4 +1,4 @@
-"""What the board's report says, as plain data: the page shows it, the JSON twin is it."""
+"""The content of the board's report as plain data; the JSON twin of the report is this model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["release_model"]
 
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
-    """Gather what the page shows."""
+    """Return the content of the board's report."""
     found = evidence.as_dict()
     files = found["files"]
     plan = evidence.plan

@@ -19,23 +19,23 @@ _PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 
 def now() -> str:
-    """Tell the time to the minute."""
+    """Return the time to the minute."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def about_method(name: str) -> dict[str, Any]:
-    """Tell what the registry says of a method."""
+    """Return the facts of the registry about a method."""
     method = find(name)
     return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
 
 
 def file_facts(path: str | Path | None) -> dict[str, Any] | None:
-    """Tell the name and the hash of a file; None without one."""
+    """Return the name and the hash of a file; None without one."""
     return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
 
 
 def versions() -> dict[str, str]:
-    """Tell the versions of what computes the numbers."""
+    """Return the versions of microagg and of the packages that compute the numbers."""
     found = {"microagg": VERSION}
     for package in _PACKAGES:
         try:
@@ -46,7 +46,7 @@ def versions() -> dict[str, str]:
 
 
 def call(function: str, settings: dict[str, Any]) -> str:
-    """Write a call in Python down.
+    """Return a call in Python.
 
     >>> call("protect", {"k": 5, "columns": ["a"]})
     "microagg.protect(frame, k=5, columns=['a'])"
@@ -56,7 +56,7 @@ def call(function: str, settings: dict[str, Any]) -> str:
 
 
 def repetition(command: list[str] | None, python: str) -> dict[str, Any]:
-    """Tell how to repeat it: by the words of the command, or by the call if there was none."""
+    """Return how to repeat the work: by the command, or by the call in Python if there was none."""
     return {
         "language": "Python" if command is None else "command",
         "command": python if command is None else shlex.join(command),

@@ -1,9 +1,9 @@
-"""The public report: what may stand beside the released file.
+"""The public report, which may be published with the released file.
 
-It is made from the released table and the plan, and from nothing else, but for a few figures given as
-bands (:mod:`microagg.report.loss_bands`). Whoever has the file could make all the rest; a measure that is
-added elsewhere stays private until it is added here. Left out of the plan are the seed, with which the
-search could be replayed, and the thresholds that the board set.
+It is made from the released table and the plan alone, except for a few figures given as bands
+(:mod:`microagg.report.loss_bands`). Anyone who has the file could make all the rest. A new measure stays
+private until it is added here. The plan is shown without the seed, which would let an attacker repeat the
+search, and without the limits that the board set.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ __all__ = ["Bands", "public_model"]
 
 _DIGITS = 3
 _NOT_JUDGED = (
-    "Whether a protected column follows from one that is released as it is, and how much was lost, cannot be "
-    "told from the file alone."
+    "The file alone does not show how much was lost, and whether an unprotected column gives a protected one "
+    "away."
 )
 _MOST_CORRELATIONS = 40
 
@@ -81,7 +81,7 @@ def public_model(
     file: tuple[str, str] | None,
     text: Frame | None = None,
 ) -> dict[str, Any]:
-    """Gather what the public page shows.
+    """Return the content of the public report.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def public_model(
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
-    beside = _told_apart(released, plan.also_shared(), text)
-    known = {**beside, **_told_apart(released, roles.known, text)}
-    promised = combine([alone, *(column.codes for column in beside.values())])
+    extra = _distinguished(released, plan.also_shared(), text)
+    known = {**extra, **_distinguished(released, roles.known, text)}
+    promised = combine([alone, *(column.codes for column in extra.values())])
     with_known = combine([alone, *(column.codes for column in known.values())])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
     units = None
@@ -164,8 +164,8 @@ def public_model(
     }
 
 
-def _told_apart(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
-    """Values of columns, told apart as whoever has the released file can."""
+def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
+    """Return the values of columns, distinguished as anyone who has the released file can."""
     found = known_columns(released, wanted)
     written = {} if text is None else known_columns(text, [n for n in found if text.has(n)])
     return found | {name: as_in_file(found[name], column) for name, column in written.items()}
@@ -181,13 +181,13 @@ def _cautions_of_the_file(
 ) -> list[Caution]:
     """Cautions that make the verdict amber, as far as the plan and the file call for them."""
     strata = plan.shared_strata
-    known = _told_apart(released, roles.known, text)
-    others = _told_apart(released, [*roles.renumbered, *roles.confidential], text)
+    known = _distinguished(released, roles.known, text)
+    others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
     found = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
     found += about_row_labels(released.distinct_row_labels())
-    beside = {name: column for name, column in known.items() if name not in strata}
-    found += about_identifiers(identifiers(beside), len(released), plan.units)
-    links = linking_columns({**others, **beside}, [*roles.renumbered, *plan.units])
+    extra = {name: column for name, column in known.items() if name not in strata}
+    found += about_identifiers(identifiers(extra), len(released), plan.units)
+    links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
     linked = [
         count_row_sets(name, sets, plan.k, units)
         for name, sets in sets_by_column(promised, known, links).items()
@@ -220,11 +220,11 @@ def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]
 
 
 def _needs_originals(released: Frame, plan: Plan, roles: Roles) -> bool:
-    """Whether the board's verdict rests on more than the file tells.
+    """Return whether the board's verdict needs more than the file shows.
 
-    A protected column may follow from one that is released as it is, which only its original values tell; so
-    do limits of loss and linkage. And where the file does not tell whose record it is, neither does it
-    tell of how many units its sets of rows are.
+    Only the original values show whether an unprotected column gives a protected one away, and whether
+    limits of loss and linkage hold. A file without its unit column does not show how many units its sets of
+    rows have.
     """
     if plan.accept != Accept():
         return True
@@ -270,10 +270,10 @@ def _counted(
         found = int((group_sizes(labels) if units is None else distinct_units(labels, units)).min())
         return found, words.counted(found)
 
-    fewest, told = least(alone)
-    said = f"each combination of all protected values is shared by {told} or more"
+    fewest, counted = least(alone)
+    said = f"each combination of all protected values is shared by {counted} or more"
     if fewest < k:
-        said = f"combinations of columns need not be: some are shared by {told} only"
+        said = f"combinations of columns need not be: some are shared by {counted} only"
     if not roles.known:
         return said
     rare = share_below(with_known, k, units)
@@ -288,7 +288,7 @@ def _counted(
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
-    """Records that agree, counted in the released table."""
+    """Count the sets of records that agree in the released table."""
     found: dict[str, Any] = few_digits(
         {
             "smallest_class": int(sizes.min()),

@@ -1,7 +1,7 @@
-"""The protected columns of a released table, of any kind: what the public report counts and draws of them.
+"""The protected columns of a released table, as the public report counts and draws them.
 
-Only the released table and the plan are looked at. A column is numbers, dates, or else categories; of these
-only levels that enough records have are told.
+It looks at the released table and the plan only. A column holds numbers, dates or categories; categories of
+too few records are not named.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ReleasedColumns:
         return classes(self._matrix)
 
     def distributions(self, least: int) -> dict[str, dict[str, Any]]:
-        """Counts of each column in bins or categories of at least ``least`` records."""
+        """Count each column in bins or categories of at least ``least`` records."""
         return {
             str(variable.name): self._distribution(variable, least) for variable in self.variables
         }
@@ -72,7 +72,7 @@ class ReleasedColumns:
         return with_dates(found, time_scale(self._frame, variable, values))
 
     def associations(self) -> Floats:
-        """How far any two columns go together, see :mod:`microagg.measure.associations`."""
+        """Return the association of any two columns, see :mod:`microagg.measure.associations`."""
         both = Pair(self.names, self._matrix, self._matrix, variables=self.variables)
         return associations(both)[1]
 
@@ -83,7 +83,7 @@ class ReleasedColumns:
 
 
 def _variable(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Variable:
-    """Read a released column; what the plan says of the original's values need not hold for means."""
+    """Read a released column; the kind of the original need not fit the means."""
     if setting.kind == "ordinal":
         return variable_of(frame, name, setting, codes)
     if setting.kind in CATEGORIES:

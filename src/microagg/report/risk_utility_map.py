@@ -126,9 +126,9 @@ def _labels(
     chosen: tuple[str, int] | None,
     everything: bool,
 ) -> list[list[Markup]]:
-    """Write k beside the points of the frontier, clear of all points, of the line and of each other.
+    """Label the points of the frontier with k, clear of all points, of the line and of other labels.
 
-    A point with no free place near it goes without: the table beside the map has its k.
+    A point with no free place near it gets no label: the table under the map has its k.
     """
     own = [
         _around(_at(plot, cell), _RING if _is_chosen(cell, chosen) else _radius(cell))
@@ -142,7 +142,8 @@ def _labels(
             continue
         text = f"k={cell['k']}"
         places = (
-            (gap, _beside(box, side, gap, text)) for gap, side in itertools.product(_GAPS, _SIDES)
+            (gap, _label_box(box, side, gap, text))
+            for gap, side in itertools.product(_GAPS, _SIDES)
         )
         free = (
             (gap, place)
@@ -166,7 +167,7 @@ def _around(place: tuple[float, float], radius: float) -> Box:
     return x - radius, y - radius, x + radius, y + radius
 
 
-def _beside(own: Box, side: tuple[int, int], gap: float, text: str) -> Box:
+def _label_box(own: Box, side: tuple[int, int], gap: float, text: str) -> Box:
     """Return the box of a label that stands off a mark to one side."""
     width, height = width_of(text), 1.1 * FONT
     left = {1: own[2] + gap, -1: own[0] - gap - width, 0: (own[0] + own[2] - width) / 2}[side[0]]
