@@ -123,14 +123,18 @@ def survey(seed: int, sizes: list[int]) -> pa.Table:
     )
 
 
-def told_groups(table: pa.Table, *analyses: str, k: int = 5) -> list[dict[str, set[str]]]:
+def reported(table: pa.Table, *analyses: str, k: int = 5) -> list[list[dict[str, Any]]]:
+    """Estimates of each analysis that the board reads."""
     release = release_of(table, k=k, columns=["income", "age"], method="mdav")
-    found = board(release, analyses=analyses)["utility"]["analyses"]
-    return [{e["name"] for e in one["estimates"]} for one in found]
+    return [one["estimates"] for one in board(release, analyses=analyses)["utility"]["analyses"]]
+
+
+def groups_of(estimates: list[dict[str, Any]]) -> set[str]:
+    return {estimate["name"] for estimate in estimates}
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"),
+    ("sizes", "groups"),
     [
         ([30, 20, 4, 15], {"g0", "g1"}),  # a second with the first
         ([30, 20, 1, 15], {"g0", "g1"}),  # also if it has no interval
@@ -141,13 +145,20 @@ def told_groups(table: pa.Table, *analyses: str, k: int = 5) -> list[dict[str, s
         ([4, 4, 4, 4], set()),
     ],
 )
-def test_no_group_left_out_comes_back_by_subtraction(sizes, told):
+def test_no_group_left_out_comes_back_by_subtraction(sizes, groups):
     table = survey(1, sizes)
-    assert told_groups(table, "income by group") == [told]
-    # What is left over is a mean of ten records or more, or nothing.
-    left = sum(size for i, size in enumerate(sizes) if f"g{i}" not in told)
-    assert left == 0 or left >= 10 or not told
-    assert told_groups(table, "income by group", "age by group") == [told, told]
+    (found,) = reported(table, "income by group")
+    assert groups_of(found) == groups
+    # The mean of all records is known: the remaining ones are ten or more, or none.
+    remaining = len(table) - sum(estimate["records"] for estimate in found)
+    assert remaining == 0 or remaining >= 10
+    own = table["income"].to_numpy()
+    for estimate in found:
+        here = own[np.array(table["group"]) == estimate["name"]]
+        assert estimate["records"] == len(here)
+        assert estimate["original"] == pytest.approx(here.mean(), rel=0.01)
+    both = reported(table, "income by group", "age by group")
+    assert [groups_of(one) for one in both] == [groups, groups]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -200,7 +211,8 @@ def test_districts_do_not_come_back_from_their_region():
 
 def test_mean_and_interval_of_a_few_whole_numbers_are_not_told():
     """Three ages follow from their mean and their interval, so that k = 3 is no limit here."""
-    assert told_groups(survey(4, [3, 30, 31]), "age by group", k=3) == [{"g2"}]
+    (found,) = reported(survey(4, [3, 30, 31]), "age by group", k=3)
+    assert groups_of(found) == {"g2"}
 
 
 def test_an_analysis_by_a_dropped_column_is_refused():
