@@ -168,7 +168,7 @@ def test_a_group_that_agrees_is_told_without_its_value():
         {"a": [1.0, 1.0, 1.0, 2.0, 2.0], "secret": ["x", "y", "y", "SECRET", "SECRET"]}
     )
     with pytest.warns(
-        DisclosureRiskWarning, match=r"confidential value, .*: secret \(2 records\)"
+        DisclosureRiskWarning, match=r"disclose confidential values: secret \(2 records\)"
     ) as seen:
         r = microagg.risk(frame, frame, confidential=["secret"])
     assert "SECRET" not in str(seen[0].message)
