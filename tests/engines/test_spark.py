@@ -142,7 +142,7 @@ def test_evidence_is_what_memory_has(spark, persons):
     known = pytest.warns(
         DisclosureRiskWarning, match="by someone who knows the unprotected columns"
     )
-    with known, pytest.warns(DisclosureRiskWarning, match="give a confidential number"):
+    with known, pytest.warns(DisclosureRiskWarning, match="disclose confidential numbers"):
         release = microagg.spark.protect(
             spark.createDataFrame(persons).repartition(3),
             k=3,

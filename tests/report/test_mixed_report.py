@@ -15,10 +15,9 @@ from browser import Browser, find_browser
 from microagg.encode.space import names_of_levels, released_values, space_of
 from microagg.evidence import Evidence, Measured, Part
 from microagg.evidence.measured import Signs
-from microagg.evidence.measuring import pictures_of
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair
-from microagg.measure.chart_data import bars, column
+from microagg.measure.chart_data import bars, column, pictures_of
 from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
@@ -110,7 +109,7 @@ def evidence_of(frame, **settings):
         summaries=summaries(both, K),
         signs=Signs(records=len(frame), looked_at=len(frame)),
         weighted=both.weights is not None,
-        pictures=pictures_of(both, K, utility_of(both)),
+        pictures=pictures_of(both, K, utility_of(both).associations),
     )
     return Evidence.of(plan, measured), after
 

@@ -259,8 +259,6 @@ def measured_at_scale(
             below_k=counts.alone.below_k / n,
             unique_before=counts.unique_before / n,
             unique_after=counts.alone.unique / n,
-            prosecutor=1 / counts.alone.smallest,
-            marketer=counts.alone.number / n,
             blind_guess=1 / n,
             diversity={
                 name: replace(one, agreement=agreements[name])
@@ -287,8 +285,6 @@ def _known_risk(classes: Classes, n: int, linkage: Linkage) -> KnownRisk:
         mean_class=n / classes.number,
         below_k=classes.below_k / n,
         unique=classes.unique / n,
-        prosecutor=1 / classes.smallest,
-        marketer=classes.number / n,
         linkage=linkage,
     )
 

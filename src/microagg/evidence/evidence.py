@@ -25,7 +25,6 @@ from microagg.evidence.cautions import about_dominance, about_formulas, about_sa
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
-    DIGITS,
     Caution,
     Threshold,
     amber_words,
@@ -40,6 +39,7 @@ from microagg.evidence.sentences import (
 )
 from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.analysis_results import LEAST, safe_together
+from microagg.measure.chart_data import DIGITS
 from microagg.measure.harmful_columns import Harm
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find

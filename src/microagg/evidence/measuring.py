@@ -14,21 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import few_digits
 from microagg.base.typing import Floats, Labels
 from microagg.errors import MicroaggError
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
-from microagg.evidence.sentences import DIGITS, Caution
+from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.grouping.require.requirement_search import is_compiled
-from microagg.kernels.labels import group_sizes
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.analyses import analyse, check_analyses
-from microagg.measure.analysis_results import LEAST
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair, keeping_computed
-from microagg.measure.chart_data import class_sizes, column, correlations
+from microagg.measure.chart_data import pictures_of
 from microagg.measure.classes import combine, share_below
 from microagg.measure.disclosure_signs import determines, identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
@@ -42,11 +39,10 @@ from microagg.plan.plan import Plan, Roles
 from microagg.releasing.release_values import Cells
 from microagg.tables.frame import Frame
 
-__all__ = ["Measuring", "pictures_of"]
+__all__ = ["Measuring"]
 
 # Up to this many records the price of a requirement is found within two seconds, by a fast search.
 _EASILY_CURED = 20_000
-_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +170,7 @@ class Measuring:
                 self.both_as_given,
                 wanted,
                 released,
-                least=max(self.plan.k, LEAST),
+                k=self.plan.k,
                 categories=self.plan.categories,
             )
             for wanted in analyses
@@ -372,22 +368,5 @@ class Measuring:
 
     def pictures(self) -> dict[str, Any]:
         """Return what a report draws, as plain data."""
-        return pictures_of(self.both_as_given, self.plan.k, self.utility, self.both.classes)
-
-
-def pictures_of(
-    both: Pair, k: int, utility: Utility, classes: Labels | None = None
-) -> dict[str, Any]:
-    """Return what a report draws of a table before and after, as plain data.
-
-    ``classes`` are those of the released rows, where columns were recoded.
-    """
-    drawn: dict[str, Any] = {
-        "distributions": {
-            str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
-        },
-        "class_sizes": class_sizes(group_sizes(both.classes if classes is None else classes)),
-    }
-    if 1 < len(both.names) <= _MOST_CORRELATIONS:
-        drawn["correlations"] = few_digits(correlations(*utility.associations), DIGITS)
-    return drawn
+        both = self.both_as_given
+        return pictures_of(both, self.plan.k, self.utility.associations, self.both.classes)

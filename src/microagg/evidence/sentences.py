@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from microagg.base.formatting import few_digits, names, number, percent, plural, share
 from microagg.measure.analysis_results import Analysis
+from microagg.measure.chart_data import DIGITS
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan.plan import Accept, Block, Plan, Require
 
 __all__ = [
-    "DIGITS",
     "Caution",
     "Threshold",
     "amber_words",
@@ -34,8 +34,6 @@ __all__ = [
 Severity = Literal["note", "warning", "amber"]
 
 _COSTLY = 3  # columns that are named with what they lost
-# Digits of figures about originals: enough for a board, too few to solve for a record.
-DIGITS = 3
 
 
 @dataclass(frozen=True)

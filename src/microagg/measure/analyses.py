@@ -47,7 +47,7 @@ def analyse(
     both: Pair,
     wanted: Wanted,
     released_weights: Floats | None = None,
-    least: int = LEAST,
+    k: int = 1,
     categories: Collection[Any] = (),
 ) -> Analysis:
     """Run an analysis on both tables.
@@ -55,7 +55,7 @@ def analyse(
     Parameters
     ----------
     released_weights : weights of the released table, if they differ from those of ``both``
-    least : least number of records of a category whose coefficient is reported
+    k : least number of records of a category whose coefficient is reported, if more than ``LEAST``
     categories : columns of numbers that are codes
     """
     formula = read_formula(wanted)
@@ -68,7 +68,7 @@ def analyse(
         for frame in (before, after):
             _check_columns(frame, formula)
         if formula.statistic == "regression":
-            return _regression(before, after, formula, (weights, later), codes, least)
+            return _regression(before, after, formula, (weights, later), codes, max(k, LEAST))
         tables = _table(before, formula, weights), _table(after, formula, later)
         return _by_group(tables, formula)
 

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import few_digits
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
+from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.timescale import TimeScale, time_scale
 
 __all__ = [
+    "DIGITS",
     "bars",
     "bin_cuts",
     "class_sizes",
@@ -21,10 +24,34 @@ __all__ = [
     "with_dates",
 ]
 
+DIGITS = 3
+"""Digits of figures about originals: enough for a board, too few to compute a record."""
 _BINS = 24
 _MIDDLE = (0.01, 0.99)
 _MOST_LEVELS = 12
+_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 OTHERS = "others"
+
+
+def pictures_of(
+    both: Pair, k: int, associations: tuple[Floats, Floats], classes: Labels | None = None
+) -> dict[str, Any]:
+    """Return all charts of a table before and after, as plain data.
+
+    Parameters
+    ----------
+    associations : of all pairs of columns before and after, shape (d, d)
+    classes : of the released rows, where columns were recoded
+    """
+    drawn: dict[str, Any] = {
+        "distributions": {
+            str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
+        },
+        "class_sizes": class_sizes(group_sizes(both.classes if classes is None else classes)),
+    }
+    if 1 < len(both.names) <= _MOST_CORRELATIONS:
+        drawn["correlations"] = few_digits(correlations(*associations), DIGITS)
+    return drawn
 
 
 def column(both: Pair, j: int, k: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, group_sizes
-from microagg.tables.frame_libraries import plain_arrow
+from microagg.tables.frame_libraries import decoded
 
-__all__ = ["classes", "combine", "count_combinations", "decoded", "share_below"]
+__all__ = ["classes", "combine", "count_combinations", "countable", "share_below", "simple_values"]
 
 _LARGEST = 2**62
 
@@ -36,10 +36,10 @@ def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels
     import pyarrow.compute as pc
 
     keys = [str(j) for j in range(len(columns))]
-    table = pa.table(dict(zip(keys, map(_countable, columns), strict=True)))
+    table = pa.table(dict(zip(keys, map(countable, columns), strict=True)))
     wanted: list[Any] = [([], "count_all")]
     if unit is not None:
-        table = table.append_column("unit", _countable(unit))
+        table = table.append_column("unit", countable(unit))
         wanted.append(("unit", "count_distinct", pc.CountOptions(mode="all")))
     counted = table.group_by(keys).aggregate(wanted)
     records = counted["count_all"].to_numpy().astype(np.int64)
@@ -57,7 +57,7 @@ def classes(X: Floats) -> Labels:
     import pyarrow as pa
 
     keys = [str(j) for j in range(X.shape[1])]
-    columns = [_countable(pa.chunked_array([column])) for column in X.T]
+    columns = [countable(pa.chunked_array([column])) for column in X.T]
     table = pa.table([*columns, pa.array(np.arange(len(X)))], names=[*keys, "row"])
     rows = table.group_by(keys).aggregate([("row", "list")])["row_list"].combine_chunks()
     sizes = np.diff(rows.offsets.to_numpy())
@@ -104,29 +104,27 @@ def _dense(labels: Labels) -> Labels:
     return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def decoded(column: Any) -> Any:
-    """Take the encodings away from an Arrow array, so that equal values have one form but for floats."""
+def simple_values(column: Any) -> Any:
+    """Undo the encodings of an Arrow array, so that equal values have one form, except floats."""
     import pyarrow as pa
 
-    column = plain_arrow(column)
+    column = decoded(column)
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in column.chunks]
-        return decoded(pa.chunked_array(chunks, type=kind.storage_type))
-    if pa.types.is_dictionary(kind):  # each chunk may have a dictionary of its own
-        return column.cast(kind.value_type)
+        return simple_values(pa.chunked_array(chunks, type=kind.storage_type))
     if pa.types.is_nested(kind):  # lists and records, which arrow does not tell apart
         texts = [None if value is None else repr(value) for value in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.large_string())])
     return column
 
 
-def _countable(column: Any) -> Any:
+def countable(column: Any) -> Any:
     """Bring equal values of an Arrow array into one form, in which arrow counts them as one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = decoded(column)
+    column = simple_values(column)
     if pa.types.is_floating(column.type):
         doubles = pc.add(column.cast(pa.float64()), 0.0)  # −0 becomes 0
         return pc.if_else(pc.is_nan(doubles), float("nan"), doubles)  # of all NaN, one

@@ -29,7 +29,7 @@ from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
 from microagg.kernels.row_hash import hash_bytes, hash_floats, hash_moments, hash_words, start
 from microagg.kernels.sum_table import PARTS, put, spread_out
-from microagg.measure.classes import decoded
+from microagg.measure.classes import simple_values
 from microagg.measure.verify import (
     Verification,
     columns_to_count,
@@ -77,7 +77,7 @@ def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Ke
     for column in columns:
         at = 0
         whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        for chunk in decoded(whole).chunks:
+        for chunk in simple_values(whole).chunks:
             if len(chunk):
                 _mix_in(chunk, keys[at : at + len(chunk)])
             at += len(chunk)

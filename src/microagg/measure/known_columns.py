@@ -17,7 +17,7 @@ from microagg.base.typing import Labels
 from microagg.errors import TableError
 from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine, share_below
+from microagg.measure.classes import combine, countable, share_below
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
@@ -65,10 +65,6 @@ class KnownRisk:
     """Share of records in classes of fewer than k records, or units."""
     unique: float
     """Share of records that are alone in their class."""
-    prosecutor: float
-    """Largest chance to pick a given person's record out of its class: 1/smallest class."""
-    marketer: float
-    """Mean of that chance over all records: classes over records."""
     linkage: Linkage
     """Share of records linked by an attacker who compares with the records of equal known values only."""
 
@@ -77,9 +73,20 @@ class KnownRisk:
         """Share of records linked."""
         return self.linkage.share
 
+    @property
+    def prosecutor(self) -> float:
+        """Largest chance to pick a given person's record out of its class."""
+        return 1 / self.smallest_class
+
+    @property
+    def marketer(self) -> float:
+        """Mean of that chance over all records: classes over records."""
+        return 1 / self.mean_class
+
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return {**asdict(self), "record_linkage": self.record_linkage}
+        computed = ("record_linkage", "prosecutor", "marketer")
+        return {**asdict(self), **{name: getattr(self, name) for name in computed}}
 
 
 def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
@@ -149,8 +156,6 @@ def known_risk(
         mean_class=n / len(sizes),
         below_k=share_below(labels, k, units),
         unique=float(np.sum(sizes == 1) / n),
-        prosecutor=float(1 / sizes.min()),
-        marketer=len(sizes) / n,
         linkage=link(
             both,
             blocks=combine(columns) if columns else None,
@@ -167,7 +172,7 @@ def _known(frame: Frame, name: Any) -> Known:
 
     alone = nw.from_native(frame.native)[:, [frame.names.index(name)]]
     try:
-        column = _plain(Frame(alone).to_arrow(unnamed_index=False).column(0))
+        column = countable(Frame(alone).to_arrow(unnamed_index=False).column(0))
         encoded = column.dictionary_encode()
     except (TableError, pa.ArrowNotImplementedError):  # objects of several types, nested values
         series = alone[:, 0]
@@ -181,22 +186,6 @@ def _known(frame: Frame, name: Any) -> Known:
     if kind != "other":
         codes = _ascending(codes, values, nan_is_missing=column.null_count == 0)
     return Known(codes, kind)
-
-
-def _plain(column: Any) -> Any:
-    """Undo encodings that hide the type; −0 and 0 become one value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.cast(column.type.storage_type)
-    if pa.types.is_run_end_encoded(column.type):
-        column = pa.chunked_array([pc.run_end_decode(part) for part in column.chunks])
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type):
-        column = pc.add(column.cast(pa.float64()), 0.0)
-    return column
 
 
 def _kind(values: Any) -> str:

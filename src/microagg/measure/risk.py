@@ -61,10 +61,6 @@ class Risk:
     """Share of records whose original values no other record has."""
     unique_after: float
     """The same in the protected table."""
-    prosecutor: float
-    """Largest chance to pick a given person's record out of its class: 1/smallest class."""
-    marketer: float
-    """Mean of that chance over all records: classes over records."""
     blind_guess: float
     """Share of records that an attacker links who guesses without looking: 1/n."""
     diversity: dict[Any, Diversity]
@@ -73,6 +69,16 @@ class Risk:
     """Each magnitude column: the (1, p) rule in the classes."""
     _pair: Pair = field(repr=False, compare=False)
     _ask: Ask = field(repr=False, compare=False)
+
+    @property
+    def prosecutor(self) -> float:
+        """Largest chance to pick a given person's record out of its class."""
+        return 1 / self.smallest_class
+
+    @property
+    def marketer(self) -> float:
+        """Mean of that chance over all records: classes over records."""
+        return 1 / self.mean_class
 
     @cached_property
     def linkage(self) -> Linkage:
@@ -278,8 +284,6 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
         below_k=below,
         unique_before=float(np.sum(before == 1) / n),
         unique_after=float(np.sum(after == 1) / n),
-        prosecutor=float(1 / after.min()),
-        marketer=len(after) / n,
         blind_guess=1 / n,
         diversity=_diversity(both, ask),
         dominance=_dominance(both, ask),
