@@ -123,8 +123,8 @@ def about_changes(
             Caution(
                 "warning",
                 tuple(filled),
-                f"{plural(count, 'missing value')} of {names(filled, _NAMED)} "
-                f"{'was' if count == 1 else 'were'} filled with the value of the group.",
+                f"{plural(count, 'missing value was', 'missing values were')} filled with the value of the "
+                f"group, in {names(filled, _NAMED)}.",
                 'Tell the users of the file, or keep such values missing: missing = "pattern".',
             )
         )
@@ -135,9 +135,9 @@ def about_changes(
             Caution(
                 "note",
                 tuple(blanked),
-                f"{plural(count, 'value')} of {names(blanked, _NAMED)} {'was' if count == 1 else 'were'} "
-                f"blanked ({share(count / (records * len(cells)))} of all values), so that whole groups miss "
-                "the same values and no category is released that fewer than k hold.",
+                f"{plural(count, 'value was', 'values were')} blanked in {names(blanked, _NAMED)} "
+                f"({share(count / (records * len(cells)))} of all values), so that whole groups miss the "
+                "same values and no category is released that fewer than k hold.",
             )
         )
     if recoded:
@@ -429,11 +429,12 @@ def about_agreement(
     disclosed = tuple(name for name, one in agreements.items() if one.records)
     if disclosed:
         found = disclosed_share(agreements.values())
-        words, advice = agreement_words(agreements), _cure_words(agreements, cure)
+        words = agreement_words(agreements)
         if found <= accepted:
             limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
             return [Caution("note", disclosed, f"{words} {limit}")]
-        return [Caution("amber", disclosed, words, advice, cures=_cures(agreements, cure))]
+        advice, cures = _cures(agreements, cure)
+        return [Caution("amber", disclosed, words, advice, cures=cures)]
     common = {name: one.harmless for name, one in agreements.items() if one.harmless}
     if not common:
         return []
@@ -448,12 +449,19 @@ def about_agreement(
     ]
 
 
-def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
-    """Say which requirement cures it, and its price where that was found."""
+def _cures(
+    agreements: Mapping[Any, Agreement], cure: Cure | None
+) -> tuple[str, tuple[tuple[Any, str], ...]]:
+    """Advise what prevents disclosure by groups, with its price if that was found; and the decisions."""
     if cure is not None:
-        return (
+        words = (
             f"This prevents it: {_require_flags(cure.require)}. The loss would be at most "
             f"{percent_words(cure.loss)} instead of {percent_words(cure.loss_now)}."
+        )
+        return words, tuple(
+            (name, f"require {rule}:{value:g}")
+            for rule, columns in cure.require.items()
+            for name, value in columns.items()
         )
     exact = [name for name, one in agreements.items() if one.exact]
     close = [name for name, one in agreements.items() if one.close]
@@ -463,20 +471,7 @@ def _cure_words(agreements: Mapping[Any, Agreement], cure: Cure | None) -> str:
         advice.append(f"Require different values: {flags}.")
     if close:
         advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
-    return " ".join(advice)
-
-
-def _cures(agreements: Mapping[Any, Agreement], cure: Cure | None) -> tuple[tuple[Any, str], ...]:
-    """Return the decisions that :func:`_cure_words` advises."""
-    if cure is not None:
-        return tuple(
-            (name, f"require {rule}:{value:g}")
-            for rule, columns in cure.require.items()
-            for name, value in columns.items()
-        )
-    exact = [name for name, one in agreements.items() if one.exact]
-    close = [name for name, one in agreements.items() if one.close]
-    return (*_each(exact, "require distinct:2"), *_each(close, "protect"))
+    return " ".join(advice), (*_each(exact, "require distinct:2"), *_each(close, "protect"))
 
 
 def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
@@ -489,16 +484,14 @@ def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
 
 def about_dominance(risk: Risk) -> list[Caution]:
     """Warn of broken rules of dominance."""
-    found = []
-    for name, rule in risk.dominance.items():
-        if not rule.holds:
-            found.append(
-                Caution(
-                    "warning",
-                    (name,),
-                    f"In {plural(rule.classes_over, 'group')} one record makes up more than "
-                    f"{rule.percent:g} % of the total of {names([name])}.",
-                    "Raise k.",
-                )
-            )
-    return found
+    return [
+        Caution(
+            "warning",
+            (name,),
+            f"In {plural(rule.classes_over, 'group')} one record makes up more than {rule.percent:g} % of "
+            f"the total of {names([name])}.",
+            "Raise k.",
+        )
+        for name, rule in risk.dominance.items()
+        if not rule.holds
+    ]
