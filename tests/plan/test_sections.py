@@ -105,8 +105,11 @@ def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
         (lambda: Column(coarsen={"bands": 5, "round": 5}), "bands and round do not go together"),
         (lambda: Column(coarsen={"rare": 5, "to": "day"}), "rare and to do not go together"),
         (lambda: Column(coarsen={"top": 1, "bottom": 1}), "bottom is below top"),
-        (lambda: Column(coarsen={"rare": 1}), "least number of records of a level, 2 or more"),
-        (lambda: Column(coarsen={"prefix": True}), "number of characters that stay"),
+        (
+            lambda: Column(coarsen={"rare": 1}),
+            "rare, of coarsen, must be a whole number of at least 2",
+        ),
+        (lambda: Column(coarsen={"prefix": True}), "prefix, of coarsen, must be a whole number"),
         (lambda: Column(coarsen={"to": "hour"}), "to, of coarsen, is one of"),
         (lambda: Column(importance=float("inf")), "importance is a number above 0"),
         (lambda: Column(importance=True), "importance is a number above 0"),

@@ -231,9 +231,9 @@ class Block(Section):
         section=Require,
         flag="--require",
         form=RULES,
-        help="What each group must satisfy other than k. Of a column: distinct:illness=3 (l-diversity; also "
-        "entropy and recursive), closeness:illness=0.2, p_percent:sales=10, n_k:sales=2,85. Of a group: "
-        "population=100, individual_risk=0.05. May be given several times.",
+        help="What each group must satisfy other than k. Of a column: distinct:job=3 (l-diversity; also "
+        "entropy and recursive), closeness:job=0.2, p_percent:tax=10, n_k:tax=2,85. Of a group: "
+        "population=100, or individual_risk with a number up to 1. May be given several times.",
     )
     method: str = setting(
         "auto",

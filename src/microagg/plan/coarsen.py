@@ -11,6 +11,7 @@ from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan.checks import number, real
+from microagg.plan.settings import check_count
 from microagg.plan.settings_table import Section, plain, setting
 
 __all__ = ["PERIODS", "Coarsen"]
@@ -37,15 +38,6 @@ def _check_bands(what: str, given: Any) -> float | tuple[float, ...]:
     if not edges or any(low >= high for low, high in pairwise(edges)):
         raise InputError(f"{what} is {rule}, each above the one before; got {shown(list(given))}.")
     return edges
-
-
-def _count(rule: str, least: int) -> Any:
-    def check(what: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{what} is the {rule}, {least} or more; got {shown(value)}.")
-        return value
-
-    return check
 
 
 @dataclass(frozen=True)
@@ -86,13 +78,13 @@ class Coarsen(Section):
     )
     rare: int | None = setting(
         None,
-        check=_count("least number of records of a level", 2),
+        check=lambda what, value: check_count(what, value, 2),
         help='Of categories: levels that fewer records (or units) have become "other", in a hierarchy their '
         "parent.",
     )
     prefix: int | None = setting(
         None,
-        check=_count("number of characters that stay", 1),
+        check=check_count,
         help="Of codes: how many of the first characters stay.",
     )
     to: str | None = setting(

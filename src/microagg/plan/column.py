@@ -88,7 +88,7 @@ class Column(Section):
         flag="--kind",
         form=KIND,
         help="What a column holds, where its values do not tell: number, integer, boolean, nominal, ordinal, "
-        "date, spiked or hierarchy; or its levels from lowest to highest, as in pay=low,middle,high.",
+        "date, spiked or hierarchy; or its levels from lowest to highest, as in pay=low,high.",
         label="Kind",
         placeholder="as the table says",
     )

@@ -11,46 +11,6 @@ from typing import Any, NamedTuple
 from microagg.errors import InputError, shown
 from microagg.plan.checks import name_in_file
 
-__all__ = [
-    "CLAIMS",
-    "COARSEN",
-    "CODES",
-    "COUNT",
-    "KIND",
-    "LINES",
-    "LIST",
-    "LONG_LIST",
-    "NAME",
-    "NAMES",
-    "NUMBER",
-    "NUMBER_BY_COLUMN",
-    "RECODING",
-    "RELATIONS",
-    "ROUND",
-    "RULES",
-    "SEED",
-    "SHARE",
-    "SWITCH",
-    "TEXT",
-    "TEXTS",
-    "TYPED_SEED",
-    "VALUE",
-    "WORD",
-    "WORD_BY_COLUMN",
-    "Form",
-    "NoFlagError",
-    "Typed",
-    "join_coarsen",
-    "join_names",
-    "join_pair",
-    "read_value",
-    "split_coarsen",
-    "split_names",
-    "split_pair",
-    "words_of",
-    "write_list",
-]
-
 
 class NoFlagError(Exception):
     """A value that only a plan file can say."""

@@ -32,10 +32,10 @@ class Method:
 
     name: str
     family: str
-    paper: str
-    guarantee: Guarantee
     time: str  # how the running time grows
     summary: str
+    paper: str = ""
+    guarantee: Guarantee = "heuristic"
     implementation: str = ""  # module:function for any number of columns, on scaled values
     univariate: str = ""  # the same for one column, on its values as they are
     order: str = ""  # module:function for an order; the optimal cut makes it a method

@@ -1,8 +1,8 @@
 """The list of methods. The command, the docs and the tests iterate over it.
 
-To add one: a file under ``methods/`` with a function ``name(X, k, *, state=None, ...) -> Outcome``
-(results.py), and an entry here. One that can weigh records says ``weighted`` and also takes
-``weights=None``, of mean 1; tests/test_weights.py then finds it. The function's module is imported on
+To add one: a file under ``algorithms/`` with a function ``name(X, k, *, state=None, ...) -> Outcome``
+(result.py), and an entry here. One that can weigh records says ``weighted`` and also takes
+``weights=None``, of mean 1; tests/algorithms then finds it. The function's module is imported on
 first use only, so that ``import microagg`` loads no compiler.
 """
 
@@ -44,7 +44,6 @@ def _mst(letter: str, summary: str) -> Method:
         name=name,
         family="variable size",
         paper="Laszlo & Mukherjee 2005",
-        guarantee="heuristic",
         time="O(n log n) in few columns, O(n² · d) in many",
         summary=summary,
         implementation=f"microagg.algorithms.variable_size.mst:{name.replace('-', '_')}",
@@ -86,7 +85,6 @@ def _closeness(name: str, time: str, summary: str, function: str) -> Method:
         name=name,
         family="t-closeness",
         paper="Soria-Comas, Domingo-Ferrer, Sánchez & Martínez 2015",
-        guarantee="heuristic",
         time=time,
         summary=f"{summary}; for plans that require closeness of one column",
         implementation=f"microagg.algorithms.required.soria_comas:{function}",
@@ -111,7 +109,6 @@ def _ordering(
         name=name,
         family="ordering",
         paper=paper,
-        guarantee="heuristic",
         time=time,
         summary=summary,
         order=_ORDERING + order,
@@ -133,8 +130,6 @@ METHODS: dict[str, Method] = {
         Method(
             name="auto",
             family="our own",
-            paper="",
-            guarantee="heuristic",
             time="O(n log n)",
             summary="chooses the method: the fastest exact one for a single column; for several, a start "
             "that suits the number of records, then local search. Effort best also combines the groups of "
@@ -159,7 +154,6 @@ METHODS: dict[str, Method] = {
         Method(
             name="optimal",
             family="our own",
-            paper="",
             guarantee="approximation",
             time="O(2ⁿ) at worst; within reach are about 1,000 records for k up to 5, fewer for larger k",
             summary="searches among all groups for the least loss and proves how near it comes: column "
@@ -181,7 +175,6 @@ METHODS: dict[str, Method] = {
             name="mdav",
             family="fixed size",
             paper="Domingo-Ferrer & Torra 2005",
-            guarantee="heuristic",
             time="O(n²/k · d)",
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
@@ -192,7 +185,6 @@ METHODS: dict[str, Method] = {
             name="diameter",
             family="fixed size",
             paper="Domingo-Ferrer & Mateo-Sanz 2002; Laszlo & Mukherjee 2005",
-            guarantee="heuristic",
             time="O(n³/k · d)",
             summary="D: groups of k around the two records that are farthest apart, gathered by "
             "nearness to the group's moving centroid",
@@ -202,7 +194,6 @@ METHODS: dict[str, Method] = {
             name="centroid",
             family="fixed size",
             paper="Laszlo & Mukherjee 2005",
-            guarantee="heuristic",
             time="O(n² · d)",
             summary="C: groups of k around the record farthest from the centroid, gathered by "
             "nearness to the group's moving centroid",
@@ -212,7 +203,6 @@ METHODS: dict[str, Method] = {
             name="v-mdav",
             family="variable size",
             paper="Solanas & Martínez-Ballesté 2006",
-            guarantee="heuristic",
             time="O(n²/k · d)",
             summary="groups of k to 2k−1 from the outside in, extended by records that are nearer "
             "to the group than to other records",
@@ -230,7 +220,6 @@ METHODS: dict[str, Method] = {
             name="k-ward",
             family="variable size",
             paper="Domingo-Ferrer & Mateo-Sanz 2002",
-            guarantee="heuristic",
             time="O(n² · d) at worst, less with few columns",
             summary="groups of k around the two records farthest apart, then Ward's clustering, in which "
             "two groups that both have k records are never joined. Groups of 2k or more are "
@@ -247,7 +236,6 @@ METHODS: dict[str, Method] = {
             name="kmeans-merge",
             family="variable size",
             paper="Stamm & Schaub 2024, section 5.2",
-            guarantee="heuristic",
             time="O(n²/k · d) per round",
             summary="k-means, then each group under k joins the nearest one, smallest first",
             implementation="microagg.algorithms.variable_size.kmeans_merge:kmeans_merge",
@@ -268,7 +256,6 @@ METHODS: dict[str, Method] = {
         Method(
             name="nominal-exact",
             family="our own",
-            paper="",
             guarantee="exact",
             time="O(n), and exponential in the number of levels with fewer than k records",
             summary="one column of categories: levels with k records stay by themselves, a search over "
@@ -399,7 +386,6 @@ METHODS: dict[str, Method] = {
             name="igd",
             family="variable size",
             paper="Khomnotai et al. 2018",
-            guarantee="heuristic",
             time="O(iterations · n²/k · d)",
             summary="starts from mdav, then decomposes and shrinks groups while the loss falls",
             implementation="microagg.algorithms.variable_size.igd:igd",
@@ -408,7 +394,6 @@ METHODS: dict[str, Method] = {
             name="genetic",
             family="variable size",
             paper="Solanas, Martínez-Ballesté, Mateo-Sanz & Domingo-Ferrer 2006",
-            guarantee="heuristic",
             time="O(generations · n² · d) at worst",
             summary="a population of partitions that are crossed and mutated; the best live on; "
             "for small tables",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -12,7 +11,6 @@ from microagg.plan.checks import (
     Name,
     Names,
     check_bool,
-    check_number,
     check_table,
     column_name,
     column_names,
@@ -25,7 +23,6 @@ from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH,
 from microagg.plan.settings_table import Section, setting
 
 __all__ = [
-    "POLICIES",
     "Accept",
     "Missing",
     "Roles",
@@ -256,9 +253,6 @@ class Missing(Section):
     )
 
 
-POLICIES = ("pattern", "majority", "fill", "drop", "error")
-
-
 @dataclass(frozen=True)
 class Suppress(Section):
     """Records that may be left out where that lowers the loss most."""
@@ -284,11 +278,9 @@ class Suppress(Section):
     )
 
 
-def _limit(rule: str, high: float) -> Any:
-    return lambda what, value: check_number(what, value, rule, 0, high)
-
-
-_SHARE_OF_RECORDS = "a share of the records from 0 to 1 (for 20 % write 0.2)"
+_SHARE_OF_RECORDS = number(
+    "a share of the records from 0 to 1 (for 20 % write 0.2)", lambda x: 0 <= x <= 1
+)
 
 
 @dataclass(frozen=True)
@@ -298,7 +290,7 @@ class Accept(Section):
     loss: float | None = setting(
         None,
         keyword="max_loss",
-        check=_limit("a percentage from 0 up", math.inf),
+        check=number("a percentage from 0 up", lambda x: x >= 0),
         flag="--max-loss",
         form=NUMBER,
         help="Accepted: at most this information loss, in percent.",
@@ -307,7 +299,7 @@ class Accept(Section):
     linkage: float | None = setting(
         None,
         keyword="max_linkage",
-        check=_limit(_SHARE_OF_RECORDS, 1),
+        check=_SHARE_OF_RECORDS,
         flag="--max-linkage",
         form=NUMBER,
         help="Accepted: at most this share of records linked, 0 to 1, with what an attacker knows.",
@@ -316,7 +308,7 @@ class Accept(Section):
     agreeing: float = setting(
         0.0,
         keyword="max_agreeing",
-        check=lambda what, value: check_number(what, value or 0.0, _SHARE_OF_RECORDS, 0, 1),
+        check=lambda what, value: _SHARE_OF_RECORDS(what, value or 0.0),
         flag="--max-agreeing",
         form=NUMBER,
         help="Accepted: at most this share of records, 0 to 1, whose group discloses a confidential value; "
@@ -327,7 +319,9 @@ class Accept(Section):
     moved: float | None = setting(
         None,
         keyword="max_moved",
-        check=_limit("a share of a 95 % interval from 0 up (for half of it write 0.5)", math.inf),
+        check=number(
+            "a share of a 95 % interval from 0 up (for half of it write 0.5)", lambda x: x >= 0
+        ),
         flag="--max-moved",
         form=NUMBER,
         help="Accepted: each analysis moves by at most this share of its 95 % interval, on average; with 0.5 "
