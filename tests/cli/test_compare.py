@@ -77,15 +77,13 @@ def test_a_target_that_no_choice_meets(survey):
     assert done.exit_code == 1
     assert json.loads(done.stdout)["meets"] is False
     assert "None of the" in said(done)
-    assert "The least loss has mdav with k = 3" in said(done)
+    assert "The least is lost by mdav with k = 3" in said(done)
 
 
 def test_what_did_not_fit_the_budget_is_shown(survey):
     done = run(survey, "-k", 3, "-m", "mdav", "--budget", 1e-9)
     assert "not tried: out of time" in " ".join(done.stdout.split())
-    assert "partial Partial results, since time was over: 1 of 1 choices were not tried" in said(
-        done
-    )
+    assert "partial Partial results, since time was over: 1 of 1 choice was not tried" in said(done)
 
 
 def test_the_public_report_has_no_folder_and_no_hash(survey):

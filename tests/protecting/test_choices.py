@@ -142,22 +142,26 @@ def test_meeting_both_targets_is_given_up_when_it_would_lose_too_much():
     ("targets", "choice", "words"),
     [
         ({"max_loss": 8}, ("n", 5), "loses 8.00 % (at most 8 % asked for) and 20.0 %"),
-        ({"max_linkage": 0.25}, ("n", 5), "Of 3 choices 2 do; this one loses least"),
+        ({"max_linkage": 0.25}, ("n", 5), "2 of 3 choices do; this one loses least"),
         ({"max_loss": 9.5, "max_linkage": 0.19}, ("m", 5), "meets the targets"),
-        ({"max_loss": 4}, None, "None of the 3 choices has a loss of at most 4 %. Nearest comes m"),
+        (
+            {"max_loss": 4},
+            None,
+            "None of the 3 choices has a loss of at most 4 %. The nearest is m",
+        ),
         (
             {"max_loss": 5, "max_linkage": 0.2},
             None,
-            "Within the loss, the least linkage has m with k = 3, which loses 5.00 % and links 30.0 %. "
-            "Within the linkage, the least loss has n with k = 5",
+            "Within the loss, the fewest records are linked by m with k = 3 (5.00 % lost, 30.0 % linked). "
+            "Within the linkage, the least is lost by n with k = 5",
         ),
         (
             {"max_loss": 4, "max_linkage": 0.1},
             None,
-            "The least loss has m with k = 3, which loses 5.00 % and links 30.0 %. "
-            "The least linkage has m with k = 5",
+            "The least is lost by m with k = 3 (5.00 % lost, 30.0 % linked). "
+            "The fewest records are linked by m with k = 5",
         ),
-        ({}, None, "Worth choosing are 3 of 3: from m with k = 3"),
+        ({}, None, "3 of 3 choices are worth choosing, from m with k = 3"),
     ],
 )
 def test_suggestions(targets, choice, words):

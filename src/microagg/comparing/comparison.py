@@ -83,7 +83,8 @@ class Comparison:
         why = "it was stopped" if self.stopped else "time was over"
         words = []
         if untried:
-            words.append(f"{untried} of {len(self.cells)} choices were not tried")
+            were = "was" if untried == 1 else "were"
+            words.append(f"{untried} of {plural(len(self.cells), 'choice')} {were} not tried")
         if short:
             searches = plural(short, "search was", "searches were")
             words.append(f"{searches} cut short and may lose less with more time")

@@ -278,7 +278,11 @@ class Prices:
         stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
         found = [("as it stands", stands + now.moved_words)]
         for one in self.columns:
-            lost = "" if one.loss is None else f", {percent(one.loss)} of it lost"
+            lost = (
+                ""
+                if one.loss is None
+                else f", {percent(one.loss) if one.loss else 'none'} of it lost"
+            )
             found.append((listed_names([one.column]), f"{one.role}{lost}"))
             found += [(f"  {price.decision}", price.words) for price in one.decisions]
         return [*found, ("prices", self.about)]

@@ -42,7 +42,7 @@ class Step:
         if kind == "stratum":
             return f"{name} as a stratum: {lost}; its values stay exact{moved}"
         if kind == "drop":
-            return f"{name} dropped: {lost} of the others{moved}"
+            return f"{name} dropped: {lost} in the other columns{moved}"
         if kind == "k":
             return f"k = {value}: {lost}{moved}"
         if kind == "importance":

@@ -405,7 +405,7 @@ class Search:
         gives = f"{percent(counted.loss)} lost{alike} and {share(counted.linkage)} of the records linked"
         gives += "".join(f"; {one.short}" for one in counted.analyses)
         if self._meets(counted):
-            return f"Counted on all records: {gives}, with {asked} asked for."
+            return f"Counted on all records: {gives}; {asked} was asked for."
         worst = sorted(counted.by_column, key=lambda name: -counted.by_column[name])[:3]
         most = ", ".join(f"{listed_names([n])} ({percent(counted.by_column[n])})" for n in worst)
         fixed = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from microagg.base.formatting import TRADE_OFF, share
+from microagg.base.formatting import TRADE_OFF, plural, share
 from microagg.plan.plan import Accept, Plan
 
 if TYPE_CHECKING:
@@ -242,33 +242,34 @@ def suggestion(cells: Sequence[Choice], targets: Targets) -> Suggestion:
 def _without_target(done: list[Choice]) -> str:
     worth = sorted((cell for cell in done if cell.on_frontier), key=_loss)
     which = (
-        f"is one of {len(done)}: {_in_words(worth[0])}"
+        f"1 of {plural(len(done), 'choice')} is worth choosing: {_in_words(worth[0])}"
         if len(worth) == 1
-        else f"are {len(worth)} of {len(done)}: from {_in_words(worth[0])}, to {_in_words(worth[-1])}"
+        else f"{len(worth)} of {len(done)} choices are worth choosing, from {_in_words(worth[0])} to "
+        f"{_in_words(worth[-1])}"
     )
     return (
-        f"No target was given. Worth choosing {which}. Give a target, a largest loss or linkage, to "
-        f"get one answer. {TRADE_OFF}"
+        f"No target was given. {which}. Give a target, a largest loss or linkage, to get one answer. "
+        f"{TRADE_OFF}"
     )
 
 
 def _nearest(done: list[Choice], targets: Targets) -> str:
-    words = f"None of the {len(done)} choices has {' and '.join(targets.given)}."
+    words = f"None of the {plural(len(done), 'choice')} has {' and '.join(targets.given)}."
     if len(targets.given) == 1:
         nearest = min(done, key=_loss if targets.max_linkage is None else _linked)
-        words += f" Nearest comes {_in_words(nearest)}."
+        words += f" The nearest is {_in_words(nearest)}."
     else:
         within = [cell for cell in done if targets.meets_loss(cell)]
         words += (
-            f" Within the loss, the least linkage has {_in_words(min(within, key=_linked))}."
+            f" Within the loss, the fewest records are linked by {_in_words(min(within, key=_linked))}."
             if within
-            else f" The least loss has {_in_words(min(done, key=_loss))}."
+            else f" The least is lost by {_in_words(min(done, key=_loss))}."
         )
         within = [cell for cell in done if targets.meets_linkage(cell)]
         words += (
-            f" Within the linkage, the least loss has {_in_words(min(within, key=_loss))}."
+            f" Within the linkage, the least is lost by {_in_words(min(within, key=_loss))}."
             if within
-            else f" The least linkage has {_in_words(min(done, key=_linked))}."
+            else f" The fewest records are linked by {_in_words(min(done, key=_linked))}."
         )
     return f"{words} Try other methods, or relax a target. {TRADE_OFF}"
 
@@ -281,8 +282,9 @@ def _meets(best: Choice, good: int, done: int, targets: Targets) -> str:
     least = "links least" if max_linkage is None else "loses least"
     return (
         f"{best.method} with k = {best.k} meets the {target}: it loses {_loss(best):.2f} %{loss} and "
-        f"{_linked_words(best)} of the records are linked{linked}. Of {done} choices {good} "
-        f"{'does' if good == 1 else 'do'}; this one {least}.{_below_words(best)} {TRADE_OFF}"
+        f"{_linked_words(best)} of the records are linked{linked}. {good} of "
+        f"{plural(done, 'choice')} {'does' if good == 1 else 'do'}; this one {least}."
+        f"{_below_words(best)} {TRADE_OFF}"
     )
 
 
@@ -297,8 +299,7 @@ def _below_words(cell: Choice) -> str:
 
 def _in_words(cell: Choice) -> str:
     return (
-        f"{cell.method} with k = {cell.k}, which loses {_loss(cell):.2f} % and links "
-        f"{_linked_words(cell)}"
+        f"{cell.method} with k = {cell.k} ({_loss(cell):.2f} % lost, {_linked_words(cell)} linked)"
     )
 
 
