@@ -8,7 +8,7 @@ it is averaged over all members of the households of a group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from microagg.algorithms.result import Partition
 from microagg.base.formatting import names
 from microagg.base.progress import Listener, Progress
 from microagg.base.typing import Floats, Labels
-from microagg.encode.missing import join_enough, join_rare
+from microagg.encode.missing import join_enough, join_rare, rows_of_each
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping.group_table import group
@@ -78,46 +78,37 @@ def group_households(
     persons, households = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     top, top_households, done, stopped = 0, 0, 0, False
     first: Partition | None = None
-    for stratum in range(int(strata.max()) + 1):
-        inside = np.flatnonzero(strata == stratum)
+    for one in _classes(X, units, strata, k, required):
+        rows = one.rows
+        cells, blanked = _patterns(raw_states, one, k, intake, required)
+        own = None if weights is None else _mean_weights(weights, rows)
 
-        def enough(one: Households, inside: Labels = inside) -> bool:
-            whole = np.zeros(len(one.rows), dtype=np.int64)
-            return not len(_short(_of_table(one, inside), whole, required))
+        def watch(so_far: Progress, done: int = done, width: int = rows.shape[1]) -> None:
+            if progress is not None:
+                progress(Progress(min(done + int(so_far) * width, n)))
 
-        for one in household_records(X[inside], units[inside], k, enough if required else None):
-            local = _of_table(one, inside)
-            rows = local.rows
-            cells, blanked = _patterns(raw_states, local, k, intake, required)
-            matrix = Space(np.ascontiguousarray(one.matrix), "none")
-            own = None if weights is None else _mean_weights(weights, rows)
-
-            def watch(so_far: Progress, done: int = done, width: int = rows.shape[1]) -> None:
-                if progress is not None:
-                    progress(Progress(min(done + int(so_far) * width, n)))
-
-            found = group(
-                matrix,
-                block,
-                cells,
-                weights=own,
-                requirements=_by_place(local, cells, required),
-                seed=seed,
-                progress=watch,
-            )
-            labels = _with_all_members(local, found.labels, cells, required)
-            first = first or found
-            stopped = stopped or found.stopped
-            exists = rows >= 0
-            persons_here = _placed(local, labels)
-            persons[rows[exists]] = top + persons_here[exists]
-            households[rows[exists]] = (
-                top_households + np.broadcast_to(labels[:, None], rows.shape)[exists]
-            )
-            states[rows[exists]] = blanked[exists]
-            top += int(persons_here.max()) + 1
-            top_households += int(labels.max()) + 1
-            done += int(exists.sum())
+        found = group(
+            Space(np.ascontiguousarray(one.matrix), "none"),
+            block,
+            cells,
+            weights=own,
+            requirements=_by_place(one, cells, required),
+            seed=seed,
+            progress=watch,
+        )
+        labels = _with_all_members(one, found.labels, cells, required)
+        first = first or found
+        stopped = stopped or found.stopped
+        exists = rows >= 0
+        persons_here = _placed(one, labels)
+        persons[rows[exists]] = top + persons_here[exists]
+        households[rows[exists]] = (
+            top_households + np.broadcast_to(labels[:, None], rows.shape)[exists]
+        )
+        states[rows[exists]] = blanked[exists]
+        top += int(persons_here.max()) + 1
+        top_households += int(labels.max()) + 1
+        done += int(exists.sum())
     assert first is not None
     check_blanked(raw_states, states, intake.plan)
     labels = canonical_labels(persons)
@@ -133,6 +124,20 @@ def group_households(
     )
     shared = [_is_shared(variable, units) for variable in given.variables]
     return Together(partition, states, canonical_labels(households), shared)
+
+
+def _classes(
+    X: Floats, units: Labels, strata: Labels, k: int, required: Sequence[Requirement]
+) -> Iterator[Households]:
+    """Yield the households that are grouped together: those of one stratum and of similar size."""
+    for inside in rows_of_each(strata):
+
+        def enough(one: Households, inside: Labels = inside) -> bool:
+            one_group = np.zeros(len(one.rows), dtype=np.int64)
+            return not len(_short(_of_table(one, inside), one_group, required))
+
+        for one in household_records(X[inside], units[inside], k, enough if required else None):
+            yield _of_table(one, inside)
 
 
 def _of_table(one: Households, inside: Labels) -> Households:
