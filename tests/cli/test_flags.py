@@ -165,6 +165,7 @@ def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
         ({"kind": ["age"]}, "--kind takes a name and a value, such as sector=nominal; got 'age'"),
         ({"kind": ["age=numbr"]}, "Column 'age': kind is one of"),
         ({"kind": ["age=low,low"]}, "'low' is in it twice"),
+        ({"kind": ["a=number", "a=nominal"]}, "--kind is given twice for column 'a'"),
         ({"importance": ["age"]}, "--importance takes a name and a value"),
         ({"importance": ["age=much"]}, "Column 'age': importance is a number above 0"),
         ({"transform": ["age"]}, "--transform takes a name and a value"),

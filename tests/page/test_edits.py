@@ -151,6 +151,14 @@ CASES = {
         ],
         {"kinds": {"income": "number"}},
     ),
+    "kind that releases something else": (
+        [
+            {"what": "column", "column": 3, "kind": "ordinal", "release": "median"},
+            {"what": "column", "column": 3, "kind": "hierarchy", "release": "median"},
+        ],
+        {"kinds": {"income": "hierarchy"}},
+    ),
+    "groups refined": ([{**BLOCK, "refine": "best"}], {"refine": "best"}),
     "weight released": (
         [role("w", "weight"), {"what": "weight", "release": "keep", "grouping": "plain"}],
         {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},

@@ -1,7 +1,6 @@
-"""The settings: their names, and the one check of each.
+"""Checks of settings that the plan shares with public functions and methods.
 
-A check states the rule, the fact and the way out, and is made before any work. The plan, every public
-function and the methods call these.
+A check states the rule, the fact and the way out, and is made before any work.
 """
 
 from __future__ import annotations
