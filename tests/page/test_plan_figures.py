@@ -1,4 +1,4 @@
-"""What the plan gives as it stands, what other decisions cost, and buttons that carry them out."""
+"""What the plan gives, what other decisions cost, and buttons that carry them out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
     assert f'id="note-{place}" hx-swap-oob="true"' in text
     before = percent(found.now.loss)
     answer = visitor.post("plan", what="decide", column=place, decision="drop").text
-    assert "Estimating what the change gives" in answer
+    assert "these figures are from before the last change" in answer
     assert f"<dd>{before}" in answer.replace("\xa0", " ")  # until the new ones are there
     text = estimated(visitor).replace("\xa0", " ")
     after = percent(prices_of(visitor).now.loss)
@@ -165,4 +165,4 @@ def test_cautions_of_a_release_have_buttons(visitor):
         assert re.search(rf'name="column" value="{place}"><button[^>]*value="protect"', text)
     visitor.post("plan", what="decide", column=place, decision="protect")
     assert "age" in desk.plan.blocks[0].columns
-    assert "calls for a decision" not in visitor.get("plan").text  # they were of another plan
+    assert "needs a decision" not in visitor.get("plan").text  # they were of another plan

@@ -247,11 +247,11 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
         assert visitor.get("").headers["location"] == visitor.home + "open"
         text = visitor.get("open").text
         assert re.search(r"is open, with \d changes? of the plan and 1 release", text)
-        assert "Opening <strong>second.csv</strong> removes them" in text
+        assert "Opening <strong>second.csv</strong> removes this work" in text
         uploaded = desk.pending.path
         visitor.post("open/pending", answer=answer)
         assert uploaded.exists() == (answer == "open")
-        assert "removes them" not in visitor.get("open").text
+        assert "removes this work" not in visitor.get("open").text
     visitor.wait()
     assert desk.table.opened.path.name == "second.csv"
     assert desk.work == ""  # so the next table is opened at once
@@ -356,7 +356,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     slow.wait(lambda: not entry.open)
     assert entry.state == "failed"
     (words,) = slow.problems(slow.get("protect/live"))
-    assert "has ended (signal 9)" in words
+    assert "ended unexpectedly (signal 9)" in words
     go_on(slow)
 
 
