@@ -17,6 +17,7 @@ import pytest
 import microagg
 from microagg import TableError
 from microagg.formats.atomic import replacing
+from microagg.formats.csv import CsvText
 from microagg.formats.files import FileFormat, Source, kind_of, read_file, write_file
 from microagg.formats.layouts import ArrowLayout, CsvFormat
 
@@ -252,6 +253,23 @@ def test_csv_to_parquet(tmp_path):
     assert safe["age"].to_pylist() == [32, 32, 32, 64, 64, 64]
     assert safe["age"].type == pa.int64()
     assert safe["note"].to_pylist() == ["x;y"] * N
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "in.csv"
+    path.write_text("age\n30\n")
+    assert read_file(path, hashed=True).sha256
+    read = CsvText.read
+
+    def change_and_read(text):
+        path.write_text("age\n30\n31\n")
+        return read(text)
+
+    monkeypatch.setattr(CsvText, "read", change_and_read)
+    with pytest.raises(
+        TableError, match=r"must stay as it is while it is read.*in\.csv.*Read it again"
+    ):
+        read_file(path, hashed=True)
 
 
 def test_csv_to_csv_changes_the_protected_column_only(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import sys
 
@@ -556,7 +555,7 @@ def test_a_file_that_claims_more_records_than_it_has(tmp_path, version):
     at = content.index(b"<N>") + 3 if version > 12 else 6
     content[at + 3] = 200  # billions
     path.write_bytes(content)
-    with pytest.raises(TableError, match="claims more than that"):
+    with pytest.raises(TableError, match="claims more records than it has room for"):
         read_file(path)
 
 
@@ -566,7 +565,7 @@ def test_an_spss_file_that_claims_more_records_than_it_has(tmp_path):
         content = bytearray(path.read_bytes())
         content[83] = 100
         path.write_bytes(content)
-        with pytest.raises(TableError, match="claims more than that"):
+        with pytest.raises(TableError, match="claims more records than it has room for"):
             read_file(path)
 
 
@@ -609,9 +608,35 @@ def test_damaged_files(tmp_path_factory, ending, edits, end):
     content = bytearray(path.read_bytes())
     for where, byte in edits:
         content[int(where * len(content))] = byte
-    path.write_bytes(content[: int(end * len(content))])
-    with contextlib.suppress(TableError):  # any other error is a failure
-        _ = read_file(path).table
+    intact, damaged = path.read_bytes(), bytes(content[: int(end * len(content))])
+    expected = read_file(path).table
+    path.write_bytes(damaged)
+    found, refusal = None, ""
+    try:
+        found = read_file(path).table
+    except TableError as error:  # any other error is a failure
+        refusal = str(error)
+    if found is None:
+        assert damaged != intact
+        assert "is no complete" in refusal or "Column names must differ" in refusal
+        assert str(path) in refusal
+    else:
+        found.validate(full=True)
+        assert damaged != intact or found.equals(expected, check_metadata=True)
+        # What is cut off is missed, but for whole blocks of a transport file, which nothing counts.
+        assert len(damaged) == len(intact) or (ending == "xpt" and len(damaged) % 80 == 0)
+
+
+@pytest.mark.parametrize(
+    ("ending", "missing"), [("dta", "its end is missing"), ("xpt", "its last block is cut off")]
+)
+@pytest.mark.parametrize("lacking", [1, 41, 250])
+def test_a_file_that_lacks_its_end_is_refused(tmp_path, ending, missing, lacking):
+    # pyreadstat reads these with fewer labels, or fewer records.
+    path = {"dta": stata_file, "xpt": transport_file}[ending](tmp_path / f"in.{ending}")
+    path.write_bytes(path.read_bytes()[:-lacking])
+    with pytest.raises(TableError, match=f"is no complete .* file: {missing}"):
+        read_file(path)
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from microagg.errors import MicroaggError, TableError, shown
 from microagg.tables.frame_libraries import pandas_notes
 
-__all__ = ["does_not_fit", "needed", "readable", "refuse_what_is_no_file", "sound"]
+__all__ = ["does_not_fit", "incomplete", "needed", "readable", "refuse_what_is_no_file", "sound"]
 
 
 def sound(table: pa.Table) -> pa.Table:
@@ -68,14 +68,15 @@ def readable(path: Path, kind: str) -> Iterator[None]:
     except OSError as error:
         if error.strerror:
             raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
-        raise _incomplete(path, kind, error) from None
+        raise incomplete(path, kind, _first_line(error)) from None
     except Exception as error:  # whatever a decoder says of foreign bytes
-        raise _incomplete(path, kind, error) from None
+        raise incomplete(path, kind, _first_line(error)) from None
 
 
-def _incomplete(path: Path, kind: str, error: BaseException) -> TableError:
+def incomplete(path: Path, kind: str, fact: str) -> TableError:
+    """Say that a file is damaged."""
     return TableError(
-        f"{shown(str(path), 300)} is no complete {kind} file: {_first_line(error)}. "
+        f"{shown(str(path), 300)} is no complete {kind} file: {fact}. "
         "Check that it was copied whole and that its ending fits its content."
     )
 

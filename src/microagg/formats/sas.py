@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from microagg.errors import TableError, listed, shown
-from microagg.formats.file_errors import needed
+from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import Program, Values, known_facts, pandas_frame
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
@@ -55,6 +55,12 @@ class Sas(Program):
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
         """Return whether a column holds numbers: these may have taken fewer than 8 bytes."""
         return column.storage == "double"
+
+    def _check(self, path: Path) -> list[str]:
+        # Nothing in a transport file counts its records, but they fill blocks of 80 bytes.
+        if path.suffix.lower() == ".xpt" and path.stat().st_size % 80:
+            raise incomplete(path, "sas", "its last block is cut off")
+        return []
 
     def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
         found = super()._facts(path, meta, unread)

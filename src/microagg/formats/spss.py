@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from microagg.errors import TableError, shown
-from microagg.formats.file_errors import needed
+from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import (
     Program,
     Values,
@@ -103,19 +103,13 @@ def _check_dictionary(path: Path) -> list[str]:
         (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
         room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
         if records > room:
-            raise TableError(
-                f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. "
-                "Check that it was copied whole."
-            )
+            raise incomplete(path, "spss", "it claims more records than it has room for")
         try:
             texts, encoding, subtypes = _dictionary(file, order)
         except (struct.error, OverflowError, OSError):  # the file ends too early
             return []
         except _DamagedError as error:
-            raise TableError(
-                f"{shown(str(path), 300)} is no complete spss file: {error}. Check that it was copied "
-                "whole and that its ending fits its content."
-            ) from None
+            raise incomplete(path, "spss", str(error)) from None
     try:
         codec = codecs.lookup(encoding or "ascii").name
     except LookupError:

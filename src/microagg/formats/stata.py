@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from microagg.errors import TableError, listed, shown
+from microagg.errors import listed
+from microagg.formats.file_errors import incomplete
 from microagg.formats.statistical import Program, Values
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
@@ -49,6 +50,7 @@ _LONGEST_STRING = 2045  # longer text is stored elsewhere, as a strL
 _CODES = {name: number.code for name, number in _NUMBERS.items()} | {_STRL: 32768}
 # Bytes of a name, a format and a label, which end with a zero byte.
 _NAME, _FORMAT, _LABEL = 129, 57, 321
+_BEGIN, _END = b"<stata_dta>", b"</stata_dta>"
 _OLDEST = 118
 _WIDE = 119  # differs from 118 in the width of the number of columns alone
 _Stored = tuple[str, int]
@@ -87,14 +89,16 @@ class Stata(Program):
         return pc.if_else(pc.equal(letters, "_"), pa.scalar(None), letters)
 
     def _check(self, path: Path) -> list[str]:
-        # pyreadstat makes room for all values before it reads the first.
+        size = path.stat().st_size
         with path.open("rb") as file:
-            cells = _claimed_cells(file.read(1000))
-        if cells > path.stat().st_size:
-            raise TableError(
-                f"A file has room for all of its records; {shown(str(path), 300)} claims more than that. "
-                "Check that it was copied whole."
-            )
+            head = file.read(1000)
+            file.seek(max(size - 100, 0))
+            tail = file.read()
+        # pyreadstat makes room for all values before it reads the first.
+        if _claimed_cells(head) > size:
+            raise incomplete(path, "stata", "it claims more records than it has room for")
+        if head.startswith(_BEGIN) and _END not in tail:  # which may be its labels alone
+            raise incomplete(path, "stata", "its end is missing")
         return []
 
     def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
@@ -156,7 +160,7 @@ def _claimed_cells(head: bytes) -> int:
     >>> _claimed_cells(bytes([115, 2, 1, 0, 7, 0, 12, 0, 0, 0]))
     84
     """
-    if head.startswith(b"<stata_dta>"):
+    if head.startswith(_BEGIN):
         if b"</N>" not in head:
             return 0
         order = "little" if b"<byteorder>LSF" in head else "big"
@@ -176,7 +180,7 @@ def _count_characteristics(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(2000)
         at = head.find(b"<map>")
-        if not head.startswith(b"<stata_dta>") or not 0 <= at <= 1000:
+        if not head.startswith(_BEGIN) or not 0 <= at <= 1000:
             return 0
         order = "<" if b"<byteorder>LSF" in head else ">"
         start, end = struct.unpack_from(f"{order}14Q", head, at + 5)[8:10]
@@ -398,11 +402,11 @@ def _write_file(
     for name, content in sections:
         places.append(at)
         at += 2 * len(name) + 5 + (content.nbytes if content is records else len(content))
-    places += [at, at + len(b"</stata_dta>")]
+    places += [at, at + len(_END)]
     with path.open("wb") as file:
         file.write(header + b"<map>" + struct.pack("<14Q", *places) + b"</map>")
         for name, content in sections:
             file.write(b"<" + name + b">")
             file.write(content.tobytes() if content is records else content)
             file.write(b"</" + name + b">")
-        file.write(b"</stata_dta>")
+        file.write(_END)
