@@ -35,8 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
 def test_deciding(browser, folder, tmp_path, width, dark):
-    browser.go("about:blank", width)  # the page of a test before asks no more
-    browser.events.clear()
+    browser.leave()
     with served(folder / "survey.dta", folder, temporary=tmp_path) as server:
         tour = Tour(browser, server, width, dark, tmp_path)
         browser.go(server.address, width, dark=dark)

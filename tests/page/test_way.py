@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
     )
     data.mkdir(exist_ok=True)
     source = make(data)
-    browser.events.clear()
+    browser.leave()
     with served(data, temporary=tmp_path) as server:
         tour = Tour(browser, server, width, dark, tmp_path)
         browser.go(server.address, width, dark=dark)
@@ -293,6 +294,21 @@ HOSTILE = [
 ]
 
 
+def test_complaints_of_the_test_before_are_forgotten(browser, tmp_path):
+    with served(tmp_path, temporary=tmp_path) as server:
+        browser.leave()
+        browser.go(server.address, WIDE)
+        browser.wait("document.querySelector('.files')")
+    browser.evaluate("setInterval(() => fetch(location.href).catch(() => 0), 20), 0")
+    time.sleep(0.3)  # polls fail now that the server is gone
+    browser.evaluate("0")
+    assert browser.complaints
+    browser.leave()
+    time.sleep(0.2)
+    browser.evaluate("0")
+    assert browser.complaints == []
+
+
 def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
     """Nothing of them runs, and none is in an address, in storage or in the log."""
     import pandas as pd
@@ -304,7 +320,7 @@ def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
     frame["note"] = [f"<b onclick=hit>canary-{i}</b>" for i in range(40)]
     source = data / "<i>hostile.csv"
     frame.to_csv(source, index=False)
-    browser.events.clear()
+    browser.leave()
     with served(source, temporary=tmp_path) as server:
         tour = Tour(browser, server, NARROW, False, tmp_path)
         browser.go(server.address, NARROW)

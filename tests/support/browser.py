@@ -99,8 +99,16 @@ class Browser:
         """Load a file in a window of this size and wait until all of it is there."""
         self.resize(width, height)
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.events.clear()
+        self.leave()
         self._load(path.resolve().as_uri())
+
+    def leave(self) -> None:
+        """Leave the page of the test before, and forget what it complained of and asked for.
+
+        It may poll a server that has ended; each poll that fails is a complaint. So first leave, then forget.
+        """
+        self._load("about:blank")
+        self.events.clear()
 
     def go(self, address: str, width: int, height: int = 900, dark: bool = False) -> None:
         """Load an address in a window of this size; what was complained of and asked for is kept."""
