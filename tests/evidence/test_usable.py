@@ -127,3 +127,14 @@ def test_the_report_marks_what_moved(tmp_path: Path) -> None:
     explained = page.count("<mark>Marked</mark>")
     assert marked > 0
     assert page.count("<mark>") == marked + explained
+
+
+def test_the_limits_themselves_are_still_usable() -> None:
+    """Half of the information, a quarter of the categories, a tenth of a total: only more is too much."""
+    at_limit = Summary("a", kind="nominal", changed=MOST_CHANGED)
+    assert about_use({"a": MOST_LOST}, [at_limit]) == []
+    assert about_use({"a": MOST_LOST + 0.1}, [at_limit])
+    assert about_use({"a": 0.0}, [Summary("a", kind="nominal", changed=MOST_CHANGED + 0.01)])
+    assert moved_figures(Summary("a", total=(100.0, 110.0))) == []
+    assert moved_figures(Summary("a", total=(100.0, 110.1))) == ["total"]
+    assert moved_figures(Summary("a", total=(-100.0, -111.0))) == ["total"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.measure.agreement import agreement
+from microagg.measure.agreement import agreement, disclosed_share
 
 
 def naive(values, groups, near):
@@ -81,3 +82,16 @@ def test_what_half_of_all_have_is_no_news():
     # Near what half of all have, too: everybody is between 99 and 101.
     middle = [99.0, 100.0, 101.0, 99.5, 100.5, 100.2]
     assert counted(middle, groups, near=True) == (0, 0)
+
+
+def test_the_share_of_disclosed_records_counts_a_record_once():
+    first = agreement(np.array([0, 0, 1, 2, 3, 4]), np.array([0, 0, 1, 1, 2, 2]))
+    second = agreement(np.array([0, 0, 1, 1, 3, 4]), np.array([0, 0, 1, 1, 2, 2]))
+    assert (first.exact, second.exact) == (2, 4)
+    assert disclosed_share([]) == 0.0
+    assert disclosed_share([first, second]) == 4 / 6
+    # Without knowing which records these are, their numbers are added, up to all.
+    counted = [replace(one, disclosed=None) for one in (first, second)]
+    assert disclosed_share(counted[:1]) == 2 / 6
+    assert disclosed_share(counted) == 1.0
+    assert disclosed_share([first, counted[1], counted[1]]) == 1.0

@@ -198,3 +198,12 @@ def test_a_share_of_few_is_not_told(survey):
     )
     (told,) = release.evidence.as_dict()["utility"]["analyses"]
     assert [one["name"] for one in told["estimates"]] == ["a"]
+
+
+def test_two_records_make_a_group_and_one_does_not():
+    frame = pd.DataFrame({"x": [1.0, 3.0, 5.0, 9.0, 7.0], "g": ["a", "a", "b", "b", "c"]})
+    found = microagg.utility(frame, frame, ["x"], analyses=["x by g"]).analyses[0]
+    assert [(one.name, one.records) for one in found.estimates] == [("a", 2), ("b", 2)]
+    assert found.left_out == 1
+    with pytest.raises(microagg.InputError, match="at least two records in both tables"):
+        microagg.utility(frame.iloc[[0, 2, 4]], frame.iloc[[0, 2, 4]], ["x"], analyses=["x by g"])
