@@ -75,8 +75,8 @@ class Pair:
                 self.labels,
             )
         raise TypeError(
-            "Measures hold original values and cannot be pickled, so that these do not leave this process. "
-            "Pickle the result of as_dict()."
+            "Measures hold the original values and cannot be pickled, so that these do not leave this "
+            "process. Pickle the result of as_dict()."
         )
 
     def without_records(self) -> Pair:

@@ -1,0 +1,136 @@
+"""What measures give at their edges: nothing to compare, one record, constant columns, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from microagg.evidence.usable import about_use, moved_figures
+from microagg.measure.before_and_after import Summary
+from microagg.measure.both_tables import Pair
+from microagg.measure.chart_data import bars
+from microagg.measure.coordinates import state_encoder
+from microagg.measure.disclosure_signs import identifiers
+from microagg.measure.known_columns import Known, as_in_file, known_risk
+from microagg.measure.propensity import _ranks
+from microagg.measure.utility import utility_of
+from microagg.tables.variable import Variable
+
+
+def numbers(x, y):
+    """A pair of one column of numbers, in which values may be missing."""
+    x, y = np.array(x, dtype=float), np.array(y, dtype=float)
+    return Pair(["x"], x[:, None], y[:, None], variables=[Variable("x", "number", x)])
+
+
+def test_a_column_of_which_nothing_is_released_deviates_by_nothing():
+    """Its loss is complete all the same."""
+    found = utility_of(numbers([1, 2, 4], [np.nan] * 3))
+    assert found.information_loss == pytest.approx(100)
+    assert found.il1s_by_column == found.mean_deviation == found.variance_deviation == {"x": 0.0}
+    assert found.total_variation == {"x": 0.0}
+    assert set(found.quantile_deviations["x"].values()) == {0.0}
+
+
+def test_one_column_and_one_record_go_together_with_nothing():
+    assert microagg.utility([[1.0], [2.0]], [[1.5], [1.5]]).association_deviation == 0.0
+    frame = pd.DataFrame({"a": ["x"], "b": [3.0]})
+    found = microagg.utility(frame, frame, ["a", "b"])
+    assert found.association_deviation == 0.0
+
+
+def test_covariances_are_divided_by_the_degrees_of_freedom():
+    X = np.array([[0.0, 1.0], [2.0, 0.0], [3.0, 5.0], [7.0, 4.0]])
+    Y = np.array([[1.0, 0.5], [1.0, 0.5], [5.0, 4.5], [5.0, 4.5]])
+    scale = X.std(axis=0, ddof=1)
+    before, after = np.cov((X / scale).T)[0, 1], np.cov((Y / scale).T)[0, 1]
+    assert microagg.utility(X, Y).covariance_deviation == pytest.approx(abs(after - before))
+
+
+def test_an_interval_of_no_width_holds_what_did_not_move():
+    moved = microagg.risk([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 2.0, 2.0])
+    assert set(moved.sd_disclosure_protected.values()) == {0.25}
+    constant = microagg.risk([5.0, 5.0, 5.0, 5.0], [5.0, 5.0, 6.0, 6.0])
+    assert set(constant.sd_disclosure.values()) == {1.0}  # a constant column has nothing to hide
+
+
+def test_a_constant_number_is_as_close_as_can_be():
+    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": [7.0] * 4})
+    found = microagg.risk(frame, frame, ["a"], confidential=["b"]).diversity["b"]
+    assert (found.t, found.distinct_l, found.records_disclosed) == (0.0, 1, 0)
+
+
+def test_the_unit_is_not_compared():
+    frame = pd.DataFrame(
+        {"x": [1.0, 1.0, 2.0, 2.0], "home": [1, 2, 3, 4], "w": [5.0, 5.0, 9.0, 9.0]}
+    )
+    found = microagg.risk(frame, frame, unit="home", weights="w")
+    assert found.smallest_class == 2  # by home, each record would be alone
+    assert found.individual.household is not None
+
+
+def test_classes_of_one_two_and_three_records():
+    both = numbers([1, 2, 2, 3, 3, 3], [1, 2, 2, 3, 3, 3])
+    found = known_risk(both, {}, 3)
+    assert (found.smallest_class, found.mean_class) == (1, 2.0)
+    assert (found.unique, found.below_k) == (1 / 6, 3 / 6)
+    assert (found.prosecutor, found.marketer) == (1.0, 0.5)
+
+
+def test_others_are_shown_if_they_are_k():
+    codes = np.repeat([0, 1, 2], [6, 2, 1])
+    assert bars([codes], [*"abc"], 3) == {"levels": ["a", "others"], "after": [6, 3]}
+    assert bars([codes], [*"abc"], 4) == {
+        "levels": ["others"],
+        "after": [9],
+    }  # three would be too few
+
+
+def test_states_are_centred_with_an_inertia_of_n_less_one():
+    often = np.array([5, 2, 1])
+    points = state_encoder(often).apply(np.arange(3.0))
+    assert often @ points == pytest.approx(0)
+    assert often @ np.square(points).sum(axis=1) == pytest.approx(often.sum() - 1)
+
+
+def test_ranks_where_values_are_missing():
+    rows, weights, protected = _ranks(numbers([1, 3, np.nan, 5], [2, 2, 9, 5]))
+    # 1, 2, 2, 3, 5, 5 of three records; the third record has no place before, so none at all.
+    assert rows[:, 0] == pytest.approx([-5 / 6, 1 / 6, 0, 4 / 6, -2 / 6, -2 / 6, 0, 4 / 6])
+    assert (weights.tolist(), protected.tolist()) == ([1.0] * 8, [0.0] * 4 + [1.0] * 4)
+
+
+def test_texts_number_values_and_leave_missing_ones_apart():
+    column, text = Known(np.array([-1, 0, 0, 1]), "real"), Known(np.array([0, 1, 2, 3]))
+    assert as_in_file(column, text).codes.tolist() == [-1, 0, 1, 2]
+
+
+def test_measurements_may_differ_nearly_everywhere_and_names_may_not():
+    nearly, all_differ = np.append(np.arange(19), 0), np.arange(20)
+    found = identifiers(
+        {
+            "height": Known(nearly, "real"),
+            "name": Known(nearly),
+            "weight": Known(all_differ, "real"),
+        }
+    )
+    assert {name: sign.how for name, sign in found.items()} == {
+        "name": "nearly distinct",
+        "weight": "distinct",
+    }
+
+
+def test_a_mean_near_zero_has_moved_only_if_the_column_shows_it():
+    """A hundredth of a standard deviation is noise, however small the mean is."""
+    assert moved_figures(Summary("a", mean=(0.0, 0.015), sd=(2.0, 2.0))) == []
+    assert moved_figures(Summary("a", mean=(0.0, 0.025), sd=(2.0, 2.0))) == ["mean"]
+
+
+def test_nearly_all_lost_is_all():
+    def words(loss):
+        return about_use({"a": loss}, [Summary("a")])[0].words
+
+    assert "a (all of its information)" in words(99.6)
+    assert "a (99.4 % of its information)" in words(99.4)
