@@ -2,7 +2,7 @@
 
 The layout is that of the formats 118 and 119 (Stata 14 and newer): a header, lists of types, names, formats
 and labels, then the records as rows of fixed width. Files of older formats are read, and written as 118.
-pyreadstat and pandas write such files too, without tagged missing values, names of value labels or notes.
+pyreadstat would write other storage types and names of value labels, and no notes.
 """
 
 from __future__ import annotations
