@@ -245,7 +245,7 @@ def test_a_constant_that_was_changed_is_named(tmp_path):
     (tmp_path / "b.csv").write_text("x,c,d\n1.5,5,8\n1.5,5,8\n3.5,5,8\n3.5,5,9\n")
     done = here("measure", tmp_path / "a.csv", tmp_path / "b.csv", "--json")
     assert json.loads(done.stdout)["unmeasured"] == ["d"]
-    assert "d: constant in the original, so that a change has no unit" in said(done)
+    assert "d: constant in the original, so its loss has no unit" in said(done)
     assert "a blind guess is right in 25.0 %" in said(done)
 
 

@@ -28,9 +28,9 @@ from microagg.formats.files import CsvFormat, kind_of, read_file
 from microagg.formats.places import at_hand
 from microagg.measure.both_tables import Pair, align, pair
 from microagg.measure.harmful_columns import enough, rank
-from microagg.measure.known_columns import known_columns, known_risk
+from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk
 from microagg.measure.linkage import check_sample, sample_for
-from microagg.measure.risk import Ask, risk_of
+from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import utility_of
 from microagg.measure.verify import Verification, verify_all
 from microagg.plan.analyses import computed_with
@@ -100,51 +100,16 @@ def measure_files(
     speaker.say("lost", loss_words(utility))
     say_lines(speaker, analysis_lines(utility))
     if unmeasured:
-        speaker.say(
-            "", f"{names(unmeasured)}: constant in the original, so that a change has no unit"
-        )
+        speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
     ask = Ask(
         confidential=tuple(confidential),
         dominance=tuple(dominance),
         sample=sample or sample_for(len(both)),
         **settings,
     )
-    with clock.time("risk"), speaker.progress("linking") as bar:
-        alone = risk_of(both, ask)
-        n = ask.sample or len(both)
-        alone.link(None if bar is None else lambda done: bar(done, 2 * n))
-        with_known = known_risk(
-            both,
-            known,
-            ask.k or alone.smallest_class,
-            sample=ask.sample,
-            progress=None if bar is None else lambda done: bar(n + done, 2 * n),
-        )
-    speaker.say(
-        "hidden",
-        f"the rarest combination is shared by {plural(alone.smallest_class, 'record')}; "
-        f"{share(alone.unique_after)} of the records are unique, before {share(alone.unique_before)}",
-    )
-    speaker.say("attacker", attacker_words(alone))
-    if known:
-        speaker.say(
-            "",
-            "an attacker who also knows the unchanged columns finds the right record in "
-            f"{cases_words(with_known.linkage)}; {share(with_known.unique)} of the records are "
-            "then unique",
-        )
-    say_diversity(speaker, alone)
-    say_lines(speaker, dominance_lines(alone))
-    if with_known.below_k and ask.k is not None:
-        harms = rank(both, known, ask.k)
-        drop = enough(both, known, ask.k)
-        for caution in about_known(ask.k, len(known), with_known.below_k, harms, drop):
-            say_caution(speaker, caution)
-    for caution in [
-        *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),
-        *about_dominance(alone),
-    ]:
-        say_caution(speaker, caution)
+    with clock.time("risk"):
+        alone, with_known = _link(speaker, both, known, ask)
+    _say_risk(speaker, both, known, alone, with_known, ask.k)
     gates = _gates(utility.information_loss, with_known.linkage.high, alone, accept, min_distinct)
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
@@ -171,6 +136,58 @@ def measure_files(
         }
     )
     return all(passed for _, passed in gates)
+
+
+def _link(
+    speaker: Speaker, both: Pair, known: Mapping[Any, Known], ask: Ask
+) -> tuple[Risk, KnownRisk]:
+    """Link the records by the protected columns alone, and with the known ones."""
+    with speaker.progress("linking") as bar:
+        alone, n = risk_of(both, ask), ask.sample or len(both)
+        alone.link(None if bar is None else lambda done: bar(done, 2 * n))
+        with_known = known_risk(
+            both,
+            known,
+            ask.k or alone.smallest_class,
+            sample=ask.sample,
+            progress=None if bar is None else lambda done: bar(n + done, 2 * n),
+        )
+    return alone, with_known
+
+
+def _say_risk(
+    speaker: Speaker,
+    both: Pair,
+    known: Mapping[Any, Known],
+    alone: Risk,
+    with_known: KnownRisk,
+    k: int | None,
+) -> None:
+    """Say what an attacker gains, and every caution about it."""
+    speaker.say(
+        "hidden",
+        f"the rarest combination is shared by {plural(alone.smallest_class, 'record')}; "
+        f"{share(alone.unique_after)} of the records are unique, before {share(alone.unique_before)}",
+    )
+    speaker.say("attacker", attacker_words(alone))
+    if known:
+        speaker.say(
+            "",
+            "an attacker who also knows the unchanged columns finds the right record in "
+            f"{cases_words(with_known.linkage)}; {share(with_known.unique)} of the records are "
+            "then unique",
+        )
+    say_diversity(speaker, alone)
+    say_lines(speaker, dominance_lines(alone))
+    cautions = [
+        *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),
+        *about_dominance(alone),
+    ]
+    if with_known.below_k and k is not None:
+        harms, drop = rank(both, known, k), enough(both, known, k)
+        cautions = [*about_known(k, len(known), with_known.below_k, harms, drop), *cautions]
+    for caution in cautions:
+        say_caution(speaker, caution)
 
 
 def _alone(risk: Any) -> dict[str, Any]:
