@@ -168,7 +168,7 @@ def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_
     assert "it is proved that groups of 5 or more lose at least" in said(done)
     wrong = here(*arguments, "--refine", "heroic")
     assert wrong.returncode == 2
-    assert "effort is one of" in wrong.stderr
+    assert "refine is one of" in wrong.stderr
 
 
 def test_round_keeps_integers(survey, tmp_path):

@@ -197,8 +197,10 @@ def _check_columns(what: str, given: Any) -> Names:
     return names
 
 
-def _check_refine(_: str, given: Any) -> bool | str:
-    return given if given is False else "balanced" if given is True else check_effort(given)
+def _check_refine(what: str, given: Any) -> bool | str:
+    if isinstance(given, bool):
+        return "balanced" if given else False
+    return check_effort(given, what)
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ class Block(Section):
     )
     bound: bool | str | None = setting(
         None,
-        check=lambda _, given: given if isinstance(given, bool) else check_effort(given),
+        check=lambda what, given: given if isinstance(given, bool) else check_effort(given, what),
         flag="--bound/--no-bound",
         form=SWITCH,
         help="Prove how much less any method could lose; with a report, done where it takes seconds.",
