@@ -169,7 +169,7 @@ def test_unknown_cost():
 
 
 def test_unknown_aggregate():
-    with pytest.raises(InputError, match="aggregate='mode' is not known"):
+    with pytest.raises(InputError, match="aggregate is one of 'mean'"):
         microagg.protect(FRAME, k=4, aggregate="mode")
 
 
