@@ -14,6 +14,8 @@ from microagg.measure.chart_data import bars
 from microagg.measure.coordinates import state_encoder
 from microagg.measure.disclosure_signs import identifiers
 from microagg.measure.known_columns import Known, as_in_file, known_risk
+from microagg.measure.linkage import Linkage
+from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.propensity import _ranks
 from microagg.measure.utility import utility_of
 from microagg.tables.variable import Variable
@@ -134,3 +136,28 @@ def test_nearly_all_lost_is_all():
 
     assert "a (all of its information)" in words(99.6)
     assert "a (99.4 % of its information)" in words(99.4)
+
+
+def test_one_infinite_value_of_the_protected_table_is_refused():
+    before = pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": [1.0, 2.0, 1.0]})
+    after = before.assign(x=[1.0, np.inf, 3.0])
+    with pytest.raises(microagg.InputError, match="infinite value, the first in row 2"):
+        microagg.utility(before, after, ["x"], weights="w")
+
+
+def test_groups_that_are_not_known_are_taken_to_be_equal_protected_rows():
+    """By equal values of the category alone, all four records would be one group."""
+    before = pd.DataFrame({"x": [1.0, 1.0, 9.0, 9.0], "c": [*"aabb"]})
+    after = before.assign(c="a")
+    found = microagg.utility(before, after, ["x", "c"])
+    assert found.group_loss_by_column["c"] == 0.0
+    assert found.by_column["c"] > 0
+    alone = microagg.utility(before, after.assign(x=[1.0, 2.0, 8.0, 9.0]), ["x", "c"])
+    assert alone.group_loss_by_column["c"] == pytest.approx(100)
+
+
+def test_linkage_of_sets_of_rows_is_given_where_it_was_measured():
+    counted = LinkedRows("home", 3, sets=5, alone=1, below_k=2, below_k_by_size=0)
+    assert counted.as_dict()["record_linkage"] is None
+    linked = LinkedRows("home", 3, 5, 1, 2, 0, Linkage(0.4, 0.3, 0.5, 9, sampled=True))
+    assert linked.as_dict()["record_linkage"] == 0.4
