@@ -51,7 +51,7 @@ class StopSearch(Exception):  # noqa: N818 - a request, not an error
 
 
 class DisclosureRiskWarning(UserWarning):
-    """The result is valid, but something in or beside it may still give records away."""
+    """The result is valid, but something in it or next to it may still give records away."""
 
 
 def fault_words(error: BaseException) -> str:

@@ -35,7 +35,7 @@ def test_any_prices_prove_a_bound_below_the_optimum():
         duals = rng.normal(optimum / len(X), optimum / len(X), size=len(X))
         triples = np.array([rng.choice(len(X), 3, replace=False) for _ in range(3)], dtype=np.int32)
         sets = np.array([rng.choice(len(X), len(X) - 1, replace=False)], dtype=np.int32)
-        some = Sets(triples, np.full(3, 2)).beside(Sets(sets, np.array([k])))
+        some = Sets(triples, np.full(3, 2)).extended(Sets(sets, np.array([k])))
         for cuts in (NO_CUTS, Cuts(some, rng.uniform(0, 0.2, size=4))):
             assert bound_of(X, k, duals, cuts) <= optimum + 1e-12 * (1 + optimum)
 

@@ -62,7 +62,7 @@ def test_whole_groups_keep_every_cut():
 def test_sets_of_other_widths_beside_each_other():
     one = Sets(np.array([[0, 1, 2]], np.int32), np.array([2]))
     two = Sets(np.array([[3, 4, 5, 6, 7]], np.int32), np.array([5]))
-    both = NO_SETS.beside(one).beside(two)
+    both = NO_SETS.extended(one).extended(two)
     assert both.members.tolist() == [[0, 1, 2, -1, -1], [3, 4, 5, 6, 7]]
     assert both.most.tolist() == [1, 1]
 

@@ -1,4 +1,4 @@
-"""auto: the method for whoever does not want to choose one.
+"""auto: the method for anyone who does not want to choose one.
 
 One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
 start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
@@ -133,7 +133,7 @@ def _start(
     weights: Floats | None,
     state: State,
 ) -> Labels:
-    """Groups to begin with."""
+    """Form the groups to begin with."""
     if X.shape[1] == 1 and weights is not None:
         from microagg.algorithms.univariate.weighted import cut_weighted
 

@@ -88,7 +88,7 @@ def nominal_exact(levels: Labels, k: int, steps: int = STEPS) -> Labels | None:
 
 
 def best_counts(counts: Sequence[int], k: int, steps: int = STEPS) -> list[list[int]] | None:
-    """Groups of least SSE as records of each level, mixed ones first; None if that takes too long.
+    """Find groups of least SSE as records of each level, mixed ones first; None if that takes too long.
 
     >>> best_counts([1, 1, 5], 3)
     [[1, 1, 1], [0, 0, 4]]
@@ -256,7 +256,7 @@ def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:
 
 
 def _without(state: State, taken: Taken) -> State:
-    """What is left of the levels."""
+    """Return what remains of the levels."""
     left = list(state)
     for there, count in taken:
         left.remove(there)

@@ -1,4 +1,4 @@
-"""What a partition is, as a value that cannot change."""
+"""A partition, as a value that cannot change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROOF = 1e-9
 
 
 class Outcome(NamedTuple):
-    """What a method returns: the group of each record, and what it knows beside."""
+    """The result of a method: the group of each record, and what else it knows."""
 
     labels: Labels  # (n,), any whole numbers
     lower_bound: float | None = None  # on the SSE of any partition, in the scaled space
@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
 
 
 def _plain(value: object) -> object:
-    """An option as plain data: a spanning tree, say, knows how to put itself."""
+    """Turn an option into plain data; some, as a spanning tree, know how."""
     if hasattr(value, "as_dict"):
         return value.as_dict()
     return value.tolist() if hasattr(value, "tolist") else value

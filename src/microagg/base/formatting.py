@@ -39,7 +39,7 @@ TRADE_OFF = (
 
 
 def percent(value: float | None) -> str:
-    """A percentage with three digits but at most two decimals, or one digit of what would show as nothing.
+    """Write a percentage with three digits but at most two decimals; with one digit if it is tiny.
 
     >>> [percent(value) for value in (53.14, 5.897, 100.0, 0.0, 0.0004, None)]
     ['53.1 %', '5.90 %', '100 %', '0 %', '0.0004 %', '–']
@@ -54,7 +54,7 @@ def percent(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share as a percentage.
+    """Write a share as a percentage.
 
     >>> [share(value) for value in (0.1694, 1.0, 1e-6, 0.9999, 0.0)]
     ['16.9 %', '100 %', '0.0001 %', '99.9 %', '0 %']
@@ -71,7 +71,7 @@ def share(value: float | None) -> str:
 
 
 def number(value: float | int | None) -> str:
-    """A number with three digits, thousands apart; a minus sign that is one.
+    """Write a number with three digits, thousands separators and a real minus sign.
 
     >>> [number(value) for value in (1234567, 0.01234, -0.5, 1e-17, 98765.4, 1e20)]
     ['1,234,567', '0.0123', '−0.5', '0', '98,800', '1e+20']
@@ -102,7 +102,7 @@ def few_digits(value: Any, digits: int) -> Any:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun.
+    """Write a count with its noun.
 
     >>> plural(1, "record"), plural(2_000, "record"), plural(3, "household")
     ('1 record', '2,000 records', '3 households')
@@ -140,7 +140,7 @@ class UnitWords(NamedTuple):
         return self.many
 
     def counted(self, count: int) -> str:
-        """A number of them: 1 household, 5 households."""
+        """Write a number of them: 1 household, 5 households."""
         return plural(count, self.one, self.many)
 
 

@@ -18,8 +18,8 @@ def free_memory() -> int:
 def _left_in_containers(root: Path) -> Iterator[float]:
     """Yield what the control groups of this process leave it, those that contain others included.
 
-    Containers are limited by control groups of Linux, of which the memory of the machine tells nothing. What
-    is only cached of files is given up when it is needed, so that it counts as free.
+    Control groups of Linux limit containers, and the memory of the machine says nothing about them. What is
+    only cached of files is given up when it is needed, so it counts as free.
     """
     yield float("inf")
     try:
@@ -44,7 +44,7 @@ def _left_in_containers(root: Path) -> Iterator[float]:
 
 
 def _left_in(group: Path, limit: str, used: str, cached: str) -> float:
-    """Bytes that one control group leaves its processes; infinite where it has no limit."""
+    """Return the bytes that one control group leaves its processes; infinite where it has no limit."""
     try:
         most = (group / limit).read_text(encoding="ascii").strip()
         if most == "max":

@@ -1,7 +1,7 @@
 """Watching a long computation: how far it is, what it has found, and asking it to stop.
 
 Kernels run outside the interpreter lock in a worker thread and share a small array
-with the caller's thread, which can so tell of progress and react to Ctrl-C at once.
+with the caller's thread, which can thus report progress and react to Ctrl-C at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Progress(int):
     def __new__(
         cls, done: int, information_loss: float | None = None, gap: float | None = None
     ) -> Progress:
-        """Make the number with what is known beside it."""
+        """Make the number with what else is known."""
         self = super().__new__(cls, done)
         self.information_loss, self.gap = information_loss, gap
         return self
@@ -74,13 +74,13 @@ def tell_best(state: State, sse: float, bound: float | None = None) -> None:
 
 
 def seconds_left(state: State) -> float:
-    """Tell the time until :func:`stop_after` asks to stop, for solvers that have a clock of their own."""
+    """Return the time until :func:`stop_after` asks to stop, for solvers that have a clock of their own."""
     ends = float(state.view(np.float64)[ENDS])
     return max(0.0, ends - time.monotonic()) if ends else float("inf")
 
 
 def rest_of(time_limit: float | None, started: float) -> float | None:
-    """Tell what is left of a time limit since a time on the monotonic clock; None without a limit."""
+    """Return what is left of a time limit since a time on the monotonic clock; None without a limit."""
     return None if time_limit is None else max(0.0, started + time_limit - time.monotonic())
 
 
@@ -88,8 +88,8 @@ def rest_of(time_limit: float | None, started: float) -> float | None:
 def part(state: State, share: float) -> Iterator[None]:
     """Let the work in the block count its own records from 0, each as a share of one.
 
-    So a method can run another one in the same state: its stops are heard within, and the records
-    done rise on. The writes are ordered so that a watcher never sees too many records.
+    So a method can run another one in the same state: a stop request also reaches the inner method,
+    and progress keeps increasing. The writes are ordered so that a watcher never sees too many records.
     """
     values = state.view(np.float64)
     done, before, weight = int(state[DONE]), values[BEFORE], values[SHARE]
@@ -143,13 +143,13 @@ def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterato
 
 
 def records_done(state: State) -> int:
-    """Tell how many records are done, whatever part is at work."""
+    """Return how many records are done, whatever part is at work."""
     before, share = state.view(np.float64)[[BEFORE, SHARE]].tolist()
     return int(before + share * int(state[DONE]))
 
 
 def _progress(state: State, sst: float | None, last: Progress) -> Progress:
-    """Put what the state holds into words of the caller; never fewer records than the last time."""
+    """Return the state as a caller sees it; never fewer records than the last time."""
     done = max(last, records_done(state))
     if not (state[VALID] and sst):
         return Progress(done)

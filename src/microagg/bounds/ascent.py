@@ -1,6 +1,6 @@
 """Subgradient ascent: better prices from good ones, without a linear program.
 
-Bound     As in columns.py: any prices prove a bound, once the floors of all seeds are known.
+Bound     As in column_generation.py: any prices prove a bound, once the floors of all seeds are known.
 Idea      Charge records that the cheapest groups do not hold more, those that several hold less;
           the step is Polyak's towards a partition's SSE, and is halved when the bound does not rise
           (Held & Karp 1971). Pricing looks at few candidates, so that a round takes about n² steps.

@@ -71,12 +71,12 @@ def price_bound(
 
 
 def _priceable(n: int, k: int) -> bool:
-    """Whether groups can be priced, after the semidefinite bound, in time that is worth it."""
+    """Return whether groups can be priced, after the semidefinite bound, in time that is worth it."""
     return k <= EXACT_K and n <= _PRICED_RECORDS
 
 
 def expected_seconds(n: int, k: int) -> float:
-    """How long the balanced bound takes, about, from measurements on tables of 11 to 13 columns.
+    """Estimate how long the balanced bound takes, from measurements on tables of 11 to 13 columns.
 
     >>> expected_seconds(1000, 3) < expected_seconds(1000, 10) < expected_seconds(10_000, 10)
     True
@@ -92,7 +92,7 @@ def expected_seconds(n: int, k: int) -> float:
 
 
 def _sizes(n: int, k: int, effort: str) -> list[Size]:
-    """How much work the semidefinite bound may be: one after the other, each better than the last."""
+    """Return how much work the semidefinite bound may be: one after the other, each better than the last."""
     sizes = []
     for name in ("balanced", "best") if effort == "best" else ("balanced",):
         largest, rounds = _WHOLE[name]
@@ -121,7 +121,7 @@ def first_prices(X: Floats, k: int, state: State, share: float) -> Prices:
 
 
 def _semidefinite(X: Floats, k: int, sizes: list[Size], state: State, share: float = 1.0) -> Prices:
-    """The best prices of semidefinite programs of some sizes."""
+    """Find the best prices of semidefinite programs of some sizes."""
     found = [np.zeros(len(X))]
     for size in sizes:
         seconds = share * seconds_left(state) / (1 if size == sizes[-1] else 4)
@@ -159,7 +159,7 @@ def _priced(
 
 
 def _generated(pricer: Pricer, labels: Labels, prices: Prices, upper: float) -> Prices:
-    """The best prices of column generation with cuts."""
+    """Find the best prices of column generation with cuts."""
     generation = Generation(pricer, [labels], prices)
     generation.run(close=generation.close_to(upper))
     for _ in range(ROUNDS_OF_CUTS):

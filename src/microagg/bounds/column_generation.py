@@ -9,11 +9,11 @@ Bound     Give each record a price (dual). When no group costs less than its rec
           This holds for any prices whatever (Lagrange), so every round gives a valid bound.
 Idea      The best prices are the duals of the linear program over all groups of k to 2k−1 records
           (larger ones can be split, which never raises the SSE). It is solved with few groups;
-          pricing (pricing.py) finds groups that are worth adding, until there are none.
+          pricing (price_groups.py) finds groups that are worth adding, until there are none.
           First a quick pricing among few candidates, then the exact one. Prices are
           smoothed with the best so far, and held in boxes (master.py).
 Cuts      Those of cuts.py that the linear program breaks are added to it, round after round.
-Rounding  Floors are lowered by what pricing may be wrong (pricing.allowance), prices are taken as the
+Rounding  Floors are lowered by what pricing may be wrong (price_groups.allowance), prices are taken as the
           floats that they are, sums are correctly rounded (math.fsum) and then lowered by a part in
           2⁵⁰ of their terms. The linear program itself proves nothing: a wrong price gives low floors.
 """
@@ -42,7 +42,7 @@ _WORTH = 2e-3  # a round of cuts must close this part of the gap, or no more are
 
 
 def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
-    """The lower bound on the SSE that prices prove, given the floors of all seeds."""
+    """Return the lower bound on the SSE that prices prove, given the floors of all seeds."""
     n, d = pricer.X.shape
     low = np.sort(np.minimum(floors - allowance(d, pricer.k, duals, cuts), 0.0))[: n // pricer.k]
     paid = -cuts.penalties * cuts.sets.most
@@ -53,7 +53,7 @@ def proved(pricer: Pricer, duals: Floats, cuts: Cuts, floors: Floats) -> float:
 
 
 def shares(X: Floats, groups: Members) -> Floats:
-    """What each record adds to its group's SSE: half of its squared distances, over the size."""
+    """Return what each record adds to its group's SSE: half of its squared distances, over the size."""
     share = np.zeros(len(X))
     for row in groups:
         members = row[row >= 0]
@@ -136,7 +136,7 @@ class Generation:
         return False
 
     def close_to(self, upper: float) -> float:
-        """How near the linear program a run need come: the gap that stays is mostly for cuts to close."""
+        """Return how near the linear program a run must come: most of the gap is for cuts to close."""
         return max(_CLOSE, _OF_THE_GAP * (upper - self.best.bound) / upper)
 
     def _smoothed(self, solved: Relaxed, weight: float) -> tuple[Floats, Cuts]:

@@ -40,8 +40,8 @@ class Sets(NamedTuple):
         most: NDArray[np.intp] = np.count_nonzero(self.members >= 0, axis=1) // self.need
         return most
 
-    def beside(self, others: Sets) -> Sets:
-        """These sets and then others."""
+    def extended(self, others: Sets) -> Sets:
+        """Return these sets and then others."""
         width = max(self.members.shape[1], others.members.shape[1])
         rows = [
             np.pad(each, ((0, 0), (0, width - each.shape[1])), constant_values=-1)
@@ -50,7 +50,7 @@ class Sets(NamedTuple):
         return Sets(np.concatenate(rows), np.concatenate([self.need, others.need]))
 
     def counting(self, groups: Members) -> scipy.sparse.csr_matrix:
-        """Which groups count for which sets, as ones: shape (groups, sets)."""
+        """Mark which groups count for which sets, as ones: shape (groups, sets)."""
         n = int(max(groups.max(initial=-1), self.members.max(initial=-1))) + 1
         held = (_incidence(groups, n) @ _incidence(self.members, n).T).tocoo()
         counts = held.data >= self.need[held.col]
@@ -78,21 +78,21 @@ NO_CUTS = Cuts(NO_SETS, np.empty(0))
 
 
 def _incidence(members: Members, n: int) -> scipy.sparse.csr_matrix:
-    """Which sets hold which of n records, as ones: shape (sets, n)."""
+    """Mark which sets hold which of n records, as ones: shape (sets, n)."""
     owner, place = np.nonzero(members >= 0)
     ones = np.ones(len(owner), np.int32)
     return scipy.sparse.csr_matrix((ones, (owner, members[owner, place])), shape=(len(members), n))
 
 
 def broken_cuts(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
-    """Sets for which more groups count than whole groups could; at most ``most`` of each kind."""
+    """Find sets for which more groups count than whole groups could; at most ``most`` of each kind."""
     part = (x > _FRACTION) & (x < 1 - _FRACTION)
     members, x = np.ascontiguousarray(members[part]), x[part]
-    return broken_islands(n, k, members, x, most).beside(broken_triples(n, members, x, most))
+    return broken_islands(n, k, members, x, most).extended(broken_triples(n, members, x, most))
 
 
 def broken_islands(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
-    """Records that groups hold together, where these are more than whole groups could be.
+    """Find records that groups hold together, where these are more than whole groups could be.
 
     >>> groups = np.array([[0, 1, -1], [1, 2, -1], [0, 2, -1], [3, 4, 5]], np.int32)
     >>> broken_islands(6, 2, groups, np.array([0.5, 0.5, 0.5, 0.9]), 9).members.tolist()
@@ -161,7 +161,7 @@ def _broken(members, x, first, by_row, least, triples, weights):
 
 
 def broken_triples(n: int, members: Members, x: Floats, most: int) -> Sets:
-    """Triples of records of which groups of weight above 1 hold two or more.
+    """Find triples of records two or more of which are in groups of weight above 1.
 
     The most broken come first; at most ``most``, few with the same record.
     """

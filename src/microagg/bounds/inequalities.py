@@ -55,7 +55,7 @@ def add(charge, a, value):
 
 @kernel
 def _in_real_units(convex, members, tall):
-    """What the records of a block share."""
+    """Return what the records of a block share."""
     share = np.empty(convex.shape)
     for p in range(members.size):
         for q in range(members.size):
@@ -98,7 +98,7 @@ class Inequalities(ABC):
 
     @abstractmethod
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
-        """Those that shares in a block break, for its records at home."""
+        """Find the inequalities that shares in a block break, for its records at home."""
 
     @abstractmethod
     def _raise(self, rho: float, moving: Any) -> None:

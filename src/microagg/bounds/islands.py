@@ -34,7 +34,7 @@ _RAISED = 1 + 1e-12
 
 
 def right_sides(k: int, largest: int, weights: Floats) -> Floats:
-    """The right sides for each c and each number of records up to the largest: shape (weights, m + 1).
+    """Return the right sides for each c and each number of records up to the largest: shape (weights, m + 1).
 
     >>> right_sides(10, 12, np.array([8.0]))[0, [10, 12]].round(9).tolist()
     [18.0, 20.0]
@@ -136,7 +136,7 @@ def _charge(sets, multipliers, weights, place, charge):
 
 
 def _pairs(sets: Any) -> Any:
-    """How many pairs each set has."""
+    """Count the pairs of each set."""
     return np.count_nonzero(sets[:, 2:] >= 0, axis=1) ** 2
 
 
@@ -190,7 +190,7 @@ class Islands(Inequalities):
         _charge(self.rows, self.multipliers, self._weights, self.shares.blocks.place, charge)
 
     def right_sides(self) -> Floats:
-        """What the records of the sets are charged for the right sides."""
+        """Return what the records of the sets are charged for the right sides."""
         charged = np.zeros(len(self.shares.tall))
         for row, value in zip(self.rows, self.multipliers, strict=True):
             places = row[2:][row[2:] >= 0]

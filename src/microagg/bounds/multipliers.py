@@ -174,7 +174,7 @@ class Solver:
             self.lists.added[:] = self._charge().added
 
     def _charge(self) -> Charge:
-        """What all inequalities add to the costs of pairs."""
+        """Return what all inequalities add to the costs of pairs."""
         charge = no_charge(len(self.lists.cost))
         for kind in self.kinds:
             kind.charge(charge)
@@ -236,7 +236,7 @@ class Solver:
             self.best = prices
 
     def _least(self, added: Floats, reach: Floats) -> Floats:
-        """What the rows cost at least, with this and what inequalities add beside the distances."""
+        """Return what the rows cost at least, with this and what inequalities add to the distances."""
         costs, charge = np.zeros(len(self.limit)), self._charge()
         slack = (self.roundings + int(charge.terms.max(initial=0))) * 2.0**-52
 

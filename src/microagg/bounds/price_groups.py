@@ -8,8 +8,8 @@ Idea      SSE(G) is the sum of squared distances over pairs, divided by the size
           some members chosen and r still to come, a candidate l will add at least
               key(l) = Σ d²(l, chosen)/s − dual(l) + (sum of its r−1 least d² to other candidates)/2s,
           since a pair among those to come is halved between its two ends. So the sum of the
-          r lowest keys bounds a branch, and whoever cannot be in a group below the limit leaves the list.
-Exact     For each seed the search tells a floor: no group with this seed has a lower reduced cost.
+          r lowest keys bounds a branch, and a record that no group below the limit can hold leaves the list.
+Exact     For each seed the search gives a floor: no group with this seed has a lower reduced cost.
           When the search is cut short (``width`` candidates, ``nodes`` branches), the floor is that of
           the branches left out: lower, but still true.
 Rounding  A reduced cost is a sum of at most s² + s + sc terms, where no record is in more than c cuts:
@@ -19,7 +19,7 @@ Rounding  A reduced cost is a sum of at most s² + s + sc terms, where no record
           a group of s can pay in penalties. Either the distances in the sum are below 4P: then it is
           off by 6γP at most. Or they are above: then the true reduced cost is positive anyway.
           :func:`allowance` gives 8γP for s = 2k−1, and what is proved from floors subtracts it
-          (columns.py).
+          (column_generation.py).
 Threads   Seeds are searched independently, so results do not depend on the number of threads.
 """
 
@@ -33,6 +33,7 @@ from microagg.base.progress import STOP
 from microagg.base.typing import Floats
 from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.distances import squared_distance
 
 __all__ = ["Found", "Table", "allowance", "price_seeds"]
 
@@ -153,7 +154,7 @@ def _keep(found, start, rows, level, size, seed, last, reduced):
 
 @subkernel
 def _lowest_keys(table, square, seed, size, lowest):
-    """The sum of the size − 2 lowest keys of a seed's candidates, ``lowest`` is scratch."""
+    """Return the sum of the size − 2 lowest keys of a seed's candidates, ``lowest`` is scratch."""
     most, have = size - 2, 0
     for row in range(seed + 1, table.dual.size):
         key = square[row] / size - table.dual[row] + table.near[row, most] / (2 * size)
@@ -195,19 +196,13 @@ def _gather(table, square, seed, size, limit, level, width, lowest):
 
 @subkernel
 def _measure(table, level, rows, between):
-    """Number the candidates of level 0 anew and compute the distances between them."""
-    d = table.X.shape[1]
+    """Renumber the candidates of level 0 and compute the distances between them."""
     for a in range(level.count[0]):
         rows[a] = level.item[0, a]
         level.item[0, a] = a
         between[a, a] = np.inf
         for b in range(a):
-            total = 0.0
-            for j in range(d):
-                gap = table.X[rows[a], j] - table.X[rows[b], j]
-                total += gap * gap
-            between[a, b] = total
-            between[b, a] = total
+            between[a, b] = between[b, a] = squared_distance(table.X, rows[a], table.X, rows[b])
 
 
 @subkernel
@@ -323,7 +318,7 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
 
     ``each`` columns of a seed are kept, the lowest; 0 for all, as long as there is room.
     """
-    n, d = table.X.shape
+    n = len(table.X)
     width = min(width, n)
     level = _Levels(
         np.empty((2 * k, width), np.intp),
@@ -343,11 +338,7 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
         if state[STOP]:
             return True
         for row in range(seed + 1, n):
-            total = 0.0
-            for j in range(d):
-                gap = table.X[seed, j] - table.X[row, j]
-                total += gap * gap
-            square[row] = total
+            square[row] = squared_distance(table.X, seed, table.X, row)
         start, last = found.count[0], room
         if each > 0:
             last = min(start + each, room)
@@ -372,7 +363,7 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
 
 
 def allowance(d: int, k: int, duals: Floats, cuts: Cuts = NO_CUTS) -> float:
-    """How far a computed floor may lie above the true one, see the head of this file."""
+    """Return how far a computed floor may lie above the true one, see the head of this file."""
     size = 2 * k - 1
     paid, cuts_of = np.zeros(len(duals)), np.zeros(len(duals))
     for column in cuts.sets.members.T:

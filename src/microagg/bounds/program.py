@@ -6,7 +6,7 @@
 
 HiGHS solves them, in fractions or in whole numbers, and goes on from what it had when groups or cuts
 are added. It ends when the run is asked to stop or its time is over. Nothing that is proved
-relies on its word: see columns.py and algorithms/optimal/branch.py.
+relies on its word: see column_generation.py and algorithms/optimal/branch.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Relaxed(NamedTuple):
 
 
 def solver_unit(mean: float) -> float:
-    """A power of two by which to multiply records, so that groups of this mean SSE have about 1.
+    """Return a power of two by which to multiply records, so that groups of this mean SSE have about 1.
 
     The solver's tolerances are absolute. A power of two changes no digit of a value.
 
@@ -118,7 +118,7 @@ class Program:
         starts = np.searchsorted(cut, np.arange(count)).astype(np.int32)
         low, high = np.full(count, -np.inf), sets.most.astype(float)
         self._highs.addRows(count, low, high, len(cut), starts, columns, np.ones(len(cut)))
-        self.sets = self.sets.beside(sets)
+        self.sets = self.sets.extended(sets)
         return held
 
     def allow(self, allowed: NDArray[np.bool_]) -> None:

@@ -1,4 +1,4 @@
-"""Pricing the groups of one table again and again, by the search of pricing.py, in threads."""
+"""Pricing the groups of one table again and again, by the search of price_groups.py, in threads."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Pricer:
 
 
 def _used(found: Found, order: Indices) -> Priced:
-    """The columns in use, with the numbers of records as rows of the table."""
+    """Return the columns in use, with the numbers of records as rows of the table."""
     count = int(found.count[0])
     members = found.members[:count]
     rows = np.where(members >= 0, order[members], -1)

@@ -60,7 +60,7 @@ class Blocks(NamedTuple):
 
 @kernel
 def list_pairs(members, n, near, near_cost):
-    """Number the pairs that share a block, then those of a record with its nearest outside its blocks.
+    """Label the pairs that share a block, then those of a record with its nearest outside its blocks.
 
     ``near`` are record numbers, −1 for records that are in no block at all, at ``near_cost``.
     """
@@ -116,7 +116,7 @@ def list_pairs(members, n, near, near_cost):
 
 @subkernel
 def _cap(own, own_weight, value, weight, used, low, high):
-    """The cap t between low and high that is nearest to ``own`` and to the values it holds down."""
+    """Return the cap t between low and high that is nearest to ``own`` and to the values it holds down."""
     slope = own_weight * (high - own)
     for a in range(used):
         if value[a] > high:
@@ -138,7 +138,7 @@ def _cap(own, own_weight, value, weight, used, low, high):
 
 @subkernel
 def _held(target, weight, at, used, own, price, low, high, value, heavy):
-    """What the row sums to at a price of the sum; the cap."""
+    """Return what the row sums to at a price of the sum; the cap."""
     for a in range(used):
         heavy[a] = weight[at[a]]
         value[a] = target[at[a]] - price / heavy[a]
@@ -232,7 +232,7 @@ def least_costs(lists, charge, blocks, added, reach, slack, limit, k, costs, beg
     """Write the least cost of the rows begin..end−1, lowered by what rounding may have added.
 
     ``charge`` is what inequalities add to the costs of pairs (inequalities.py);
-    ``added`` (blocks, m, m) is what pairs cost beside the distances, as a sum of products of at most
+    ``added`` (blocks, m, m) is what pairs cost in addition to the distances, as a sum of products of at most
     ``reach`` (blocks, m) of both records and of a rest. ``limit`` is what pairs cost at least that are
     not listed, ``slack`` the relative error of a pair's terms, and of sums of 2k of them.
     """

@@ -68,7 +68,7 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
     near, cost = _nearest(X, k - 1 if len(X) <= size.block else size.block, state)
     if state[STOP]:
         return np.zeros(len(X))
-    # The neighbour bound's: for whoever is not reached in time.
+    # The neighbour bound's: for records that are not reached in time.
     prices: Floats = (
         cost[:, : k - 1].sum(axis=1) / k * (1 - (X.shape[1] + k + 9) * 2.0**-52) - UNDERFLOW
     )
@@ -90,13 +90,13 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
 
 
 def proved_by(prices: Floats) -> float:
-    """The lower bound on the SSE that such prices prove."""
+    """Return the lower bound on the SSE that such prices prove."""
     rounding = 2.0**-52 * math.fsum(np.abs(prices)) + len(prices) * 2.0**-1074
     return max(0.0, math.fsum(prices) - rounding)
 
 
 def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
-    """The nearest of each record, nearest first, and what these pairs cost."""
+    """Find the nearest of each record, nearest first, and what these pairs cost."""
     n = len(X)
     tree = build_tree(X)
     lists = nearest_neighbours(tree, min(length, n - 1), state, 0)
@@ -106,7 +106,7 @@ def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
 
 
 def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: State) -> Region:
-    """What is known of some records, and their blocks."""
+    """Return what is known about some records, and their blocks."""
     number = np.full(len(X), -1, np.int32)
     number[rows] = np.arange(len(rows))
     complete = len(X) <= block or near.shape[1] == len(X) - 1
@@ -116,7 +116,7 @@ def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: St
 
 
 def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:
-    """The m records nearest to the centre of each of some cells, ascending; none when stopped.
+    """Find the m records nearest to the centre of each of some cells, ascending; none when stopped.
 
     Also the cell of each record, which is the number of a block that holds it.
     """

@@ -1,10 +1,10 @@
 """Stars: what a record may share with several others, by what these share with each other.
 
 Cuts      Z(i, j) is 1/s for two members of the same group of s, else 0 (semidefinite.py). For a record i
-          and a set T of others, of which a are in its group, a − a(a−1)/2 is 1 at most:
+          and a set T of others, a of them in its group, a − a(a−1)/2 is 1 at most:
               Σ Z(i, j) over j in T − Σ Z(j, h) over the pairs of T ≤ Z(i, i).
           With two others it is the triangle: who shares with both lets them share too.
-Search    From each record with a share of i's, or some of many, take whoever adds most, while anyone adds.
+Search    From each record with a share of i's, or some of many, take the one that adds most, while any adds.
 Paper     The inequalities for two sets of Grötschel & Wakabayashi 1990, with one record in the first;
           triangles as in Peng & Wei 2007, and Piccialli, Sudoso & Wiegele 2022.
 """

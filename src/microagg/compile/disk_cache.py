@@ -5,7 +5,7 @@ numbers its files, so that two processes that compile the same kernel for other 
 overwrite each other's. Here what was compiled counts while no kernel of the package has changed, and a
 file is named by the types that it is for.
 
-Whoever can write such a file decides what this process runs. A folder of another user is refused, a file
+Anyone who can write such a file decides what this process runs. A folder of another user is refused, a file
 that others could have written is compiled anew, and nothing is unpickled before its digest was compared.
 """
 
@@ -50,7 +50,7 @@ class _Files(IndexDataCacheFile):
         return path
 
     def _head(self, key: Any, content: bytes) -> bytes:
-        """What stands before the code: what it is for, and its digest."""
+        """Return what stands before the code: what it is for, and its digest."""
         of = repr((self._version, self._source_stamp, key)).encode()
         return _MAGIC + hashlib.sha256(of).digest() + hashlib.sha256(content).digest()
 
@@ -77,7 +77,7 @@ class _Files(IndexDataCacheFile):
 
 
 def _only_ours(facts: os.stat_result) -> bool:
-    """Whether a file can only be written by users who could change this package as well."""
+    """Return whether a file can only be written by users who could change this package as well."""
     if not hasattr(os, "getuid"):
         return True
     others_write = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -85,7 +85,7 @@ def _only_ours(facts: os.stat_result) -> bool:
 
 
 def _trusted() -> set[int]:
-    """Users whose code runs here anyway: who runs it, the administrator, and who installed the package."""
+    """Return the users whose code runs here anyway: this one, the administrator, the package's owner."""
     return {os.getuid(), 0, os.stat(__file__).st_uid}
 
 

@@ -17,8 +17,8 @@ try:
     from microagg.compile.inlined import PartCompiler
 except (ImportError, AttributeError) as moved:
     warnings.warn(
-        f"microagg uses private parts of numba, one of which is not in numba {numba.__version__} "
-        f"({moved}). Results are the same, but every process compiles anew, for minutes. Install the numba "
+        f"microagg uses private parts of numba, and numba {numba.__version__} lacks one of them "
+        f"({moved}). Results are the same, but every process compiles again, for minutes. Install the numba "
         "that microagg asks for: pip install --upgrade microagg.",
         RuntimeWarning,
         stacklevel=2,

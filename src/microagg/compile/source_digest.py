@@ -1,4 +1,4 @@
-"""What machine code depends on, told without loading the compiler."""
+"""The sources that machine code depends on, without loading the compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_KERNELS = ("disk_cache.py", "source_digest.py")  # how code is kept changes 
 
 
 def sources() -> Iterator[Path]:
-    """Files with kernels or with constants that kernels use."""
+    """Yield the files with kernels or with constants that kernels use."""
     for folder in ("algorithms", "bounds", "compile", "kernels"):
         for path in sorted((_PACKAGE / folder).rglob("*.py")):
             if path.name not in _NO_KERNELS:

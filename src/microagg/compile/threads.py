@@ -27,7 +27,7 @@ def limit_threads(most: int) -> None:
 
 
 def thread_count() -> int:
-    """How many threads to use: the processors that this process may run on."""
+    """Return how many threads to use: the processors that this process may run on."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on this system
@@ -36,7 +36,7 @@ def thread_count() -> int:
 
 
 class _Books:
-    """How many threads of this process are at work: those with work of their own, and their helpers."""
+    """Counts of the threads at work in this process: those with work of their own, and their helpers."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -54,14 +54,14 @@ class _Books:
                 self.own -= 1
 
     def free(self) -> int:
-        """How many may help one of those with work of their own, each of which gets the same share."""
+        """Return how many may help each thread with work of its own: all get the same share."""
         own = max(1, self.own)
         share = (thread_count() - own) // own
         return max(0, min(share, thread_count() - own - self.helping))
 
     @contextmanager
     def taken(self, most: int) -> Iterator[int]:
-        """Take helpers away from others for a while; tells how many."""
+        """Take helpers away from others for a while; yield how many."""
         with self.lock:
             count = min(most, self.free())
             self.helping += count
@@ -94,7 +94,7 @@ def share_out(
     A piece has ``at_once`` items, or more while many are left, if pieces are to be shrinking: that many
     short items cost few calls, and yet all threads end at about the same time.
 
-    A thread takes the next piece when it is through with one, so ``work`` must give the same
+    A thread takes the next piece when it has finished one, so ``work`` must give the same
     result whichever thread does it, in whichever order. Returns early when asked to stop.
     The records done rise by ``done`` on the way.
     """
@@ -145,7 +145,7 @@ if hasattr(os, "register_at_fork"):
 def _together(loop: Callable[[int], None], others: int) -> None:
     """Call ``loop(0)`` here, and ``loop(1)``, … in as many others of the threads that wait.
 
-    Where all of them are busy, what none has begun when the call here is through is left out: it must
+    Where all of them are busy, what none has begun when the call here ends is left out: it must
     not wait for threads that may wait for this one.
     """
     global _pool
@@ -166,10 +166,10 @@ def _together(loop: Callable[[int], None], others: int) -> None:
 
 
 def helpers() -> int:
-    """How many threads would help the caller now.
+    """Return how many threads would help the caller now.
 
     Only as many help as there are processors for which the process has nothing else to do: threads that
-    :func:`share_out` keeps busy get no helpers, until some of them are through with their work.
+    :func:`share_out` keeps busy get no helpers, until some of them have finished their work.
     """
     return _books.free()
 

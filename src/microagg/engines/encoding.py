@@ -1,8 +1,8 @@
 """What a worker needs to know of a table and its plan: fitted once, sent to every process.
 
 A table that is read in parts goes through two passes. The first summarises every batch
-(``summaries.py``); merged, the summaries fix how each column is encoded and which cells there are
-(``fitting.py``). The second turns batches into *records*, a few words of 64 bits each: the values of the
+(``table_summary.py``); merged, the summaries fix how each column is encoded and which cells there are
+(``fit.py``). The second turns batches into *records*, a few words of 64 bits each: the values of the
 protected columns, weight, unit, cell, what requirements ask for, and a key of the whole row. Records alone
 travel between chunks; batches never do.
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from microagg.compile.no_refcount import lean_subkernel
 
+_SPLIT = 134_217_729.0  # 2^27 + 1: cuts a double into two of 26 bits
+
 
 @lean_subkernel
 def two_sum(a, b):
@@ -15,6 +17,19 @@ def two_sum(a, b):
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
+
+
+@lean_subkernel
+def two_product(a, b):
+    """Return (p, e) with p = fl(a·b) and p + e = a·b exactly (Dekker's splitting)."""
+    p = a * b
+    t = _SPLIT * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = _SPLIT * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 @lean_subkernel

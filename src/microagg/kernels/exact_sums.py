@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.doubled_sums import two_product
 
 __all__ = ["BINS", "LOW_BITS", "OFFSET", "add_moments"]
 
 OFFSET = 1_080  # of the least power of two
 BINS = 2_112
 LOW_BITS = 27
-_SPLIT = 134_217_729.0  # 2^27 + 1: cuts a double into two of 26 bits
 
 
 @subkernel
@@ -29,35 +29,20 @@ def _add(x, high, low):
     low[e + OFFSET] += whole & ((1 << LOW_BITS) - 1)
 
 
-@subkernel
-def _rest(a, b, product):
-    """What rounding took from a product: the two together are exact."""
-    c = _SPLIT * a
-    a_high = c - (c - a)
-    a_low = a - a_high
-    c = _SPLIT * b
-    b_high = c - (c - b)
-    b_low = b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
 @kernel
 def add_moments(values, weights, sums):
     """Add Σw, Σwx and Σwx² to ``sums`` of shape (3, 2, BINS), without rounding but for wx² of odd weights."""
     for i in range(values.size):
         x, w = values[i], weights[i]
-        square = x * x
-        square_rest = _rest(x, x, square)
+        square, square_rest = two_product(x, x)
         _add(w, sums[0, 0], sums[0, 1])
         if w == 1.0:
             _add(x, sums[1, 0], sums[1, 1])
             _add(square, sums[2, 0], sums[2, 1])
             _add(square_rest, sums[2, 0], sums[2, 1])
             continue
-        product = w * x
-        _add(product, sums[1, 0], sums[1, 1])
-        _add(_rest(w, x, product), sums[1, 0], sums[1, 1])
-        product = w * square
-        _add(product, sums[2, 0], sums[2, 1])
-        _add(_rest(w, square, product), sums[2, 0], sums[2, 1])
+        for part in two_product(w, x):
+            _add(part, sums[1, 0], sums[1, 1])
+        for part in two_product(w, square):
+            _add(part, sums[2, 0], sums[2, 1])
         _add(w * square_rest, sums[2, 0], sums[2, 1])

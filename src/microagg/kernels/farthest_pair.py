@@ -14,6 +14,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.compile.no_refcount import lean_subkernel
+from microagg.kernels.distances import squared_distance
 from microagg.kernels.kd_search import farthest
 
 __all__ = ["Reach", "farthest_pair", "reach_of"]
@@ -68,7 +69,7 @@ def _sift_down(heap, size, bound):
 
 @lean_subkernel
 def farthest_pair(X, labels, tree, reach):
-    """The two of the records in the tree, which have no label, that are farthest apart.
+    """Find the two of the records in the tree, which have no label, that are farthest apart.
 
     The first of several in row order.
     """
@@ -90,8 +91,5 @@ def farthest_pair(X, labels, tree, reach):
                 bound[row] = cap
             else:
                 partner[row] = farthest(tree, X[row])
-                bound[row] = 0.0
-                for j in range(X.shape[1]):
-                    gap = X[partner[row], j] - X[row, j]
-                    bound[row] += gap * gap
+                bound[row] = squared_distance(X, partner[row], X, row)
         _sift_down(heap, counters[1], bound)

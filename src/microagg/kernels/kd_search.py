@@ -73,7 +73,7 @@ def _first(keys):
 
 @lean_subkernel
 def _after(distance, row, other_distance, other_row):
-    """Whether a record comes after another one in the order by distance, then row."""
+    """Return whether a record comes after another one in the order by distance, then row."""
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
@@ -157,7 +157,7 @@ def next_leaf(tree, top, point, limit, limit_row):
 
 @lean_subkernel
 def _next_leaf(tree, top, point, seen_from, own, margin, limit, limit_row):
-    """The loop of all searches.
+    """Run the loop of all searches.
 
     A child's key is the squared distance of its box to the point. In a search for the farthest,
     for which ``own`` is the point's squared distance to the centre and no less than 0, boxes are

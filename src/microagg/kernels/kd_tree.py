@@ -130,7 +130,7 @@ def empty_tree(n: int, all_rows: int, d: int) -> Tree:
 
 
 def for_thread(tree: Tree) -> Tree:
-    """The same tree with scratch arrays of its own, so that several threads can search it."""
+    """Return the same tree with scratch arrays of its own, so that several threads can search it."""
     return tree._replace(
         path=np.empty_like(tree.path),
         keys=np.empty_like(tree.keys),

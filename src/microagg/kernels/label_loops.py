@@ -13,7 +13,7 @@ _MANY = 100_000  # records from which on threads sum them up faster than one
 
 @kernel
 def is_canonical(labels):
-    """Whether groups are numbered 0, 1, 2, … by first appearance already."""
+    """Return whether groups are numbered 0, 1, 2, … by first appearance already."""
     last = -1
     for label in labels:
         if label > last + 1 or label < 0:
@@ -25,7 +25,7 @@ def is_canonical(labels):
 
 @kernel
 def renumber(labels, number):
-    """Number groups anew by first appearance, in place; ``number`` holds a −1 for each group."""
+    """Renumber groups by first appearance, in place; ``number`` holds a −1 for each group."""
     found = 0
     for i in range(labels.size):
         label = labels[i]
@@ -37,7 +37,7 @@ def renumber(labels, number):
 
 @kernel
 def _squares_of(X, labels, begin, end, groups, squares):
-    """Sums of squares of the columns in the groups begin..end−1, in one pass over all records.
+    """Sum the squares of the columns in the groups begin..end−1, in one pass over all records.
 
     Sums are of differences to the first member, so that large offsets do no harm: the squares
     cancel to no less than about a group's own spread. What a row needs lies side by side: ``groups``

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels, Members
 
-# Sums of values beyond this are taken in units of 2**64, lest they overflow.
+# Sums of values beyond this are taken in units of 2**64, so that they do not overflow.
 _HUGE = 1e280
 
 
 def canonical_labels(labels: NDArray[np.integer]) -> Labels:
-    """Number the groups 0..g-1 by first appearance in row order.
+    """Renumber the groups 0..g-1 by first appearance in row order.
 
     >>> canonical_labels(np.array([7, 2, 7, 5])).tolist()
     [0, 1, 0, 2]
@@ -48,7 +48,7 @@ def members_of(labels: Labels, width: int) -> Members:
 
 
 def labels_of(members: Members, n: int) -> Labels:
-    """Number n records by the groups that hold them; −1 for those in none.
+    """Label n records by the groups that hold them; −1 for those in none.
 
     >>> labels_of(np.array([[0, 2, -1], [1, 3, 5]]), 6).tolist()
     [0, 1, 0, 1, -1, 1]
@@ -65,7 +65,7 @@ def group_sizes(labels: Labels) -> Labels:
 
 
 def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -> Floats:
-    """Mean of one column in each group, shape (g,); weights are above 0, in any unit.
+    """Average one column in each group, shape (g,); weights are above 0, in any unit.
 
     >>> column, labels = np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])
     >>> group_means(column, labels).tolist()
@@ -87,7 +87,7 @@ def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -
 
 
 def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> float:
-    """Sum of squared distances of the records to the means of their groups (SSE).
+    """Sum the squared distances of the records to the means of their groups (SSE).
 
     With weights the means are weighted, and so is each square.
 
@@ -103,7 +103,7 @@ def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> 
 
 
 def standard_deviation(values: Floats) -> float:
-    """Standard deviation (denominator n−1), whatever the size of the values: no square overflows.
+    """Return the standard deviation (denominator n−1), whatever the size of the values: no square overflows.
 
     >>> standard_deviation(np.array([1e200, 3e200])) / 1e200
     1.414213562373095...

@@ -13,7 +13,7 @@ __all__ = ["mdav_labels"]
 
 
 def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) -> Labels:
-    """Groups 0, 1, … of MDAV; those not formed when asked to stop are −1.
+    """Form the groups 0, 1, … of MDAV; those not formed when asked to stop are −1.
 
     With weights the centroid of what is left is the weighted one.
 

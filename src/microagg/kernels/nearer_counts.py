@@ -49,7 +49,7 @@ def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, dista
 
 
 def in_blocks(points: Floats) -> Floats:
-    """The points as WIDTH of them side by side, column by column."""
+    """Return the points as WIDTH of them side by side, column by column."""
     n, d = points.shape
     blocks = np.zeros((-(-n // WIDTH), WIDTH, d))
     blocks.reshape(-1, d)[:n] = points

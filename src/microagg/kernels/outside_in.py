@@ -11,7 +11,7 @@ does so too. The methods differ in three things only, each of which is an argume
 ``both``     How many records must be left for a second group in a round; None: there is never one.
 
 What is None is left out of the machine code. Ties go to the lower row index. In large tables of many columns
-other threads search ahead (ahead.py), which changes no group.
+other threads search ahead (search_ahead.py), which changes no group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AT_ONCE = 1_000  # groups, after which other threads may be free to help
 
 @lean_subkernel
 def _first_seed(left, reach, m):
-    """The record that begins a round, its partner if that is known, and whether shells are worn."""
+    """Return the record that begins a round, its partner if that is known, and whether shells are worn."""
     if reach is None:
         row, worn = outermost(left, m)
         return row, NO_ROW, worn
@@ -48,7 +48,7 @@ def _first_seed(left, reach, m):
 
 @lean_subkernel
 def _second_seed(left, reach, both, m, first, partner):
-    """The record for a second group; none with too few records, or if it is in the first group."""
+    """Return the record for a second group; none with too few records, or if it is in the first group."""
     if both is None:
         return NO_ROW
     if m < both:

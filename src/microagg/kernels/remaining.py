@@ -122,7 +122,7 @@ def in_rounds(
 
 
 def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total, in_tree: bool) -> Left:
-    """The records without a label, with new shells around their centroid, and a new tree if there is none."""
+    """Take the records without a label: new shells around their centroid, and a tree if there is none."""
     rows = np.flatnonzero(labels < 0)
     mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
     centroid = (total.high + total.low) / mass
@@ -160,7 +160,7 @@ def _add(X, high, low, weights, mass, row, sign):
 
 @lean_subkernel
 def _mass_of(mass, m):
-    """What the total is divided by: the number of the records left, or their weight."""
+    """Return the divisor of the total: the number of the records left, or their weight."""
     if mass is None:
         return m
     return mass[0] + mass[1]
@@ -181,7 +181,7 @@ def _remove(tree, row):
 
 @lean_subkernel
 def take_but_in_tree(left, row, group):
-    """The same, but for the tree, from which the record must be removed before the next search."""
+    """Do the same except in the tree: the record must be removed from it before the next search."""
     left.labels[row] = group
     leave(left.shells, row)
     _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)

@@ -1,4 +1,4 @@
-"""What groups must satisfy beside k, in the form that loops need.
+"""Requirements other than k, in the form that loops need.
 
 Every requirement looks at a group through one tally: what the group has of each code of a column
 (records of a value or a unit, or the amount that a unit contributes), and through its size and its total
@@ -124,7 +124,7 @@ def _entropy(tally, entries, size):
 
 @subkernel
 def shortage(rule, table, code, tally, entries, size, total):
-    """How far a group is from what a rule asks, 0 when nothing is missing.
+    """Measure how far a group is from what a rule asks, 0 when nothing is missing.
 
     ``tally[c]`` is what the group has of ``code[c]``, for the first ``entries`` codes, ascending;
     ``total`` is the sum of the tallies.

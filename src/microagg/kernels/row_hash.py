@@ -1,6 +1,6 @@
 """A hash of 128 bits of the values of each record, column after column.
 
-A value is one or more words of 64 bits, of which the first tells how many follow, so that no two different
+A value is one or more words of 64 bits; the first says how many follow, so that no two different
 rows give the same words. Each word is mixed into two numbers of 64 bits a row: xored into the
 first and multiplied into the second, and both go through two rounds of multiplying and of folding high bits
 on low ones, with other constants. A missing value is no word: it moves both numbers by constants.
@@ -57,7 +57,7 @@ def _mix_null(keys, i):
 
 @subkernel
 def _is_there(valid, i):
-    """Whether bit i of a bitmap is set; an empty one stands for ones only."""
+    """Return whether bit i of a bitmap is set; an empty one stands for ones only."""
     return valid.size == 0 or (valid[i >> 3] >> (i & 7)) & 1
 
 
@@ -108,7 +108,7 @@ def hash_floats(values, bits, valid, first, keys):
 
 @kernel
 def hash_moments(values, a_second, valid, first, keys):
-    """Mix in moments or durations of so many units a second, as seconds and nanoseconds.
+    """Mix in moments or durations, with ``a_second`` units to a second, as seconds and nanoseconds.
 
     A negative ``a_second`` is the number of seconds in a unit.
     """

@@ -56,7 +56,7 @@ class Eyes(NamedTuple):
 
 
 def batch_of(m: int, d: int, k: int, threads: int) -> int:
-    """How many rounds to search ahead for with m records left; 0 where that would not be faster."""
+    """Return how many rounds to search ahead for with m records left; 0 if that would not be faster."""
     batch = min(m // (_APART * k), _EACH * threads)
     return batch if threads > 1 and d > _FEW_COLUMNS and batch >= _LEAST else 0
 
@@ -173,7 +173,7 @@ def _form(left, ahead, lists, moving, waiting, seed, k, group, distances, rows):
 
 @lean_subkernel
 def _second_seed(left, ahead, both, waiting, place, seed, first):
-    """The record for a second group, none after that; and how many are still in the tree."""
+    """Return the record for a second group, none after that; and how many are still in the tree."""
     if both is None:
         return NO_ROW, waiting
     if seed != first:
@@ -225,7 +225,7 @@ class Searchers:
         self._tree: Tree | None = None
 
     def batch(self, left: Left, m: int) -> int:
-        """How many rounds to search ahead for with m records left; 0: none."""
+        """Return how many rounds to search ahead for with m records left; 0: none."""
         return batch_of(m, left.X.shape[1], self._k, 1 + helpers())
 
     def rounds(

@@ -116,7 +116,7 @@ def leave(shells, row):
 
 @lean_subkernel
 def _drift(shells, centroid):
-    """How far the centroid is from the reference."""
+    """Measure how far the centroid is from the reference."""
     drift = 0.0
     for j in range(centroid.size):
         drift += (centroid[j] - shells.reference[j]) ** 2

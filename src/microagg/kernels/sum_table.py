@@ -19,7 +19,7 @@ _ODD = np.uint64(0x825C890B2759E585)
 
 @subkernel
 def _place(key):
-    """A number whose bits are those of the key, or of its two hashes."""
+    """Return a number whose bits are those of the key, or of its two hashes."""
     if key.size == 2:
         return key[0]
     return key[0] + key[2] * _ODD

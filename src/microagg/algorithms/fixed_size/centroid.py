@@ -24,16 +24,6 @@ from microagg.kernels.outside_in import join_nearest, outside_in
 def centroid(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by gathering groups around the record farthest from the centroid.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record.
-
     >>> import numpy as np
     >>> centroid(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [2, 0, 1, 1, 2, 0]

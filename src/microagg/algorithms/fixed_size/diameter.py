@@ -28,16 +28,6 @@ from microagg.kernels.outside_in import join_nearest, outside_in
 def diameter(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by gathering groups around the two records that are farthest apart.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record.
-
     >>> import numpy as np
     >>> diameter(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [0, 1, 2, 2, 0, 1]

@@ -9,7 +9,7 @@ Cost      O(n²/k · d) time at worst, O(n·d) memory; the searches are pruned, 
           data take about n^1.2 with 4 columns and n^1.4 with 10. A heuristic: no bound on its
           loss is proved.
 Paper     Domingo-Ferrer & Torra 2005 (as MDAV-generic). The steps above are the variant whose
-          losses on the reference data sets are the published ones (tests/published.py).
+          losses on the reference data sets are the published ones (tests/support/published.py).
 Here      Ties go to the lower row index. s is searched once the group of r is gone: that is
           the farthest record before the removal, unless that one itself went, in
           which case it is the farthest of what is left. The rounds are in kernels/outside_in.py;
@@ -32,14 +32,7 @@ def mdav(
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
     weights : float64 array of shape (n,), optional
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record. O(n²/k · d) time.
 
     >>> import numpy as np
     >>> mdav(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()

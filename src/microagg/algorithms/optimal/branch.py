@@ -1,4 +1,4 @@
-"""Branch and bound over a list of groups, of which a partition is to be chosen.
+"""Branch and bound over a list of groups, to choose a partition from them.
 
 Problem   Of the groups given, choose those that hold each record once and cost least.
 Idea      The linear program bounds from below; broken cuts (bounds/cuts.py) sharpen it. Two records that
@@ -96,7 +96,7 @@ class Choice:
         self.lower = max(self.lower, min(closed, lowest, self.upper))
 
     def _goal(self) -> float:
-        """A node with this bound holds nothing better."""
+        """Return the bound from which on a node holds nothing better."""
         return self.upper * (1 - PROOF / 4)
 
     def _load(self, members: Members, costs: Floats, sets: Sets) -> None:
@@ -121,7 +121,7 @@ class Choice:
             self._held = hstack([self._held, held], format="csr")
 
     def _allowed(self, pairs: tuple[tuple[int, int, bool], ...]) -> NDArray[np.bool_]:
-        """Which groups a node may use."""
+        """Mark the groups that a node may use."""
         allowed = np.ones(len(self.costs), dtype=bool)
         for i, j, together in pairs:
             first, second = (self.members == i).any(axis=1), (self.members == j).any(axis=1)
@@ -159,7 +159,7 @@ class Choice:
         return reduced
 
     def _proved(self, duals: Floats, penalties: Floats, reduced: Floats) -> float:
-        """The bound that duals prove for a node, from the reduced costs of its groups."""
+        """Return the bound that duals prove for a node, from the reduced costs of its groups."""
         width = self.members.shape[1]
         paid = penalties * self._program.sets.most
         size = width * float(np.abs(duals).max()) + float(penalties.sum())
@@ -207,7 +207,7 @@ class Choice:
         self._try(few[program.choose(_TIME_OF_HEURISTIC * seconds_left(self._state))])
 
     def _pair(self, x: Floats) -> tuple[int, int] | None:
-        """The pair of records that is shared by about half a group; None without fractions."""
+        """Return the pair of records that about half a group shares; None without fractions."""
         weights: dict[tuple[int, int], float] = {}
         for column in np.flatnonzero((x > 1e-7) & (x < 1 - 1e-7)):
             rows = [int(row) for row in self.members[column] if row >= 0]

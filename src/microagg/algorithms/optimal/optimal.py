@@ -13,8 +13,8 @@ Cost      Not polynomial: the problem is NP-hard for two or more columns.
 Paper     Our own. Column generation for this problem: Aloise, Hansen, Rocha & Santi 2014; the cuts are
           those of Jepsen et al. 2008, the branching that of Ryan & Foster 1981.
 Proof     The bound is proved in exact arithmetic for the scaled values: neither the linear
-          nor the integer solver is believed (see columns.py, pricing.py and branch.py). A partition
-          counts as optimal when the bound is within a part in 10⁹ of its SSE.
+          nor the integer solver is believed (see column_generation.py, price_groups.py, branch.py). A
+          partition counts as optimal when the bound is within a part in 10⁹ of its SSE.
 """
 
 from __future__ import annotations
@@ -81,12 +81,9 @@ def optimal(
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled
-    k : int, at least 1
     time_limit : seconds after which the best so far is returned
     random_state : seed of the search that comes first
     nodes : parts into which branch and bound may split the problem; 0 for the bound at its root
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
 
     Returns
     -------

@@ -21,8 +21,8 @@ def best_of(
     """Return the result with the least value, the first of equals, whatever the threads.
 
     ``attempt(task, own_state) -> (value, result)`` should spend its time outside the
-    interpreter lock. ``state`` is told n records in proportion to the attempts that are done;
-    when it says stop, the attempts are told, too.
+    interpreter lock. ``state`` counts n records in proportion to the attempts that are done;
+    when it says stop, the attempts stop, too.
     """
     if len(tasks) == 1:
         return attempt(tasks[0], state)[1]

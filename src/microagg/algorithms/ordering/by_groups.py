@@ -25,6 +25,7 @@ from microagg.algorithms.ordering.npn import farthest_from_centroid
 from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.kernels.distances import squared_distance
 from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, build, remove
 from microagg.kernels.labels import canonical_labels, group_means
@@ -67,10 +68,8 @@ def _visit(X, tree, centroids, members, start, labels, hint, at, many, visited, 
         last, before, point = order[placed - 1], g, centroids[g]
         square, near = np.inf, NO_ROW
         if hint[last] >= 0 and not visited[labels[hint[last]]]:
-            square, near = 0.0, labels[hint[last]]
-            for j in range(X.shape[1]):
-                gap = centroids[near, j] - X[last, j]
-                square += gap * gap
+            near = labels[hint[last]]
+            square = squared_distance(centroids, near, X, last)
         g = nearest_one(tree, X[last], NO_ROW, square, near, -1.0)[1]
     at[0], at[1], at[2] = g, before, placed
 

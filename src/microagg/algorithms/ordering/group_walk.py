@@ -157,7 +157,7 @@ class _Search(NamedTuple):
 
 
 def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
-    """A tree of the unseen records, or a list of them for few searches or few records.
+    """Make a tree of the unseen records, or a list of them for few searches or few records.
 
     As records leave, a tree has more and more empty space. When three in four are gone, a new
     one is made of the rest: all of them together take no longer than the first.
@@ -188,7 +188,7 @@ def new_room(near: Any, X: Floats) -> Room:
 
 
 def neighbour_lists(X: Floats, state: State) -> Any:
-    """The records nearest to each record, of which the next one to visit mostly is."""
+    """List the records nearest to each record; the next one to visit is mostly among them."""
     return nearest_rows(X, min(NEAR, len(X) - 1), state)
 
 

@@ -63,7 +63,7 @@ def imhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
 
 
 def _ended(losses: list[float]) -> bool:
-    """Whether the SSE falls no more, or the last few iterations were hardly worth their time."""
+    """Return whether the SSE falls no more, or the last few iterations were hardly worth their time."""
     now = losses[-1]
     if not now < losses[-2] * (1 - _LEAST):
         return True

@@ -51,16 +51,6 @@ def farthest_from_centroid(X: Floats) -> int:
 def npn_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """Order records from the one farthest from the centroid on, always to the nearest unseen.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled
-    k : int, of no influence here
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    int64 array of shape (n,): row numbers in their order.
-
     >>> npn_order(np.array([[0.0], [9.0], [1.0], [7.0]]), 2).tolist()
     [1, 3, 2, 0]
     """

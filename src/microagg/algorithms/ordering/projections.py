@@ -16,7 +16,8 @@ Here      The sequence is cut by the SSE of all columns. ``cut="projected"`` cut
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,55 +73,37 @@ def _best(X: Floats, k: int, directions: Floats, cut: str, state: State | None) 
     return best_of(list(directions), lambda line, own: _along(X, k, line, cut, own), len(X), state)
 
 
-def pca(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Outcome:
-    """Partition along the first principal component.
+def _along_the_best(
+    directions_of: Callable[..., Floats], words: str
+) -> tuple[Callable[..., Outcome], Callable[..., Order]]:
+    """Make a method and its order, along the best of some directions.
 
     >>> pca(np.array([[-2.0, -1.0], [2.0, 1.0], [-2.0, -1.5], [2.0, 1.5]]), 2).labels.tolist()
     [1, 0, 1, 0]
     """
-    return Outcome(_best(X, k, component(X)[None], cut, state).labels)
+
+    def best(X: Floats, k: int, cut: str, state: State | None, **options: Any) -> _Sorted:
+        return _best(X, k, directions_of(X, **options), cut, state)
+
+    def method(
+        X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any
+    ) -> Outcome:
+        return Outcome(best(X, k, cut, state, **options).labels)
+
+    def order(
+        X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any
+    ) -> Order:
+        return best(X, k, cut, state, **options).order
+
+    method.__doc__, order.__doc__ = f"Partition along {words}.", f"Order records along {words}."
+    return method, order
 
 
-def pca_order(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Order:
-    """Order records along the first principal component."""
-    return _best(X, k, component(X)[None], cut, state).order
-
-
-def z_score(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Outcome:
-    """Partition along the sum of z-scores."""
-    return Outcome(_best(X, k, z_direction(X)[None], cut, state).labels)
-
-
-def z_score_order(X: Floats, k: int, *, cut: str = "records", state: State | None = None) -> Order:
-    """Order records by the sum of their z-scores."""
-    return _best(X, k, z_direction(X)[None], cut, state).order
-
-
-def random_projection(
-    X: Floats,
-    k: int,
-    *,
-    n_projections: int = 10,
-    cut: str = "records",
-    random_state: int | None = 0,
-    state: State | None = None,
-) -> Outcome:
-    """Partition along the best of ``n_projections`` random directions."""
-    count = check_count("n_projections", n_projections)
-    directions = random_directions(X.shape[1], count, random_state)
-    return Outcome(_best(X, k, directions, cut, state).labels)
-
-
-def random_projection_order(
-    X: Floats,
-    k: int,
-    *,
-    n_projections: int = 10,
-    cut: str = "records",
-    random_state: int | None = 0,
-    state: State | None = None,
-) -> Order:
-    """Order records along the direction whose cut for k loses least."""
-    count = check_count("n_projections", n_projections)
-    directions = random_directions(X.shape[1], count, random_state)
-    return _best(X, k, directions, cut, state).order
+pca, pca_order = _along_the_best(lambda X: component(X)[None], "the first principal component")
+z_score, z_score_order = _along_the_best(lambda X: z_direction(X)[None], "the sum of z-scores")
+random_projection, random_projection_order = _along_the_best(
+    lambda X, n_projections=10, random_state=0: random_directions(
+        X.shape[1], check_count("n_projections", n_projections), random_state
+    ),
+    "the best of ``n_projections`` random directions",
+)

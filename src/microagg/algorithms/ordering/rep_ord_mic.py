@@ -82,12 +82,12 @@ def numbers_of_clusters(n: int, starts: int) -> list[int]:
 
 
 def first_seed(random_state: int | None) -> int:
-    """The seed that all starts share."""
+    """Return the seed that all starts share."""
     return int(np.random.default_rng(random_state).integers(2**62))
 
 
 def clusters(X: Floats, n_clusters: int, seed: int, state: State) -> Labels:
-    """The clusters of one start."""
+    """Cluster the records for one start."""
     return k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), state)
 
 
@@ -104,18 +104,11 @@ def rep_ord_mic_order(
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
     starts : int
         How many clusterings by k-means to start from; each runs in a thread.
     start_labels : array-like of n labels, optional
         A clustering of your own to start from instead; its groups may have any size.
     random_state : seed of k-means
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    int64 array of shape (n,): row numbers in their order.
 
     >>> X = np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]])
     >>> rep_ord_mic_order(X, 2).tolist()

@@ -12,6 +12,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.compile.no_refcount import lean_subkernel
+from microagg.kernels.distances import distance
 
 __all__ = ["Path", "new_path", "path_through"]
 
@@ -143,8 +144,8 @@ def _split(X, new, a, waiting, placed, size, path):
     b = path.follow[a]
     _append(X, new, path.values, path.rows, size, placed)
     path.follow[a], path.follow[placed] = placed, b
-    path.length[a] = _distance(X, path.rows[a], new)
-    path.length[placed] = _distance(X, new, path.rows[b])
+    path.length[a] = distance(X, path.rows[a], new)
+    path.length[placed] = distance(X, new, path.rows[b])
     longest = max(path.length[a], path.length[placed])
     _distances(X, new, path.waiting, size, waiting, path.distance)
     for w in range(waiting):
@@ -154,18 +155,9 @@ def _split(X, new, a, waiting, placed, size, path):
         # By the triangle inequality both pieces cost at least this.
         if 2 * (to_new - longest) <= path.cost[w] * _MARGIN:
             row = path.waiting_rows[w]
-            _offer(w, a, (_distance(X, path.rows[a], row) + to_new) - path.length[a], path)
-            to_b = _distance(X, path.rows[b], row)
+            _offer(w, a, (distance(X, path.rows[a], row) + to_new) - path.length[a], path)
+            to_b = distance(X, path.rows[b], row)
             _offer(w, placed, (to_new + to_b) - path.length[placed], path)
-
-
-@lean_subkernel
-def _distance(X, a, b):
-    total = 0.0
-    for j in range(X.shape[1]):
-        gap = X[a, j] - X[b, j]
-        total += gap * gap
-    return np.sqrt(total)
 
 
 @lean_subkernel

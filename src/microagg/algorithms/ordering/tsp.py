@@ -24,6 +24,7 @@ from microagg.algorithms.ordering.cut import Order
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.distances import distance
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import build, remove
 from microagg.kernels.nearest_neighbours import nearest_rows
@@ -32,15 +33,6 @@ _NEAR = 10  # neighbours tried of each record
 _LOOK = 256  # records between two reports
 # A move must shorten the tour by more than this share of the steps it replaces.
 _LEAST = 1e-10
-
-
-@subkernel
-def _distance(X, a, b):
-    total = 0.0
-    for j in range(X.shape[1]):
-        gap = X[a, j] - X[b, j]
-        total += gap * gap
-    return np.sqrt(total)
 
 
 @kernel
@@ -81,7 +73,7 @@ def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, stat
 
 
 def greedy_tour(X: Floats, near: Any, state: State) -> Order:
-    """The shortest steps first; ``near`` lists the neighbours to which steps are tried."""
+    """Go the shortest steps first; ``near`` lists the neighbours to which steps are tried."""
     n = len(X)
     first, second = np.repeat(np.arange(n), near.shape[1]), near.ravel().astype(np.int64)
     steps = X[first] - X[second]
@@ -133,17 +125,17 @@ def _two_opt(X, near, tour, place, a, touched):
     n = tour.size
     for forward in (True, False):
         b = tour[(place[a] + (1 if forward else -1)) % n]
-        ab = _distance(X, a, b)
+        ab = distance(X, a, b)
         for t in range(near.shape[1]):
             c = near[a, t]
-            ac = _distance(X, a, c)
+            ac = distance(X, a, c)
             if ac >= ab:
                 break
             d = tour[(place[c] + (1 if forward else -1)) % n]
             if c == b or d == a:
                 continue
-            old = ab + _distance(X, c, d)
-            if old - (ac + _distance(X, b, d)) > _LEAST * old:
+            old = ab + distance(X, c, d)
+            if old - (ac + distance(X, b, d)) > _LEAST * old:
                 if forward:
                     _connect(tour, place, a, b, c, d)
                 else:
@@ -165,10 +157,10 @@ def _or_opt(X, near, tour, place, a, touched):
                 break
             e = tour[(place[a] + step * (length - 1)) % n]
             q = tour[(place[e] + step) % n]
-            freed = _distance(X, p, a) + _distance(X, e, q) - _distance(X, p, q)
+            freed = distance(X, p, a) + distance(X, e, q) - distance(X, p, q)
             for t in range(near.shape[1]):
                 c = near[a, t]
-                ac = _distance(X, a, c)
+                ac = distance(X, a, c)
                 if ac >= freed:
                     break
                 if c == p or (step * (place[c] - place[a])) % n < length:
@@ -177,7 +169,7 @@ def _or_opt(X, near, tour, place, a, touched):
                     f = tour[(place[c] + side) % n]
                     if f == p or (step * (place[f] - place[a])) % n < length:
                         continue
-                    gain = freed - (ac + _distance(X, e, f) - _distance(X, c, f))
+                    gain = freed - (ac + distance(X, e, f) - distance(X, c, f))
                     if gain > _LEAST * (freed + ac):
                         _move(tour, place, p, a, e, q, c, f)
                         touched[0], touched[1], touched[2] = p, a, e
@@ -198,7 +190,7 @@ def _swap_steps(tour, place, a, b, c, d):
 
 @subkernel
 def _move(tour, place, p, a, e, q, c, f):
-    """Take a … e out from between p and q and put it between c and f, a beside c."""
+    """Take a … e out from between p and q and put it between c and f, a next to c."""
     n = tour.size
     forward = tour[(place[p] + 1) % n] == a
     ahead = (place[c] - place[p]) % n if forward else (place[p] - place[c]) % n

@@ -56,7 +56,7 @@ _SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def overlap_for(k: int) -> int:
-    """Number of columns within which partitions meet on most data, by measurement."""
+    """Return the number of columns within which partitions meet on most data, by measurement."""
     return 5 * k * k + 64 * k
 
 
@@ -89,7 +89,7 @@ def chain(
     joined: Callable[[int, int], Floats] | None = None,
     most: int | None = None,
 ) -> list[Starts]:
-    """Cut the stretches of a column by the algorithm ``fill``; nothing when told to stop.
+    """Cut the stretches of a column by the algorithm ``fill``; nothing when asked to stop.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def chain(
         return _Stretch(start, borders[at], line)
 
     def look(at: int) -> None:
-        """Tell how many records are done while waiting for a stretch, and hear when to stop."""
+        """Report the records done while waiting for a stretch, and see whether to stop."""
         own[STOP] |= state[STOP]
         if own[STOP]:
             return
@@ -182,12 +182,12 @@ def _in_turn(
 
 
 def meet(left: Starts, right: Starts, k: int) -> bool:
-    """Whether the starts of a stretch are those that the stretch before it would go on to find."""
+    """Return whether the starts of a stretch are those that the stretch before it would go on to find."""
     return goes_on(left.back[max(right.start - left.start, 0) :], left.start, right, k)
 
 
 def goes_on(back: Back, start: int, right: Starts, k: int) -> bool:
-    """The same, given the starts of the left one for the columns from the beginning of the right one on.
+    """Do the same, given the starts of the left one for the columns from the beginning of the right one on.
 
     These are counted from ``start``. Both must be the same where those of the right one begin to hold, back
     to a column that all partitions go through.
@@ -203,7 +203,7 @@ def goes_on(back: Back, start: int, right: Starts, k: int) -> bool:
 
 @lean_kernel
 def _same(back, second, shift, last, k, marks):
-    """Whether partitions of the columns needed at the last one are the same back to a common one.
+    """Return whether partitions of the columns needed at the last one are the same back to a common one.
 
     The last column of a shrinking set gives way to the one that its partition comes from.
     """
@@ -223,7 +223,7 @@ def _same(back, second, shift, last, k, marks):
 
 
 def trace(starts: Starts, column: int) -> tuple[Labels, int]:
-    """Ends of groups from a column back to the first one at which the starts hold no more, and that column.
+    """List the ends of groups from a column back to where the starts hold no more, and that column.
 
     Columns are counted over all values, and so are the ends, which ascend.
     """
@@ -233,7 +233,7 @@ def trace(starts: Starts, column: int) -> tuple[Labels, int]:
 
 
 def trace_into(ends: Labels, g: int, starts: Starts, column: int) -> tuple[int, int]:
-    """The same, with the ends filled in before place g; return the first of these places, and the column."""
+    """Fill the same ends in before place g; return the first of these places, and the column."""
     floor = starts.first - starts.start
     g, last = _trace(starts.back, starts.start, column - starts.start, floor, ends, g)
     return int(g), int(last)

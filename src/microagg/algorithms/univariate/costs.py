@@ -143,7 +143,7 @@ def settle(x, raw, back, w, q, i, j):
 
 @lean_subkernel
 def prefers(x, raw, back, w, q, i, rival, j):
-    """Whether start i is better for column j than ``rival``; exact, ties to the lower."""
+    """Return whether start i is better for column j than ``rival``; exact, ties to the lower."""
     a, b = value(x, w, q, i, j), value(x, w, q, rival, j)
     if abs(a - b) > tolerance(x, w, q, j) or a == np.inf or b == np.inf:
         return a < b
@@ -169,7 +169,7 @@ def best_of_close(x, raw, back, w, q, first, last, j, limit):
 
 @lean_subkernel
 def prefers_exactly(x, raw, back, w, q, i, rival, j):
-    """The same without looking at plain doubles."""
+    """Do the same without looking at plain doubles."""
     lo = q[PLACE, LO]
     low, high = min(i, rival), max(i, rival)
     free = q[PLACE, FREE] and raw[lo + low] == raw[lo + j - 1]
@@ -194,7 +194,7 @@ def prefers_exactly(x, raw, back, w, q, i, rival, j):
 def _group(x, raw, w, q, i, j):
     """Cost of the group i..j−1 in doubled precision (two numbers) and as a residue.
 
-    Without what it costs beside.
+    Without its extra cost.
     """
     lo, cost, s = q[PLACE, LO], q[PLACE, COST], j - i
     # The group's sums: of all values, or for sae of the upper half less the lower.

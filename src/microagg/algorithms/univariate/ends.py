@@ -19,7 +19,7 @@ _STRETCH, _OVERLAPS = 100_000, 4
 def best_ends(
     fill: Fill, x: Floats, k: int, cost: int, state: State, extra: Extra = NOTHING
 ) -> Labels:
-    """Ends of the groups of sorted values by the algorithm ``fill``."""
+    """Find the ends of the groups of sorted values by the algorithm ``fill``."""
     n, overlap = len(x), overlap_for(k)
     stretches = n // max(_STRETCH, _OVERLAPS * overlap) if extra == NOTHING else 1
     if stretches > 1:
@@ -32,7 +32,7 @@ def best_ends(
         line = new_line(x, k, cost, extra)
         fill(line, state)
         found = [Starts(0, 0, line.back)] if line.q[PLACE, SETTLED] == n else []
-    if not found:  # told to stop: nobody will look at this
+    if not found:  # asked to stop: nobody will look at this
         return np.array([n], dtype=np.int64)
     state[DONE] = n
     ends = np.empty(n // k if extra.lack is None else n, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Exact arithmetic on groups of sorted values: doubled precision, residues, rationals.
 
-Doubled precision (a number as the sum of two doubles, about 106 bits) tells apart costs that
+Doubled precision (a number as the sum of two doubles, about 106 bits) distinguishes costs that
 plain doubles cannot. Whether two costs are equal it cannot say; their residues
 modulo the prime 2^61 − 1 can. A double is m·2^e, 2 has an inverse modulo that prime, and
 2^61 ≡ 1, so that the residue of a double is its mantissa rotated by e bits, and sums, squares
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
-from microagg.kernels.doubled_sums import two_sum
+from microagg.kernels.doubled_sums import two_product, two_sum
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)
 
@@ -38,30 +38,17 @@ def add(a, b, c, d):
 
 
 @lean_subkernel
-def _product(a, b):
-    """a·b exactly, as the sum of two doubles (Dekker's splitting)."""
-    p = a * b
-    t = 134217729.0 * a
-    ah = t - (t - a)
-    al = a - ah
-    t = 134217729.0 * b
-    bh = t - (t - b)
-    bl = b - bh
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
-
-
-@lean_subkernel
 def times(a, b, c, d):
     """Product of two numbers in doubled precision."""
-    p, e = _product(a, c)
+    p, e = two_product(a, c)
     return two_sum(p, e + (a * d + b * c))
 
 
 @lean_subkernel
 def divided(a, b, s):
-    """(a + b)/s for a double s, in doubled precision."""
+    """Divide: (a + b)/s for a double s, in doubled precision."""
     q = a / s
-    p, e = _product(q, s)
+    p, e = two_product(q, s)
     r, u = two_sum(a, -p)
     return two_sum(q, (r + (u - e + b)) / s)
 
@@ -168,7 +155,7 @@ def inverses(high, low, modular, most):
     modular[1] = 1
     for s in range(1, most + 1):
         inverse = 1.0 / s
-        p, e = _product(inverse, float(s))
+        p, e = two_product(inverse, float(s))
         high[high.size - s], low[low.size - s] = inverse, ((1.0 - p) - e) / s
         if s > 1:
             q, r = PRIME // np.uint64(s), PRIME % np.uint64(s)
@@ -184,7 +171,7 @@ def prefers_rationally(
     rival: int,
     j: int,
 ) -> bool:
-    """Whether start i is better for the first j values than ``rival``; ties to the lower start.
+    """Return whether start i is better for the first j values than ``rival``; ties to the lower start.
 
     Follows both partitions back to where they part, in rational numbers. A group costs
     ``extra(size)`` more.

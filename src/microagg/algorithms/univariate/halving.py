@@ -25,7 +25,7 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 @lean_subkernel
 def _near_least(x, w, q, first, last, j, slack):
-    """What near_least_sse finds, for any cost."""
+    """Do as near_least_sse does, for any cost."""
     least = np.inf
     for i in range(first, last + 1):
         least = min(least, value(x, w, q, i, j))

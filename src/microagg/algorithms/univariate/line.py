@@ -47,7 +47,7 @@ COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down":
 # squares so far, which is common to all starts: only −(sum)²/size of each group counts. P1 is
 # the sum of values and H is f, in doubles; S1 + E1 and FH + FL are the same in doubled
 # precision. By size of a group s, at the width of the window less s: INVERSE + INVERSE_LOW is
-# 1/s, EXTRA + EXTRA_LOW what a group of that size costs beside.
+# 1/s, EXTRA + EXTRA_LOW the extra cost of a group of that size.
 P1, H, S1, E1, FH, FL, INVERSE, INVERSE_LOW, EXTRA, EXTRA_LOW, BOUND = range(11)
 # Rows of q: residues of sums and of f; columns of equal f; whether FH, FL and FR of a column are
 # known; by size, residues of 1/s and of the extra cost; room for a partition, for SMAWK and
@@ -73,7 +73,7 @@ _REACH = ((64, 32, 64), (1500, 8, 40), (2**63, 8, 12))
 
 
 class Extra(NamedTuple):
-    """What groups cost beside: each, and for each record that they lack to k, if they may."""
+    """Extra cost per group, and per record missing up to k where smaller groups are allowed."""
 
     k: int
     group: Fraction

@@ -12,7 +12,7 @@ Idea      Values of a sample split the order into parts of about a hundred thous
 Cost      O(n log n); 14 bytes a value.
 Here      Equal values, among them 0 and −0, stay in the order of their rows, whatever the number of
           threads. A value that is frequent enough to be a split has a part of its own, in which there
-          is nothing to sort. Where insertion takes too long, as for values close together beside
+          is nothing to sort. Where insertion takes too long, as for values close together next to
           others of the opposite sign, a part is sorted by numpy's stable sort.
 """
 
@@ -91,7 +91,7 @@ def _deal_out(x: Floats, rows: Rows, values: Floats) -> list[int]:
 
 
 def _splits(x: Floats) -> Floats:
-    """Values that cut the order into parts of similar size: 2^m, of which the last may be beyond all."""
+    """Find 2^m values that cut the order into parts of similar size; the last may be beyond all."""
     n = len(x)
     wanted = min(1 << (-(-n // _PART) - 1).bit_length(), _MOST_SPLITS)
     at = np.random.default_rng(0).integers(0, n, wanted * _SAMPLED)
@@ -103,7 +103,7 @@ def _splits(x: Floats) -> Floats:
 
 
 def _tree(splits: Floats) -> Floats:
-    """Splits in the order in which bisection meets them: the middle, then those of both halves, and so on.
+    """List the splits as bisection meets them: the middle, then those of both halves, and so on.
 
     The way down from place t goes on at 2t or 2t + 1, by a sum instead of a jump that nobody foresees.
     """
@@ -116,7 +116,7 @@ def _tree(splits: Floats) -> Floats:
 
 @lean_kernel
 def _find_parts(x, splits, tree, parts, counts):
-    """Number of the part of each value, and how many there are in each.
+    """Find the part of each value, and count the values of each part.
 
     Twice the number of splits that are less, and one more for a value that is a split itself.
     """
@@ -241,7 +241,7 @@ def _mark_first_rows(rows, ends, first, last, labels, chunk, counts):
 
 @lean_kernel
 def _number(marks, number, numbers):
-    """Number the groups that are marked, in the order of the rows."""
+    """Label the groups that are marked, in the order of the rows."""
     for mark in marks:
         if mark > 0:
             numbers[mark - 1] = number

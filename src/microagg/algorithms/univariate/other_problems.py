@@ -63,7 +63,7 @@ class _Sums(NamedTuple):
     s: Floats  # (n+1, 2) in doubled precision
     q: Floats  # (n+1, 2)
     residues: NDArray[np.uint64]  # (n+1, 3) of sums and squares of the values, and of 1/size
-    error: float  # partitions whose costs differ by more are told apart by doubled precision
+    error: float  # doubled precision decides between partitions whose costs differ by more
 
 
 class _Costs(NamedTuple):
@@ -242,7 +242,7 @@ def _one_group(sums, k, costs):
 
 
 def _ends(backs: NDArray[np.int32], layer: int, j: int) -> list[int]:
-    """Ends of the groups of column j, ``layer + 1`` of them."""
+    """Return the ends of the groups of column j, ``layer + 1`` of them."""
     ends = []
     for t in range(layer, -1, -1):
         ends.append(j)
@@ -258,7 +258,7 @@ def _rational(x: Floats, cost: int, ends: list[int]) -> Fraction:
 
 
 def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
-    """Ends of the groups when there are at most ``max_groups``; fewer, if more are no better."""
+    """Find the ends of the groups when there are at most ``max_groups``; fewer, if more are no better."""
     n = len(x)
     layers = min(max_groups, n // k)
     if layers * n > _MOST_BACK_POINTERS:
@@ -304,7 +304,7 @@ def _no_costs(n: int) -> _Costs:
 def cut_with_own_cost(
     x: Floats, k: int, cost: Callable[[Floats], float], splitting_is_beneficial: bool
 ) -> Labels:
-    """Ends of the groups for a cost that is a Python function of a group's sorted values."""
+    """Find the ends of the groups for a cost that is a Python function of a group's sorted values."""
     n = len(x)
     f = [0.0] + [np.inf] * n
     back = np.zeros(n + 1, dtype=np.int64)

@@ -55,7 +55,7 @@ def least_two(x, w, q, first, last, j):
 
 @lean_subkernel
 def least_two_sse(p1, h, inverse, offset, first, last, pj):
-    """The same for sse."""
+    """Do the same for sse."""
     best, least, second = first, np.inf, np.inf
     for i in range(first, last + 1):
         d = pj - p1[i]
@@ -68,7 +68,7 @@ def least_two_sse(p1, h, inverse, offset, first, last, pj):
 
 @scan
 def near_least_sse(p1, h, inverse, offset, first, last, pj, slack):
-    """The least value and slack, how many starts are up to that, the sum of their distances."""
+    """Return the least value plus slack, how many starts are up to that, the sum of their distances."""
     least = np.inf
     for i in range(first, last + 1):
         d = pj - p1[i]

@@ -21,7 +21,7 @@ from microagg.compile.no_refcount import lean_subkernel
 
 @lean_subkernel
 def later_wins(x, raw, back, w, q, low, high, j):
-    """Whether of two starts, low < high, the higher is better for column j."""
+    """Return whether of two starts, low < high, the higher is better for column j."""
     if high > j - q[PLACE, K]:
         return False
     if low < j - q[PLACE, MOST]:

@@ -3,8 +3,8 @@
 Problem   Partition n numbers into groups of at least k at the least cost. Best groups are runs
           of the sorted values (Hansen & Mukherjee 2003, section 2; Stamm & Schaub 2024,
           Theorem 6), so what is left after sorting is where to cut.
-Idea      Sorting and labels are in order.py; the cut is one of the algorithms of this package, all
-          of which give the same groups.
+Idea      Sorting and labels are in order.py; the cut is one of the algorithms of this package, which
+          all give the same groups.
 Cost      O(n log n) for sorting, then as the algorithm.
 Here      Equal values are taken in the order of their rows. With weights best groups need not be
           runs; the best runs are found by weighted.py, whatever the algorithm named.
@@ -47,7 +47,7 @@ ALGORITHMS = {
 # Those that need no largest size of a group, the fastest first.
 ANY_SIZE = ("wilber", "galil-park")
 
-# Of which sums are found at a time, and by one thread.
+# Groups whose sums are found at a time, and by one thread.
 _GROUPS_AT_ONCE, _GROUPS_A_PIECE = 1 << 18, 1 << 14
 
 # Measured on uniform data: simple+ is faster than halving for k up to this and up to 2√n.
@@ -76,7 +76,7 @@ def cut_sorted(
         A function is called O(n²) times, or O(kn) times with ``splitting_is_beneficial``:
         if cutting a group of 2k or more in two never costs more.
     group_cost : float, optional
-        What each group costs beside, in the unit of the cost of the values as they are; groups may
+        Extra cost of each group, in the unit of the cost of the values as they are; groups may
         then be of any size from k on, and the method is "wilber" or "galil-park".
     max_groups : int, optional
         Largest number of groups.
@@ -130,14 +130,14 @@ def cut_sorted(
 
 
 def cost_number(cost: str) -> int:
-    """Number of a cost in the kernels; refuses what is none."""
+    """Return the number of a cost in the kernels; refuse what is none."""
     if not isinstance(cost, str) or cost not in COSTS:
         raise InputError(f"cost={shown(cost)} is not known; choose one of {listed(COSTS)}.")
     return COSTS[cost]
 
 
 def _extra(x: Floats, k: int, cost: int, group_cost: object, size_penalty: object) -> Extra | None:
-    """What groups cost beside; None if so much that one group is best.
+    """Return the extra cost of groups; None if it is so high that one group is best.
 
     A penalty so high that no group will ever lack records is left out.
     """
@@ -165,78 +165,30 @@ def _fraction(name: str, given: object) -> Fraction | None:
     return Fraction(number)
 
 
-def hansen_mukherjee(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.hansen_mukherjee`."""
-    return _partition(X, k, "hansen-mukherjee", cost, weights, state)
+def _method(name: str) -> Callable[..., Outcome]:
+    """Make the function of a univariate method; only those of ``ANY_SIZE`` take a ``group_cost``."""
+
+    def method(
+        X: Floats,
+        k: int,
+        *,
+        cost: str = "sse",
+        group_cost: float | None = None,
+        weights: Floats | None = None,
+        state: State | None = None,
+    ) -> Outcome:
+        return _partition(X, k, name, cost, weights, state, group_cost)
+
+    method.__doc__ = f"Partition one column optimally by {name}; its file has the algorithm."
+    return method
 
 
-def simple(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple", cost, weights, state)
-
-
-def simple_plus(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.simple`."""
-    return _partition(X, k, "simple-plus", cost, weights, state)
-
-
-def staggered(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.staggered`."""
-    return _partition(X, k, "staggered", cost, weights, state)
-
-
-def wilber(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    group_cost: float = 0.0,
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.wilber`."""
-    return _partition(X, k, "wilber", cost, weights, state, group_cost)
-
-
-def galil_park(
-    X: Floats,
-    k: int,
-    *,
-    cost: str = "sse",
-    group_cost: float = 0.0,
-    weights: Floats | None = None,
-    state: State | None = None,
-) -> Outcome:
-    """Partition one column optimally, see :mod:`.galil_park`."""
-    return _partition(X, k, "galil-park", cost, weights, state, group_cost)
+hansen_mukherjee = _method("hansen-mukherjee")
+simple = _method("simple")
+simple_plus = _method("simple-plus")
+staggered = _method("staggered")
+wilber = _method("wilber")
+galil_park = _method("galil-park")
 
 
 def fastest(
@@ -279,15 +231,15 @@ def _check_weighable(cost: str, group_cost: object) -> None:
     if cost != "sse" or extra:
         fact = f"cost={shown(cost)}" if cost != "sse" else "a group_cost"
         raise InputError(
-            f"With weights the cost is sse, and groups cost nothing beside; got {fact}. Leave it out, or "
+            f"With weights the cost is sse, and groups have no extra cost; got {fact}. Leave it out, or "
             "group without weights."
         )
 
 
 def share_lost(x: Floats, ends: Labels) -> float:
-    """Squared distances to the means of the groups over those to the mean of all (0 if none).
+    """Divide the squared distances to the means of the groups by those to the mean of all (0 if none).
 
-    Sums of the groups are found in threads and added up one after the other, whoever found them.
+    Sums of the groups are found in threads and added up in the order of the groups.
 
     >>> share_lost(np.array([1.0, 3.0, 7.0, 9.0]), np.array([2, 4]))
     0.1
@@ -335,7 +287,7 @@ def _cut(
     group_cost: object = None,
     size_penalty: object = None,
 ) -> Labels:
-    """Ends of the groups of sorted values, by the algorithm named or the fastest one."""
+    """Find the ends of the groups of sorted values, by the algorithm named or the fastest one."""
     number, n = cost_number(cost), len(x)
     if method not in ALGORITHMS and method != "auto":
         names = listed(["auto", *ALGORITHMS], limit=99)
@@ -356,7 +308,7 @@ def _cut(
 
 
 def plain_fill(k: int, n: int) -> Fill:
-    """The algorithm that is fastest where groups cost nothing beside."""
+    """Return the algorithm that is fastest if groups have no extra cost."""
     return _fill(_fastest_plain(k, n))
 
 
@@ -367,6 +319,6 @@ def _fill(method: str) -> Fill:
 
 
 def _fastest_plain(k: int, n: int) -> str:
-    """Name of the algorithm that is fastest where groups cost nothing beside."""
+    """Name the algorithm that is fastest if groups have no extra cost."""
     small = k <= _SIMPLE_PLUS_UP_TO and k * k <= 4 * n
     return "simple-plus" if small else "halving"

@@ -1,7 +1,7 @@
-"""A long column in stretches, of which only some are in memory: cut as one process would cut it.
+"""A long column in stretches, only some of them in memory, cut as one process would cut it.
 
 Stretches that come one after the other are cut by :mod:`.chain`. Where they are cut on several machines,
-each tells of its ends what it takes to put them together.
+each reports about its ends what it takes to put them together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def cut_stretches(
     most: int | None = None,
     folder: Path | None = None,
 ) -> list[Labels]:
-    """Ends of the best groups in each of consecutive stretches of sorted values.
+    """Find the ends of the best groups in each of consecutive stretches of sorted values.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Cro
 
 
 def crossings_meet(left: Crossing, right: Crossing, k: int) -> bool:
-    """Whether the starts of a stretch are those that the stretch before it would go on to find."""
+    """Return whether the starts of a stretch are those that the stretch before it would go on to find."""
     before = right.first - right.start + 1
     own = left.tail[-before:].astype(np.int64) if before <= len(left.tail) else left.tail[:0]
     head = Starts(right.start, right.first, right.head.astype(np.int64))

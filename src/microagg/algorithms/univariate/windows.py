@@ -146,7 +146,7 @@ def first_start(back, q, begin):
 
 @lean_subkernel
 def _reach(back, q, settled):
-    """How far back a common ancestor may lie, and the last column of the next window."""
+    """Return how far back a common ancestor may lie, and the last column of the next window."""
     span = max(q[PLACE, SPAN], (settled - needed(back, q, settled)) // 2)
     floor = max(settled - q[PLACE, BEHIND] * span, 0)
     return floor, min(settled + q[PLACE, AHEAD] * span, q[PLACE, UNTIL])
@@ -198,7 +198,7 @@ def _begin(x, w, q, lo, hi):
 
 @lean_subkernel
 def _prefix_sums(x, w, lo, hi):
-    """Sums of x less the first value, rounded once each since they are carried along doubled."""
+    """Sum x less the first value, rounded once each since they are carried along doubled."""
     s, e, base = 0.0, 0.0, x[lo]
     w[P1, 0] = 0.0
     for t in range(hi - lo):

@@ -8,7 +8,7 @@ Idea      A partition is a chromosome: one gene a record, its value the number o
           of fewer than k records, or of 2k and more, is repaired. The fittest live on.
 Cost      O(generations · n²·d) at worst, most generations far less; O(n) memory. A heuristic, and
           one for tables of some dozens of records: for hundreds other methods lose less in less time.
-Paper     Solanas, Martínez-Ballesté, Mateo-Sanz & Domingo-Ferrer 2006, of which we have the abstract:
+Paper     Solanas, Martínez-Ballesté, Mateo-Sanz & Domingo-Ferrer 2006; we have its abstract:
           it finds the optimum in almost all experiments with small data sets.
 Here      The paper's rates and its repair are not known to us; these are our own. Fitness is 1/SSE, so
           that the unit does not matter. A group that lacks at most half of k takes the nearest
@@ -83,7 +83,7 @@ def _count(X, genes, room):
 
 @lean_subkernel
 def _smallest(room):
-    """The smallest group that has a record, and the largest one."""
+    """Return the smallest group that has a record, and the largest one."""
     small, large = -1, 0
     for g in range(room.size.size):
         if room.size[g] > 0 and (small < 0 or room.size[g] < room.size[small]):
@@ -266,16 +266,9 @@ def genetic(
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, k ≤ n ≤ 1000
-    k : int, at least 1
     generations : int
         How many times twenty children are born.
     random_state : seed of the random numbers; None draws a fresh one
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record. O(generations · n²·d) time at worst.
 
     >>> genetic(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [29.0]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 2, 2]

@@ -23,6 +23,7 @@ from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.distances import squared_distance
 from microagg.kernels.labels import canonical_labels, group_means, sum_of_squares
 from microagg.kernels.mdav_groups import mdav_labels
 
@@ -31,21 +32,12 @@ _LEAST = 1e-12
 
 
 @subkernel
-def _distance(X, i, centroids, g):
-    total = 0.0
-    for j in range(X.shape[1]):
-        gap = X[i, j] - centroids[g, j]
-        total += gap * gap
-    return total
-
-
-@subkernel
 def _nearest_other(X, i, centroids, size, g):
-    """The group other than g with the nearest centroid, and its squared distance."""
+    """Return the group other than g with the nearest centroid, and its squared distance."""
     best, distance = -1, np.inf
     for h in range(size.size):
         if h != g and size[h] > 0:
-            to = _distance(X, i, centroids, h)
+            to = squared_distance(X, i, centroids, h)
             if to < distance:
                 best, distance = h, to
     return best, distance
@@ -70,7 +62,7 @@ def _decompose(X, members, labels, centroids, size, g, targets):
     """Dissolve group g if that lowers the SSE; says whether it did."""
     gain = 0.0
     for i in members:
-        gain += _distance(X, i, centroids, g)
+        gain += squared_distance(X, i, centroids, g)
     for t in range(members.size):
         h, distance = _nearest_other(X, members[t], centroids, size, g)
         gain -= distance * size[h] / (size[h] + 1)
@@ -95,7 +87,7 @@ def _shrink(X, members, labels, k, centroids, size, g):
             if labels[i] == g:
                 h, distance = _nearest_other(X, i, centroids, size, g)
                 if h >= 0:
-                    gain = _distance(X, i, centroids, g) * size[g] / (size[g] - 1)
+                    gain = squared_distance(X, i, centroids, g) * size[g] / (size[g] - 1)
                     gain -= distance * size[h] / (size[h] + 1)
                     if gain > most:
                         most, leaver, target = gain, i, h
@@ -144,16 +136,6 @@ def _split_large(X: Floats, k: int, labels: Labels) -> Labels:
 
 def igd(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by mdav, then decompose and shrink groups while the loss falls.
-
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record. O(n²/k · d) an iteration.
 
     >>> igd(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [30.5]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 2, 2]

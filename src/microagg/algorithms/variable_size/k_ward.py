@@ -31,6 +31,7 @@ from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state, part
 from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.kernels.distances import squared_distance
 from microagg.kernels.farthest_pair import farthest_pair, reach_of
 from microagg.kernels.kd_search import begin, next_leaf
 from microagg.kernels.kd_tree import Tree, build, move, remove
@@ -57,7 +58,7 @@ class _Groups(NamedTuple):
 
 @lean_subkernel
 def _cost(groups, a, b, square):
-    """What the union of two groups adds to the SSE, by the squared distance of their centroids."""
+    """Return what the union of two groups adds to the SSE, by the squared distance of their centroids."""
     s, t = float(groups.size[a]), float(groups.size[b])
     return s * t / (s + t) * square
 
@@ -82,26 +83,18 @@ def _cheapest(groups, tree, a, floor, best, partner):
 
 
 @lean_subkernel
-def _distance(groups, a, b):
-    square = 0.0
-    for j in range(groups.centre.shape[1]):
-        gap = groups.centre[a, j] - groups.centre[b, j]
-        square += gap * gap
-    return square
-
-
-@lean_subkernel
 def _partner(groups, small, complete, a, before, k):
-    """The cheapest partner of a group; −1 if it is the one before on the chain."""
+    """Return the cheapest partner of a group; −1 if it is the one before on the chain."""
     best, partner = np.inf, groups.size.size
     if before >= 0:
-        best, partner = _cost(groups, a, before, _distance(groups, a, before)), -1
+        square = squared_distance(groups.centre, a, groups.centre, before)
+        best, partner = _cost(groups, a, before, square), -1
     best, partner = _cheapest(groups, small, a, 1.0, best, partner)
     if groups.size[a] < k:
         best, partner = _cheapest(groups, complete, a, float(k), best, partner)
         for f in range(groups.counters[_FRESH]):
             b = groups.fresh[f]
-            cost = _cost(groups, a, b, _distance(groups, a, b))
+            cost = _cost(groups, a, b, squared_distance(groups.centre, a, groups.centre, b))
             if cost < best or (cost == best and b < partner):
                 best, partner = cost, b
     return partner
@@ -109,7 +102,7 @@ def _partner(groups, small, complete, a, before, k):
 
 @lean_subkernel
 def _join(groups, small, complete, a, b, k):
-    """Join two groups, of which at most one is complete; its number stays, else the lower one."""
+    """Join two groups, at most one of them complete; its number stays, otherwise the lower one."""
     a, b = (b, a) if groups.size[b] >= k or (groups.size[a] < k and b < a) else (a, b)
     was_complete = groups.size[a] >= k
     groups.size[a] += groups.size[b]
@@ -211,16 +204,6 @@ def _by_ward(X: Floats, k: int, tell: bool, state: State) -> Labels:
 
 def k_ward(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition by Ward's clustering, never joining two groups that both have k records.
-
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record. O(n²·d) time at worst.
 
     >>> k_ward(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0], [29.0]]), 2).labels.tolist()
     [2, 1, 2, 1, 2, 0, 0]

@@ -174,7 +174,7 @@ def _merge_all(k: int, size: Labels, centre: Floats, state: State) -> Labels:
         put(heap, c, size[c], 0.0)
     while heap.size[0] > 0 and not state[STOP]:
         there = np.flatnonzero((into == number) & (size > 0))
-        half = (len(there) + 1) // 2  # then a new tree, lest searches pass by many that are gone
+        half = (len(there) + 1) // 2  # then a new tree: searches would pass by many that are gone
         tree = build(centre, there)
         _merge(tree, half, k, centre, size, into, heap, state)
     while (into[into] != into).any():
@@ -187,11 +187,8 @@ def kmeans_merge(X: Floats, k: int, *, factor: float = 2.0, state: State | None 
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
     factor : float, above 0
         k-means has ``int(factor·n/k)`` clusters, at least 1 and at most n.
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
 
     Returns
     -------

@@ -32,7 +32,7 @@ from microagg.kernels.block_tree import Indices
 
 @kernel
 def _preorder(first, second, number, above, size):
-    """Number the records from row 0 so that all records below one follow it side by side.
+    """Renumber the records from row 0 so that all records below one follow it side by side.
 
     ``number`` is by row; the number of the record ``above`` (−1 for the root) and the ``size`` of
     what is below, the record itself included, are by number.
@@ -135,7 +135,7 @@ def _cut(below, above, size, k, group):
 
 
 def cut_edges(first: Indices, second: Indices, n: int, k: int) -> Labels:
-    """Groups left by the edges of a spanning tree of n records, the longest edge first."""
+    """Form the groups left by the edges of a spanning tree of n records, the longest edge first."""
     number, above, size = (np.empty(n, dtype=np.intp) for _ in range(3))
     _preorder(first, second, number, above, size)
     below = np.maximum(number[first], number[second])  # what is reached later is farther down
@@ -184,14 +184,7 @@ def mst(X: Floats, k: int, *, tree: object = None, state: State | None = None) -
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
     tree : SpanningTree of the same data, see :func:`microagg.minimum_spanning_tree`
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record.
 
     >>> mst(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2).labels.tolist()
     [0, 1, 0, 1, 0, 1]

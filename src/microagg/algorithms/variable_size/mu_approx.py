@@ -294,12 +294,6 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
 def mu_approx(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     """Partition along nearest neighbours.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
     Returns
     -------
     Outcome: the group of each record, of k to max(2k − 1, 3k − 3) records.

@@ -139,7 +139,7 @@ def _first_equals(bits, hashes, order, out):
 
 
 def _first_equal_rows(X: Floats) -> Indices:
-    """The first row that equals each row: itself for most."""
+    """Find the first row that equals each row: itself for most."""
     bits = (X + 0.0).view(np.uint64)  # one zero only
     hashes = np.empty(len(X), dtype=np.uint64)
     _hash_rows(bits, hashes)

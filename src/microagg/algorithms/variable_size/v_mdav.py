@@ -174,7 +174,7 @@ def _run(
 
 
 def _tries(gamma: object) -> tuple[float, ...]:
-    """The values of gamma to try."""
+    """List the values of gamma to try."""
     if isinstance(gamma, str) and gamma == "auto":
         return GAMMAS
     number = as_number(gamma)
@@ -193,18 +193,11 @@ def v_mdav(
 
     Parameters
     ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled, n ≥ k
-    k : int, at least 1
     gamma : float, at least 0, or "auto"
         How readily a group is extended beyond k records: a record joins when its squared
         distance to the group is less than gamma times that to the nearest other record without a
         group. The paper uses 0.2 for scattered data and 1.1 for clustered data. "auto"
         tries several, these among them, and keeps the partition with the least SSE.
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    Outcome: the group of each record.
 
     >>> import numpy as np
     >>> X = np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [9.5]])

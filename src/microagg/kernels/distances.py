@@ -1,0 +1,25 @@
+"""Distances between two records, summed column by column, as every scan and every tree does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from microagg.compile.no_refcount import lean_subkernel
+
+__all__ = ["distance", "squared_distance"]
+
+
+@lean_subkernel
+def squared_distance(X, a, Y, b):
+    """Return the squared distance between row a of X and row b of Y."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        gap = X[a, j] - Y[b, j]
+        total += gap * gap
+    return total
+
+
+@lean_subkernel
+def distance(X, a, b):
+    """Return the distance between two rows of X."""
+    return np.sqrt(squared_distance(X, a, X, b))
