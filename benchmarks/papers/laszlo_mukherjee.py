@@ -280,7 +280,7 @@ def tables_9_and_10() -> tuple[str, str, str, dict[str, float]]:
         "share": max(shares),
     }
     return (
-        table(["records", "seconds", "of which cutting", "cutting, %"], ninth),
+        table(["records", "seconds", "for cutting", "cutting, %"], ninth),
         save(figure, "laszlo_mukherjee_table_9"),
         table(["columns", "seconds"], tenth),
         facts,

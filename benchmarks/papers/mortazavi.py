@@ -166,7 +166,7 @@ brackets, as published.
 
 {table(["data", "k", *methods], rows)}
 {plot}
-- `rep-ord-mic` depends on its k-means, of which the paper gives only the seed, 0. Ours, with 200
+- `rep-ord-mic` depends on its k-means; the paper gives only its seed, 0. Ours, with 200
   starts and the default seed, loses at most {max(excess, 0):.3f} points more than published on
   Tarragona and Census, and at most {100 * max(relative, 0):.1f} % more on EIA.
 - `mdav-mhm`: the papers at hand say only that records are visited group by group. With our way of doing

@@ -203,7 +203,7 @@ def main() -> None:
         f"""# Stamm & Schaub 2024: run time by algorithm and by way of computing costs
 
 One million uniform random values, whole calls (sorting, partition, labels in the caller's order);
-best of two in turns. The paper gives curves without numbers. What it says of them, beside ours:
+best of two in turns. The paper gives curves without numbers. What it says about them, next to ours:
 
 - the O(kn) algorithms win for small k and lose for large k, simple+ before simple;
 - of the O(n) algorithms, staggered is the fastest, by about a fifth;

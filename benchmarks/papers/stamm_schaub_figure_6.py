@@ -149,7 +149,7 @@ SSE over the least group size. EIA has 4092 records; the paper takes "the 10 num
 are those from RESREVENUE to TOTSALES (UTILITYID is a number, but a name). Tarragona has
 834 records and 13 columns. Columns have variance 1 (divided by n, as in the paper), so that the SSE
 of one group is {4092 * 10:,} and {834 * 13:,}. The paper gives curves without numbers; what its text
-says of them stands beside ours below. Methods that draw random numbers: mean and standard deviation
+says about them stands next to ours below. Methods that draw random numbers: mean and standard deviation
 of {RUNS} seeds. Dotted curves are not in the paper's figure. Written by `make papers`.
 
 Differences in the making:

@@ -95,6 +95,7 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
 
     def deadly(work):
         kind, plain = getattr(work, "func", work).__name__, usual(work)
+        kinds.add(kind)
 
         def apply(one, other):
             found = plain(one, other)
@@ -105,14 +106,14 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
 
         return apply
 
-    usual = spark_frames._of_two
+    usual, kinds = spark_frames._of_two, set()
     monkeypatch.setattr(spark_frames, "_of_two", deadly)
     rows = np.random.default_rng(1).permutation(mixed.num_rows)
     frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
     release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
     same_as(alone, release)
-    killed = {path.name for path in tmp_path.iterdir()}
-    assert {"_worked", "_finished_block", "_put_back"} <= killed
+    assert {"_worked", "_finished_block", "_put_back"} <= kinds
+    assert {path.name for path in tmp_path.iterdir()} == kinds
     release.unpersist()
 
 
