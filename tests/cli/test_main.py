@@ -188,8 +188,8 @@ def test_round_keeps_integers(survey, tmp_path):
             "There is no column 'wages'; the table has 'id', 'income'",
         ),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
-        (["--k", 5, "--scale", "big"], "scale='big' is not known"),
-        (["--k", 5, "--aggregate", "mode"], "aggregate='mode' is not known"),
+        (["--k", 5, "--scale", "big"], "scale is one of"),
+        (["--k", 5, "--aggregate", "mode"], "aggregate is one of"),
         (["--k", 5, "--decimal", ";"], "decimal sign must be . or ,"),
         (
             ["--k", 5, "--encoding", "klingon"],

@@ -81,7 +81,7 @@ def test_progress_and_bad_input():
     )
     assert reports == sorted(reports)
     assert reports[-1] == 5000
-    with pytest.raises(microagg.InputError, match="scale='z' is not known"):
+    with pytest.raises(microagg.InputError, match="scale is one of"):
         microagg.minimum_spanning_tree([[1.0]], scale="z")
     with pytest.raises(microagg.InputError):
         microagg.minimum_spanning_tree([[float("nan")]])
